@@ -51,7 +51,7 @@ def target(
 
 
 def read_input(path: Path, advice: str) -> bytes:
-    """Return the bytes of a file that was named; OutsideError where it can't be read."""
+    """Return the bytes of a file that was named. OutsideError where it can't be read."""
     try:
         return read_regular(path)
     except OSError as error:
@@ -80,7 +80,7 @@ def client(
 
 
 def named(repository: str | None) -> str:
-    """Return a repository's name as ``owner/name``; UsageError where it is none."""
+    """Return a repository's name as ``owner/name``. UsageError on anything else."""
     if repository is None or _REPOSITORY.fullmatch(repository) is None:
         raise UsageError(
             "no-repository",
@@ -108,7 +108,7 @@ def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
 
 
 def _append_summary(path: Path, text: str) -> bool:
-    """Append ``text`` to the step's summary; False, and nothing written, where it is full.
+    """Append ``text`` to the step's summary. Return False where it is full, and write nothing.
 
     Raises OSError where the file can't be written.
     """
@@ -122,20 +122,20 @@ def _append_summary(path: Path, text: str) -> bool:
 
 
 def run_url() -> str:
-    """Return the address of this run of the workflow; empty outside Actions."""
+    """Return the address of this run of the workflow, empty outside Actions."""
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
     server, repository, run = (os.environ.get(name, "") for name in names)
     return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
 
 
 def repository_url(repository: str | None) -> str:
-    """Return the address of the repository that is posted to; empty outside Actions."""
+    """Return the address of the repository that is posted to, empty outside Actions."""
     server = os.environ.get("GITHUB_SERVER_URL", "")
     return f"{server}/{repository}" if server and repository else ""
 
 
 def attempt() -> str:
-    """Return an id of this attempt of a run; empty outside Actions."""
+    """Return an id of this attempt of a run, empty outside Actions."""
     names = ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
     return "-".join(filter(None, (os.environ.get(name, "") for name in names)))
 
@@ -186,7 +186,7 @@ class _ActionsEvent:
 
 
 def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
-    """Return what the event in ``text`` is about; UsageError, naming it, where it is no event."""
+    """Return what the event in ``text`` is about. UsageError, naming it, where it is no event."""
     event = decode_event(
         text,
         name,
@@ -213,7 +213,7 @@ def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | Nothin
 
 
 def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
-    """Return an event's parts; UsageError, naming it, where ``text`` is no event."""
+    """Return an event's parts. UsageError, naming it, where ``text`` is no event."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -251,7 +251,7 @@ def _of_a_run(
 
 
 def _is_own(source: _EventRepository | None, here: _EventRepository | None) -> bool:
-    """Say whether a head is the repository's own; where either isn't known it is a fork's."""
+    """Say whether a head is the repository's own. Where either isn't known it is a fork's."""
     if source is None or here is None:
         return False
     return same_name(source.full_name, here.full_name)

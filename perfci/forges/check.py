@@ -19,7 +19,7 @@ NAME = "perfci"
 Conclusion = Literal["success", "failure", "neutral"]
 State = Literal["success", "failure"]
 _MOST = 65_535
-"""Of a check's summary. GitHub says characters; bytes are counted too, to be on the safe side."""
+"""Of a check's summary. GitHub says characters. Bytes are counted too, to be on the safe side."""
 _LONGEST_TITLE = 200
 _LONGEST_DESCRIPTION = 140
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
@@ -42,7 +42,7 @@ class CheckContent:
 class Posting:
     """The subject of a check, as its title and its external id name it.
 
-    ``pull`` is 0 for a merge group; ``sign`` goes before it where it is shown. ``attempt`` is of
+    ``pull`` is 0 for a merge group. ``sign`` goes before it where it is shown. ``attempt`` is of
     this run of the workflow alone.
     """
 
@@ -105,13 +105,13 @@ def check_content(
 
 
 def read_identity(external_id: str | None) -> CheckIdentity | None:
-    """Return what perfci wrote into a check's external id; None of a check that another set."""
+    """Return what perfci wrote into a check's external id, or None of a check that another set."""
     parts = _IDENTITY.fullmatch(external_id or "")
     return CheckIdentity(int(parts["pull"] or 0), parts["own"] or "") if parts else None
 
 
 def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> CheckContent:
-    """Return the check of a commit whose report can't be read; ``why`` is untrusted.
+    """Return the check of a commit whose report can't be read. ``why`` is untrusted.
 
     A failure: an earlier, readable report of the same commit may have left a success.
     """

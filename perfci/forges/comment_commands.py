@@ -32,7 +32,7 @@ _MEASURE = re.compile(
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _WRITERS = ("admin", "write")
-"""Of the four that GitHub's answer knows; ``maintain`` is written ``write`` there."""
+"""Of the four that GitHub's answer knows. ``maintain`` is written ``write`` there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _IssueCommentEvent:
 
 
 def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
-    """Return the comment of an ``issue_comment`` event; UsageError where ``text`` is no event."""
+    """Return the comment of an ``issue_comment`` event. UsageError where ``text`` is no event."""
     advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
     event = decode_event(text, name, _IssueCommentEvent, advice)
     if event.comment is None or event.issue is None:
@@ -175,7 +175,7 @@ def _read(line: str) -> AcceptRequest | MeasureRequest | None:
 
 
 def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
-    """Return why ``comment`` accepts nothing on ``pull`` as it is now; nothing where it does.
+    """Return why ``comment`` does not accept on ``pull`` as it is now, or nothing.
 
     ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
     pull request's head were first posted: an earlier comment is of other numbers.
@@ -205,10 +205,10 @@ def may_write(comment: Comment, permission: str) -> bool:
 
 
 def measure_refusal(comment: Comment, pull: Pull, permission: str) -> str:
-    """Return why ``comment`` has ``pull`` not measured as it is now; nothing where it does.
+    """Return why ``comment`` does not get ``pull`` measured as it is now, or nothing.
 
-    The head that whoever wrote it had seen is not in a comment. What GitHub knows is when
-    something was last pushed to the head's repository; a commit's own time is its author's word.
+    A comment doesn't hold the head that its author had seen. GitHub knows only when
+    something was last pushed to the head's repository. A commit's own time is its author's word.
     Whoever pushes to a branch of the repository itself may ask, too.
     """
     dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)

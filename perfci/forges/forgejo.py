@@ -71,7 +71,7 @@ class ForgejoClient(IssueComments):
         )
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the repository doesn't have it."""
+        """Return the parents of a commit, or none where the repository doesn't have it."""
         try:
             commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
         except Missing:
@@ -121,7 +121,7 @@ class ForgejoClient(IssueComments):
 
 @dataclass(frozen=True, slots=True)
 class ForgejoPull(PullAnswer):
-    """A pull request, as GitHub's; and where it leaves its target."""
+    """A pull request, as GitHub's, and where it leaves its target."""
 
     merge_base: str = ""
 
@@ -142,7 +142,7 @@ class ForgejoComparison:
 
 @dataclass(frozen=True, slots=True)
 class ForgejoStatus:
-    """A commit status; its state is called status."""
+    """A commit status. Its state is called status."""
 
     id: int
     context: str

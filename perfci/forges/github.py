@@ -87,7 +87,7 @@ class PullAnswer:
     user: _User | None = None
 
     def record(self) -> Pull:
-        """Return the record; a deleted fork leaves no repository."""
+        """Return the record. A deleted fork leaves no repository."""
         source = self.head.repo.full_name if self.head.repo else ""
         here = self.base.repo.full_name if self.base.repo else ""
         return Pull(
@@ -104,7 +104,7 @@ class PullAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CommentAnswer:
-    """A comment; the account of its author may be gone."""
+    """A comment. The account of its author may be gone."""
 
     id: int
     html_url: str
@@ -136,7 +136,7 @@ class PermissionAnswer:
 
 @dataclass(frozen=True, slots=True)
 class IssueAnswer:
-    """An issue of a list, or one that was written; GitHub's lists hold pull requests, too."""
+    """An issue of a list, or one that was written. GitHub's lists hold pull requests, too."""
 
     number: int
     html_url: str
@@ -210,7 +210,7 @@ class IssueComments(Rest):
         return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
 
     def delete_comment(self, comment: Comment) -> None:
-        """Delete a comment; one that is gone already is as it should be."""
+        """Delete a comment. One that is gone already is as it should be."""
         self._delete(f"/issues/comments/{comment.id}")
 
 
@@ -252,7 +252,7 @@ class GitHubClient(IssueComments):
         return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the repository doesn't have it."""
+        """Return the parents of a commit, or none where the repository doesn't have it."""
         try:
             commit = self._get(f"/git/commits/{sha}", CommitAnswer)
         except Missing:
@@ -260,16 +260,16 @@ class GitHubClient(IssueComments):
         return tuple(parent.sha for parent in commit.parents)
 
     def leaves(self, pull: Pull, sha: str) -> str:
-        """Return where ``sha`` leaves the target of ``pull``; nothing where that isn't known."""
+        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
         return self._merge_base(pull.target, sha)
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
         return self._merge_base(commit, of) == commit
 
-    def _merge_base(self, one: str, other: str) -> str:
-        """Return where two branches or commits part; nothing where GitHub finds no such commit."""
-        path = f"/compare/{quote(one, safe='')}...{quote(other, safe='')}"
+    def _merge_base(self, first: str, second: str) -> str:
+        """Return where two branches or commits part, or nothing where GitHub finds none."""
+        path = f"/compare/{quote(first, safe='')}...{quote(second, safe='')}"
         try:
             return self._get(path, ComparisonAnswer, per_page="1").merge_base_commit.sha
         except Missing:

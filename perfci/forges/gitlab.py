@@ -82,12 +82,12 @@ class GitLabClient(Rest):
         return tuple(answer.record() for answer in answers)
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit; none where the project doesn't have it."""
+        """Return the parents of a commit, or none where the project doesn't have it."""
         commit = self._commit(sha)
         return commit.parent_ids if commit else ()
 
     def leaves(self, pull: Pull, sha: str) -> str:
-        """Return where ``sha`` leaves the target of ``pull``; nothing where that isn't known."""
+        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
         return self._merge_base(pull.target, sha)
 
     def is_ancestor(self, commit: str, of: str) -> bool:
@@ -101,8 +101,8 @@ class GitLabClient(Rest):
         except Missing:
             return None
 
-    def _merge_base(self, one: str, other: str) -> str:
-        parameters = {"refs[]": (one, other)}
+    def _merge_base(self, first: str, second: str) -> str:
+        parameters = {"refs[]": (first, second)}
         try:
             return self._get("/repository/merge_base", GitLabCommit, **parameters).id
         except Missing:
@@ -148,7 +148,7 @@ class GitLabClient(Rest):
         return comment.url
 
     def delete_comment(self, comment: Comment) -> None:
-        """Delete a note; one that is gone already is as it should be."""
+        """Delete a note. One that is gone already is as it should be."""
         self._delete(f"/merge_requests/{comment.pull}/notes/{comment.id}")
 
     def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
@@ -183,7 +183,7 @@ class GitLabUser:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequestAnswer:
-    """A merge request, of a list or alone; a source that was deleted has no id."""
+    """A merge request, of a list or alone. A source that was deleted has no id."""
 
     iid: int
     state: str
@@ -209,7 +209,7 @@ class MergeRequestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NoteAnswer:
-    """A note; GitLab's own ("changed the description") are notes, too."""
+    """A note. GitLab's own ("changed the description") are notes, too."""
 
     id: int
     body: str
@@ -242,7 +242,7 @@ class GitLabCommit:
 
 @dataclass(frozen=True, slots=True)
 class GitLabStatus:
-    """A commit status; a job of a pipeline is one, too."""
+    """A commit status. A job of a pipeline is one, too."""
 
     id: int
     name: str
@@ -258,9 +258,9 @@ class GitLabStatus:
 
 
 def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
-    """Return what the job's pipeline is about; UsageError where a variable is not GitLab's.
+    """Return what the job's pipeline is about. UsageError where a variable is not GitLab's.
 
-    A pipeline of merged results has made a commit of its own; the merge request's head is another.
+    A pipeline of merged results has made a commit of its own. The merge request's head is another.
     """
     head = variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or variables.get("CI_COMMIT_SHA", "")
     number = variables.get("CI_MERGE_REQUEST_IID", "")
@@ -330,12 +330,12 @@ def client(repository: str | None, most_wait_s: float) -> GitLabClient:
 
 
 def run_url() -> str:
-    """Return the address of this job; empty outside of GitLab CI."""
+    """Return the address of this job, empty outside of GitLab CI."""
     return os.environ.get("CI_JOB_URL", "")
 
 
 def repository_url(repository: str | None) -> str:
-    """Return the page of the project that is posted to; empty where it isn't known."""
+    """Return the page of the project that is posted to, empty where it isn't known."""
     server = os.environ.get("CI_SERVER_URL", "")
     if repository and not repository.isdigit():
         return f"{server}/{repository}" if server else ""
@@ -343,7 +343,7 @@ def repository_url(repository: str | None) -> str:
 
 
 def attempt() -> str:
-    """Return an id of this job; GitLab gives a job that is started again another."""
+    """Return an id of this job. GitLab gives a job that is started again another."""
     return os.environ.get("CI_JOB_ID", "")
 
 

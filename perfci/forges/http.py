@@ -1,4 +1,4 @@
-"""One small HTTP client: a request is sent once and has an end; whether what failed is tried again.
+"""One small HTTP client: a request is sent once and has an end, and may be tried again.
 
 The time-out of `requests` is for each byte, so that a byte a second would last for ever. Nothing is
 repeated here (see ``retry``), no redirect followed, no password taken from a .netrc.
@@ -33,13 +33,12 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 """Digits alone: what ``isdigit`` takes, such as ``²``, is more than a number has."""
 _NAME = re.compile(rb"[A-Za-z0-9_.-]+")
 _PORTS = {"http": 80, "https": 443}
-# Waiting for something that may never end: a real limit, which a time-out between bytes is not.
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A server's answer; names in ``headers`` are in lower case.
+    """A server's answer. Names in ``headers`` are in lower case.
 
     ``text`` is not all of it where it was longer than was to be read.
     """
@@ -53,7 +52,7 @@ class HttpResponse:
 class NoResponse(Exception):
     """There was none. ``why`` doesn't hold the address, which may be a secret.
 
-    ``sent``: whether the request may have arrived; ``spent``: the s after which it was given up.
+    ``sent``: whether the request may have arrived. ``spent``: the s after which it was given up.
     """
 
     def __init__(self, why: str, *, sent: bool, spent: float = 0.0) -> None:
@@ -75,7 +74,7 @@ _AT_ONCE = Pace()
 
 
 class Connection:
-    """Sends requests; ``timeout`` s for each as a whole, ``most_bytes`` of each answer are read."""
+    """Sends requests. ``timeout`` s for each as a whole, ``most_bytes`` of each answer are read."""
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class Connection:
     def send(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> HttpResponse:
-        """Return the answer, be it a failure or a redirect; NoResponse where there is none."""
+        """Return the answer, be it a failure or a redirect. NoResponse where there is none."""
         writes = verb != "GET"
         wait = max(self._next, self._next_write if writes else 0.0) - self._clock()
         if wait > 0.0:
@@ -162,7 +161,7 @@ class _Message:
         self.sent = True
 
     def give_up(self) -> bool:
-        """Keep it from being sent; return whether that is too late."""
+        """Keep it from being sent. Return whether that is too late."""
         with self._lock:
             self._given_up = True
             return self._begun
@@ -179,7 +178,7 @@ class _Session(requests.Session):
 
 
 def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
-    """Return the text, and whether that is all of it; nothing is waited for where most is 0."""
+    """Return the text, and whether that is all of it. Nothing is waited for where most is 0."""
     content = bytearray()
     if most:
         for piece in answer.iter_content(1 << 16):
@@ -202,9 +201,8 @@ def _reason(error: BaseException) -> str:
         error = inner
 
 
-# What is known of any server: what an address is, and how long one asks to be left alone.
 def address_of(url: str) -> SplitResult | None:
-    """Return the parts of an http or https address with a host; None where ``url`` is none."""
+    """Return the parts of an http or https address with a host, or None of anything else."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in _PORTS and parts.port != 0 and _is_host(parts.hostname or "")
@@ -220,7 +218,7 @@ def _is_host(name: str) -> bool:
 
 
 def redirected(url: str, location: str) -> str | None:
-    """Return where ``location`` leads from ``url``; None where that is another server, or none."""
+    """Return where ``location`` leads from ``url``, or None unless that is the same server."""
     try:
         address = urljoin(url, location)
         same = _origin(address) == _origin(url)
@@ -235,7 +233,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def requested_wait(after: str, now: float) -> float | None:
-    """Return the wait in s that a ``Retry-After`` asks for; None where nothing can be read of it.
+    """Return the wait in s that a ``Retry-After`` asks for, or None where it can't be read.
 
     It may be a date, which is compared with ``now``, in s since 1970.
     """
@@ -251,14 +249,14 @@ def requested_wait(after: str, now: float) -> float | None:
 
 
 def whole_seconds(text: str) -> float | None:
-    """Return a header's whole number of s; None where it is none that a server could mean."""
+    """Return a header's whole number of s, or None where no server could mean it."""
     return float(text) if _SECONDS.fullmatch(text.strip()) else None
 
 
 def within(do: Callable[[], T], most: float) -> T:
-    """Return what ``do`` returns or raises; TimeoutError after ``most`` s, and it is left alone.
+    """Return what ``do`` returns or raises. TimeoutError after ``most`` s, and it is left alone.
 
-    A thread, because nothing else ends a wait for a name, a handshake and headers alike; Python
+    A thread, because nothing else ends a wait for a name, a handshake and headers alike. Python
     can't end it, but doesn't wait for it at its own end either.
     """
     answer: Future[T] = Future()
@@ -276,7 +274,7 @@ def within(do: Callable[[], T], most: float) -> T:
 class Retryable(OutsideError):
     """It may be tried again.
 
-    ``wait`` is what the server asks for in s, None where it names nothing; ``spent`` how long an
+    ``wait`` is what the server asks for in s, None where it names nothing. ``spent`` how long an
     answer was already waited for in vain.
     """
 
@@ -317,7 +315,7 @@ class Backoff:
         self._waited = 0.0
 
     def delay(self, failure: Retryable) -> float:
-        """Return the wait in s before the next try; OutsideError where that would be too much."""
+        """Return the wait in s before the next try. OutsideError where that would be too much."""
         policy = self._policy
         wait = failure.wait
         if wait is None:
@@ -347,7 +345,7 @@ def retry(
     sleep: Callable[[float], None],
     before_again: Callable[[], object] = lambda: None,
 ) -> T:
-    """Return what ``do`` returns; it is done again, after ``before_again``, where it may be."""
+    """Return what ``do`` returns. It is done again, after ``before_again``, where it may be."""
     backoff = Backoff(policy)
     while True:
         try:

@@ -1,7 +1,7 @@
 """Issues of a trend's regressions: what they say, and how they are brought to say it.
 
 There is one issue per new event that made something worse, and beyond ``MOST`` in one report one
-issue for all others. The text up to the end mark is rewritten while the issue is open; what people
+issue for all others. The text up to the end mark is rewritten while the issue is open. What people
 add below it stays. When its regressions are fixed or acknowledged, the issue says so and is closed,
 in one write, so that neither can happen twice. A closed issue is never touched again: whoever
 closes one by hand, or opens one again, has the last word.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from statistics import median
@@ -28,6 +28,7 @@ from perfci.report.site.words import (
     SAME_COMMIT,
     event_size,
     event_text,
+    names_text,
     ratio_text,
     short,
     size_text,
@@ -50,7 +51,7 @@ _LONGEST_TABLE = 10_000
 _SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
 _EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
 _MOST_NAMES = 3
-"""Benchmarks that are named of an event; the others are counted."""
+"""Benchmarks that are named of an event. The others are counted."""
 _LONGEST_TITLE = 200
 _MOST_IN_TITLE = 256
 _IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=//)")
@@ -123,7 +124,7 @@ def _marks(event: Event) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _IssueTexts:
-    """Writes issues' texts; what a text needs besides its events."""
+    """Writes issues' texts, of events and of what is known of their series and commits."""
 
     units: dict[SeriesKey, str]
     subjects: dict[str, str]
@@ -209,7 +210,7 @@ class _IssueTexts:
         if len(event.changes) == 1:
             what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
         else:
-            what, size = _names(event, code), None
+            what, size = names_text(event.benchmarks, _MOST_NAMES, code), None
         cells = (
             what,
             self._size(size) if size else escape(event_size(event), 80),
@@ -246,7 +247,7 @@ def _title(change: Change) -> str:
 
 def _title_of_event(event: Event) -> str:
     size = f" by {ratio_text(median(event.costs))}" if event.costs else ""
-    names = _names(event, lambda name: clean_line(name, 60))
+    names = names_text(event.benchmarks, _MOST_NAMES, lambda name: clean_line(name, 60))
     return _as_title(f"{event.series:,} series of {names} got worse{size}")
 
 
@@ -255,15 +256,8 @@ def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
     return _as_title(f"{counted(len(marks), 'more regression')}{since}")
 
 
-def _names(event: Event, shown: Callable[[str], str]) -> str:
-    names = event.benchmarks
-    text = ", ".join(shown(name) for name in names[:_MOST_NAMES])
-    rest = len(names) - _MOST_NAMES
-    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
-
-
 def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
-    """Return the table; of a long one the beginning, and how many rows are left out."""
+    """Return the table. A long one is cut, and says how many rows are left out."""
     ends = accumulate(len(row) + 1 for row in rows)
     kept = rows[: sum(end <= _LONGEST_TABLE for end in ends)]
     rest = len(rows) - len(kept)
@@ -300,7 +294,7 @@ def _close(changes: Sequence[Change]) -> Close:
 
 
 def _commit(sha: str) -> str:
-    """A whole SHA becomes a link where the repository has it; anything else is text."""
+    """A whole SHA becomes a link where the repository has it. Anything else is text."""
     return sha if SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
 
 
@@ -312,7 +306,7 @@ def tell_issues(
     report_url: str = "",
     most: int = MOST,
 ) -> tuple[PostOutcome, ...]:
-    """Open, update and close ``author``'s issues; return what was done, or that it may not be."""
+    """Open, update and close ``author``'s issues. Return what was done, or that it may not be."""
     listed = client.issues(author)
     wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
     done: dict[int, Issue] = {}
@@ -365,7 +359,7 @@ def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
 
 
 def rewritten(issue: Issue, content: IssueContent) -> str | None:
-    """Return the issue's new text; None where it says that already, or has no room for it."""
+    """Return the issue's new text, or None where it says that already, or has no room for it."""
     old = issue.body.replace("\r\n", "\n")
     _, end, below = old.partition(_END)
     added = below.strip("\n")

@@ -2,7 +2,7 @@
 
 A write whose answer is lost may have been done. So no write is repeated as such: after a failure
 the loop looks at what is there now, which a write that was done after all has changed. The pull
-request's head is looked at just before each write; between that look and the write a push can
+request's head is looked at just before each write. Between that look and the write a push can
 still come in, and then that push's own run writes over it.
 """
 
@@ -52,7 +52,7 @@ _PARENTS_OF_A_MERGE = 2
 class PostOutcome:
     """The outcome of posting a comment or a check.
 
-    ``refused``: the token hasn't the right. ``stale``: the pull request has moved on; nothing was
+    ``refused``: the token lacks the right. ``stale``: the pull request has moved on. Nothing was
     written.
     """
 
@@ -76,12 +76,12 @@ def find_pull(
 
 
 def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
-    """Return where each of the commits ``measured`` is the head of ``target``; else UsageError.
+    """Raise UsageError unless each of the commits ``measured`` is the head of ``target``.
 
     `actions/checkout` checks out the merge of a pull request into its base, so a commit that
     GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
     ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
-    merge group it checks out the head; a child of that is the next group's.
+    merge group it checks out the head. A child of that is the next group's.
     """
     head_sha = target.head_sha
     merged = isinstance(target, Pull)
@@ -249,7 +249,7 @@ def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer |
 
 
 def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
-    """Set the status where it isn't the newest already; return its state."""
+    """Set the status where it isn't the newest already. Return its state."""
 
     def look_and_write() -> None:
         newest = next(

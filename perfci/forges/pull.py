@@ -76,7 +76,7 @@ class NothingToPost:
 class Pull:
     """A pull request into the branch ``target``.
 
-    ``source`` is the repository of its own branch, empty where that is gone; ``own``: it is the
+    ``source`` is the repository of its own branch, empty where that is gone. ``own``: it is the
     one that the pull request is in. ``author`` is empty where the account is gone. ``pushed_at``:
     when anything was last pushed to ``source``, in GitHub's own time. ``term`` is what the forge
     calls it.
@@ -129,7 +129,7 @@ def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | 
 
 
 def post_refusal(pull: Pull, head_sha: str) -> NothingToPost | None:
-    """Return why nothing is posted to ``pull`` about ``head_sha``; None where it may be."""
+    """Return why nothing is posted to ``pull`` about ``head_sha``, or None where it may be."""
     named = f"{pull.term.name} {pull.reference}"
     if not pull.open:
         return NothingToPost(f"{named} is closed")
@@ -161,7 +161,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Create a comment, update ``comment``, or leave it; then delete the ``twins``."""
+    """Create a comment, update ``comment``, or leave it, then delete the ``twins``."""
 
     action: Literal["create", "update", "leave"]
     comment: Comment | None = None
@@ -190,13 +190,13 @@ def _is_ours(comment: Comment, author: str, marker: str) -> bool:
     return by_us and comment.body.startswith(marker)
 
 
-def _same(one: str, other: str) -> bool:
+def _same(old: str, new: str) -> bool:
     """A browser's edit turns line ends into CRLF, which changes nothing that is seen."""
-    return one.replace("\r\n", "\n").rstrip() == other.replace("\r\n", "\n").rstrip()
+    return old.replace("\r\n", "\n").rstrip() == new.replace("\r\n", "\n").rstrip()
 
 
 def full_sha(text: str, name: str) -> str:
-    """Return ``text``, a commit's whole SHA; UsageError on anything else."""
+    """Return ``text``, a commit's whole SHA. UsageError on anything else."""
     if SHA.fullmatch(text) is None:
         raise UsageError(
             "bad-sha",
@@ -206,6 +206,6 @@ def full_sha(text: str, name: str) -> str:
     return text
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(first: str, second: str) -> bool:
     """Say whether two names are one repository's: GitHub's ignore case."""
-    return one.casefold() == other.casefold()
+    return first.casefold() == second.casefold()

@@ -47,7 +47,7 @@ _MOST_BYTES = 64 << 20
 _HOLDING = {"Authorization", "PRIVATE-TOKEN"}
 _MOST_HOPS = 3
 _MOVED = {301, 307, 308}
-"""The redirects of which the same request is to be sent again; nothing was done yet."""
+"""The redirects of which the same request is to be sent again. Nothing was done yet."""
 _LIMITED = re.compile(
     r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
 )
@@ -56,7 +56,7 @@ _SECONDARY_WAIT = 60.0
 
 
 Parameter = str | tuple[str, ...]
-"""Of a request's address; one that is given several times is a tuple."""
+"""Of a request's address. One that is given several times is a tuple."""
 Parameters = Mapping[str, Parameter]
 
 
@@ -147,7 +147,7 @@ class Rest:
         )
 
     def _delete(self, path: str) -> None:
-        """Delete what is at ``path``; what is gone already is as it should be."""
+        """Delete what is at ``path``. What is gone already is as it should be."""
         with suppress(Missing):
             self._ask("DELETE", f"{self._at}{path}")
 
@@ -244,7 +244,7 @@ def _goes_on(answer: HttpResponse, full: bool) -> bool:
 
 
 def parse(text: str, kind: type[T], request: str, service: Service) -> T:
-    """Return the ``kind`` that ``text`` is; OutsideError where it is something else."""
+    """Return the ``kind`` that ``text`` is. OutsideError where it is something else."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -292,7 +292,7 @@ class Rejected(OutsideError):
 
 
 class TooLong(OutsideError):
-    """The answer is longer than is read of one; a part of it may not be."""
+    """The answer is longer than is read of one. A part of it may not be."""
 
 
 class Missing(OutsideError):
@@ -326,7 +326,7 @@ def judge(answer: HttpResponse, request: str, now: float, service: Service) -> N
 
 
 def _requested_wait(answer: HttpResponse, now: float) -> float | None:
-    """Return how long it wants to be left alone, in s; None where it limits no rate."""
+    """Return how long it wants to be left alone, in s, or None where it limits no rate."""
     after = answer.headers.get("retry-after", "")
     wait = requested_wait(after, now)
     if wait is not None:

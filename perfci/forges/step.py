@@ -32,7 +32,7 @@ class CiStep:
     ``target`` is of the pull request given (a number and a head), or that of the step's event (a
     file). ``client`` is of a repository, with the step's token and the longest wait in s. The
     others return the address of this run, that of a repository, and an id of this attempt of the
-    run; they are empty where it isn't known. ``addresses`` is where the forge shows commits.
+    run. They are empty where it isn't known. ``addresses`` is where the forge shows commits.
     """
 
     target: Callable[[int | None, str, Path | None], PostTarget | MergeGroup | NothingToPost]
@@ -44,7 +44,7 @@ class CiStep:
 
 
 def step_of(forge: str | None) -> CiStep:
-    """Return the step of a forge's name; without one, that of the forge whose CI this is."""
+    """Return the step of the named forge, or of the forge whose CI this is."""
     name = forge or forge_of(os.environ)
     if name == "gitlab":
         from perfci.forges.gitlab import STEP
@@ -65,7 +65,7 @@ def forge_of(environment: Mapping[str, str]) -> str:
 
 
 def given_pull(pull: int | None, head_sha: str) -> PostTarget | None:
-    """Return the pull request that the command line names; None where it names none."""
+    """Return the pull request that the command line names, or None where it names none."""
     from perfci.forges.pull import PostTarget, full_sha
 
     if pull is not None:
@@ -78,7 +78,7 @@ def given_pull(pull: int | None, head_sha: str) -> PostTarget | None:
 
 
 def token_of(names: Sequence[str], advice: str) -> str:
-    """Return the token of the first variable of ``names`` that has one; else UsageError."""
+    """Return the token of the first variable of ``names`` that has one, else UsageError."""
     token, name = next(
         ((text, name) for name in names if (text := os.environ.get(name, "").strip())),
         ("", names[0]),

@@ -38,6 +38,7 @@ from perfci.report.site.words import (
     SHORT,
     event_size,
     event_text,
+    names_text,
     size_text,
     surety_text,
 )
@@ -51,9 +52,9 @@ _HEADERS = {
     "Connection": "close",  # on one kept open, a message may be lost to a server that is closing
 }
 _MOST_SHOWN = 20
-"""Events with a section each; a message is read on a phone."""
+"""Events with a section each. A message is read on a phone."""
 _MOST_NAMES = 2
-"""Benchmarks that are named of an event; the others are counted."""
+"""Benchmarks that are named of an event. The others are counted."""
 _LONGEST_CASE = 200
 _LONGEST_NAME = 80
 """Of all else. Escaped five times as long, the three names of a section stay below its limit."""
@@ -66,11 +67,11 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
 
 
 class MaybeDelivered(OutsideError):
-    """The message was sent and the answer was lost; it is not sent again."""
+    """The message was sent and the answer was lost. It is not sent again."""
 
 
 def require_webhook(url: str) -> SplitResult:
-    """Return the parts of a webhook's address; UsageError, which doesn't show it, on none."""
+    """Return the parts of a webhook's address. UsageError, which doesn't show it, on none."""
     parts = address_of(url)
     plain = url.isascii() and url.isprintable() and " " not in url
     if parts is None or not plain or "@" in parts.netloc:
@@ -140,7 +141,7 @@ def _failed(what: str, wait: float | None = None, spent: float = 0.0) -> Retryab
 
 
 def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
-    """Return the message, as JSON; None where no event is news.
+    """Return the message, as JSON, or None where no event is news.
 
     ``report_url`` (http or https) is linked: it comes from who runs perfci.
     """
@@ -193,14 +194,8 @@ def _head(event: Event) -> str:
     arrow = ":red_circle: worse:" if event.worse else ":large_green_circle: better:"
     if len(event.changes) == 1:
         return f"{arrow} {_where(event.changes[0].series)}"
-    return f"{arrow} {_benchmarks(event)}, {event.series:,} of {event.measured:,} series"
-
-
-def _benchmarks(event: Event) -> str:
-    names = event.benchmarks
-    rest = len(names) - _MOST_NAMES
-    text = ", ".join(_code(name, _LONGEST_CASE) for name in names[:_MOST_NAMES])
-    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
+    names = names_text(event.benchmarks, _MOST_NAMES, lambda name: _code(name, _LONGEST_CASE))
+    return f"{arrow} {names}, {event.series:,} of {event.measured:,} series"
 
 
 def _range(change: Change) -> str:

@@ -1,4 +1,8 @@
-"""The one place where findings become English. Nothing else may depend on these sentences."""
+"""The one place where findings become English. Nothing else may depend on these sentences.
+
+A wording is a template, or a function of the arguments by name. The function of a verdict's reason
+also gets that reason.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,6 @@ from typing import Any
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.status import traits
 from perfci.units import counted, format_change, format_interval, format_share, format_value
-
-# Pieces of a sentence.
 
 
 def _amount(value: float, unit: str) -> str:
@@ -30,12 +32,9 @@ def _looks(moved: str) -> Callable[..., str]:
     return lambda *, why, **of_why: f"looks {moved}: {words(Finding(why, of_why))}"
 
 
-# Functions where a template doesn't do: arguments by name, as the finding has them.
-
-
 def _base_only(*, why: str = "") -> str:
-    said = why or "head's workers reported none"
-    return f"only base has a value: {said}"
+    reason = why or "head's workers reported none"
+    return f"only base has a value: {reason}"
 
 
 def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
@@ -61,9 +60,9 @@ def _bursts_disturbed(*, workers: int, reason: str) -> str:
 
 
 def _failed(*, side: str, stage: str, kind: str, message: str = "", alone: str = "") -> str:
-    said = f": {message}" if message else ""
+    text = f": {message}" if message else ""
     again = {"": "", "ran": "; alone it ran", "failed": "; alone it failed again"}[alone]
-    return f"{side} failed in {stage} ({kind}){said}{again}"
+    return f"{side} failed in {stage} ({kind}){text}{again}"
 
 
 def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
@@ -310,9 +309,6 @@ def sayable(finding: Finding) -> bool:
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return False
     return True
-
-
-# Reasons for a verdict: a function is given the reason, and its arguments by name.
 
 
 def _regressed(

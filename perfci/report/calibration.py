@@ -31,7 +31,6 @@ LEGEND = (
 MAIN_TITLE = f"{MAIN_METRIC}, the median latency of one call:"
 _MOST_CASES = 2
 _MOST_BLIND = 3
-# Suggestions as the lines of TOML that would say so in the file they belong into.
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HELPED_STYLES = {"helps": "green", "hurts": "red", "unknown": "", "left_out": "dim"}
 _KEPT_STYLES = {"kept": "green", "not_kept": "bold red", "not_checked": "yellow"}
@@ -268,7 +267,7 @@ def writable(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
 
 
 def toml_lines(calibration: Calibration) -> str:
-    """Return the TOML of the suggestions that a configuration can hold; empty for none."""
+    """Return the TOML of the suggestions that a configuration can hold, empty for none."""
     prefix = ("tool", "perfci") if calibration.configuration.endswith(PROJECT_FILE) else ()
     tables: dict[tuple[str, ...], list[str]] = {}
     for suggestion in writable(calibration.suggestions):
@@ -285,9 +284,8 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
 
 
-# GitHub Markdown, for a wiki page or an issue.
 def render_calibration_markdown(calibration: Calibration, limit: int = LIMIT) -> str:
-    """Return the calibration as Markdown, at most ``limit`` characters long."""
+    """Return the calibration as GitHub Markdown, at most ``limit`` characters long."""
     environment = markdown_environment()
     environment.globals |= {
         "share": share,
@@ -326,7 +324,7 @@ def render_calibration(
     *,
     verbose: bool = False,
 ) -> Clean:
-    """Return the calibration in ``width`` columns; ``verbose`` shows every metric of every case."""
+    """Return the calibration in ``width`` columns. ``verbose`` shows every metric of every case."""
     out = io.StringIO()
     console = text_console(out, max(60, width), color=color)
     for part in _parts(calibration, console.width, verbose=verbose):

@@ -49,7 +49,7 @@ _BREAK = "\u200b"
 
 
 Clean = NewType("Clean", str)
-"""Text that shows as it stands and is no command; whatever is joined to it is a str again."""
+"""Text that shows as it stands and is no command. Whatever is joined to it is a str again."""
 
 
 def clean_line(text: str, limit: int = 300) -> Clean:

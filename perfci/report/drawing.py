@@ -44,7 +44,7 @@ _RATIO, _DIFFERENCE = 0, 1
 _SENSES = {"worse": 1, "better": -1, "steady": 0}
 WIDTH, ROW = 1000.0, 20
 _NARROWEST = 4.0
-"""A narrower box shows nothing; its time is in the box below."""
+"""A narrower box shows nothing. Its time is in the box below."""
 _CHARACTER = 6.6
 _DEEPEST, _MOST_LINES = 40, 12
 _SLIGHT, _MUCH = 0.02, 0.10
@@ -166,7 +166,7 @@ def _short(value: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One function below its callers. ``shade`` is its class; ``label`` fits into it."""
+    """One function below its callers. ``shade`` is its class. ``label`` fits into it."""
 
     x: float
     y: int
@@ -196,7 +196,7 @@ class _Node:
 
 
 def flame_of(why: Why) -> Flame | None:
-    """Return a case's flame graph; None where nothing was sampled."""
+    """Return a case's flame graph, or None where nothing was sampled."""
     root = _tree(why.stacks)
     if root.base <= 0.0 or root.head <= 0.0:
         return None

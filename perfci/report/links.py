@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-
 _DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
 """Facts that distinguish two environments on the same device, the likeliest first."""
 _SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
-"""The other facts stand only where they differ; the JSON report has them all."""
+"""The other facts stand only where they differ. The JSON report has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Links:
         )
 
     def place(self, sha: str, file: str, line: int) -> Safe:
-        """Return ``file:line`` in code; a link with the file's name alone where it leads there."""
+        """Return ``file:line`` in code, or a link to it with the file's name alone."""
         parts = file.split("/")
         known = (
             sha in self.commits
@@ -84,7 +84,7 @@ class Links:
         return self._link(f"{parts[-1]}:{line}", address)
 
     def comment(self, pull: int, comment: int) -> str:
-        """Return the address of a comment on a pull request; nothing without a repository's."""
+        """Return the address of a comment on a pull request, or nothing without a repository's."""
         address = self.addresses.comment.format(pull=pull, comment=comment)
         return f"{self.repository}/{address}" if self.repository else ""
 
@@ -120,7 +120,7 @@ def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
 
 
 def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
-    """Return a name for each environment; where two would be called alike, also the key."""
+    """Return a name for each environment. Names that would be the same get the key, too."""
     devices = [
         clean_line(_device(environment), 60) or "an environment" for environment in environments
     ]
@@ -135,7 +135,7 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
-    """Return one report's main facts; of several what they share, and all that differs."""
+    """Return one report's main facts, and of several what they share, and all that differs."""
     if len(reports) == 1:
         return (_of_one(reports[0]),)
     each = [_facts(report) for report in reports]
@@ -183,7 +183,7 @@ def _facts(report: Report) -> dict[str, Safe]:
 
 
 def _environment(environment: Environment, python: str) -> dict[str, Safe]:
-    """Return what is shown of one environment; facts can't take the place of the first two."""
+    """Return what is shown of one environment. Facts can't take the place of the first two."""
     first = {"environment": code(environment.key), "interpreter": code(python)}
     facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
     return first | {name: value for name, value in facts.items() if name not in first}

@@ -204,7 +204,7 @@ def _health(trend: Trend) -> tuple[Metric, ...]:
 
 
 def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
-    """Yield a family for each metric and unit; ``taken`` are the names it can't have."""
+    """Yield a family for each metric and unit. ``taken`` are the names it can't have."""
     groups: dict[tuple[str, str], list[Sample]] = {}
     for each in _ordered(series):
         if len(each.values):
@@ -218,7 +218,7 @@ def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
 
 
 def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
-    """Return a metric family's name and unit; a name has to end in its unit."""
+    """Return a metric family's name and unit. A name has to end in its unit."""
     suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
     name = f"perfci_{_plain(metric)}"
     if suffix and not name.endswith(f"_{suffix}"):
@@ -267,7 +267,7 @@ def _plain(text: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Return a time in s since 1970; 0 where it is not one."""
+    """Return a time in s since 1970, or 0 where it is not one."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -52,7 +52,7 @@ def likeness(failure: Failure) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def _without_places(text: str) -> str:
-    """Return ``text`` without perfci's folders and numbers; asked for again by each section."""
+    """Return ``text`` without perfci's folders and numbers. Each section needs it again."""
     return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
 
 
@@ -197,7 +197,7 @@ def same_code_cases(rows: Outline) -> tuple[str, ...]:
 
 
 def same_code_text(report: Report) -> str:
-    """Return which cases moved, or are undecided, though nothing that ran differs; or nothing."""
+    """Return the cases that moved, or are undecided, though nothing that ran differs."""
     moved = {
         row.case
         for row in report.results

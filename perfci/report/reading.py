@@ -48,7 +48,7 @@ _MADE: Mapping[str, Mapping[str, Any]] = {
 
 
 def read_report(text: str, name: str = "the report") -> Report:
-    """Return the report that ``text`` holds; DamagedFile, naming it, on anything else.
+    """Return the report that ``text`` holds. DamagedFile, naming it, on anything else.
 
     The text may be untrusted. It is decoded by the types and the limits of a report, and refused
     at the first thing that breaks them.
@@ -78,7 +78,7 @@ def read_report(text: str, name: str = "the report") -> Report:
 
 
 def _with_standard_errors(report: Report) -> Report:
-    """Return ``report``; rows of an older file get the standard errors of their intervals."""
+    """Return ``report``. Rows of an older file get the standard errors of their intervals."""
     rows = tuple(
         replace(row, se=own)
         if row.se is None and row.method != "exact" and (own := standard_error(row)) is not None

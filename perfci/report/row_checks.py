@@ -94,7 +94,7 @@ def _of_the_sessions(row: Comparison) -> Iterator[str]:
 
 
 def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
-    """Without a graph on head counts are worse, whatever their numbers; without one on base not."""
+    """Without a graph on head, counts are worse, whatever they are. Without one on base, better."""
     if row.metric not in ruled():
         yield f"its method is `{row.method}`, and one side has no number"
         return
@@ -151,7 +151,7 @@ def _of_no_method(row: Comparison) -> Iterator[str]:
 
 
 def _of_the_centres(row: Comparison) -> Iterator[str]:
-    """The change is that of the centres; of several sessions of a baseline, of their means.
+    """The change is that of the centres, or of the means of a baseline's several sessions.
 
     Sessions of unequal size weigh their workers otherwise than the centre does: the two differ by
     at most ``√(k - 1)`` standard deviations of the sessions' means, and so half intervals.

@@ -20,14 +20,13 @@ from perfci.stats.quantile import median
 from perfci.units import counted, format_change, format_interval, format_share, format_value
 from perfci.verdict.why import leading
 
-# What measures a row again.
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SELECTABLE = re.compile(r"[^\s()]+")
 """A single word for ``-k``."""
 _JOINING = frozenset({"and", "or", "not"})
 _SHORT = 12
 _MOST_CASES = 4
-_NAMES: dict[Method, str] = {
+_TEST_NAMES: dict[Method, str] = {
     "paired_t": "paired t",
     "welch_t": "Welch's t",
     "exact": "exact",
@@ -37,7 +36,7 @@ _NAMES: dict[Method, str] = {
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.1
 """Of the median: noise of a few per cent must not look like mountains."""
-_FEWEST = 3
+_FEWEST_PAST = 3
 UNEXPLAINED = "nothing that differs inside explains it"
 
 
@@ -63,7 +62,7 @@ def interval_text(row: Comparison) -> str:
 
 
 def side_text(estimate: Estimate | None, unit: str) -> str:
-    """Return one side's centre; a dash where that side has none."""
+    """Return one side's centre, or a dash."""
     return format_value(estimate.center if estimate else None, unit)
 
 
@@ -108,7 +107,7 @@ def note(row: Comparison) -> str:
 
 
 def status_text(row: Comparison) -> str:
-    """Return a row's status in words; a regression that fails nothing is ``accepted``."""
+    """Return a row's status in words. A regression that fails nothing is ``accepted``."""
     return "accepted" if row.accepted else row.status.replace("_", " ")
 
 
@@ -151,9 +150,9 @@ def _signed(value: float, unit: str) -> str:
 
 
 def replay_command(report: Report) -> str:
-    """Return what compares the two commits again, up to the case; nothing where one isn't known.
+    """Return the command that compares both commits again, up to the case, or nothing.
 
-    A working tree is no commit; what has no base was measured alone.
+    A working tree is no commit. What has no base was measured alone.
     """
     sides = (report.base, report.head)
     if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
@@ -165,7 +164,7 @@ def replay_command(report: Report) -> str:
 
 
 def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
-    """Return what compares the first of ``cases`` again, commits shortened; or nothing."""
+    """Return the command that compares the first of ``cases`` again, or nothing."""
     known = [case for case in cases if selection_of(case)][:_MOST_CASES]
     if not known or not replay_command(report):
         return ""
@@ -196,7 +195,7 @@ def replay_of(report: Report, case: str) -> str:
 
 def test_name(row: Comparison) -> str:
     """Return the test's name."""
-    return _NAMES[row.method]
+    return _TEST_NAMES[row.method]
 
 
 def number_text(row: Comparison) -> str:
@@ -223,7 +222,7 @@ def effect_text(row: Comparison) -> str:
 
 
 def statistics_text(row: Comparison) -> str:
-    """Return all of it on one line; n stands in the row's note. Empty where nothing was tested."""
+    """Return the test's results on one line, or nothing. The row's note has n."""
     if row.p is None:
         return ""
     adjusted = "" if row.p_adjusted is None else f", adjusted {p_text(row.p_adjusted)}"
@@ -242,7 +241,7 @@ def past_lines(report: Report) -> Mapping[tuple[str, str], str]:
     lines = {}
     for past in report.past:
         row = rows.get((past.case, past.metric))
-        if row is not None and len(past.values) >= _FEWEST:
+        if row is not None and len(past.values) >= _FEWEST_PAST:
             lines[past.case, past.metric] = sparkline((*past.values, *_measured(row)))
     return lines
 
@@ -317,7 +316,7 @@ def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterat
             yield f"{cause.metric}: {cause.text}{_at(cause.file, cause.line)}"
     for hint in why.hints:
         yield f"hint: {_with_place(hint)}"
-    yield from untold_lines(why)
+    yield from unavailable_lines(why)
 
 
 def _moved(row: Comparison, case: str) -> bool:
@@ -346,13 +345,13 @@ def first_line(why: Why, row: Comparison) -> str:
     return _with_place(leads[0]) if leads else UNEXPLAINED
 
 
-def untold_lines(why: Why) -> Iterator[str]:
+def unavailable_lines(why: Why) -> Iterator[str]:
     """Yield which instruments have nothing to say, and why, those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in why.untold.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        yield f"not told by {', '.join(names)}: {reason}"
+        yield f"unavailable from {', '.join(names)}: {reason}"
 
 
 def why_lines(why: Why) -> Iterator[str]:
@@ -364,4 +363,4 @@ def why_lines(why: Why) -> Iterator[str]:
         yield f"{_with_place(difference)}{changed}"
     for hint in why.hints:
         yield f"hint: {_with_place(hint)}"
-    yield from untold_lines(why)
+    yield from unavailable_lines(why)

@@ -160,7 +160,7 @@ def _is_of_rows(report: Report) -> bool:
 
 
 def sides_of(report: Report) -> tuple[str, ...]:
-    """Return in words what was compared, base first; of a run alone what was measured."""
+    """Return in words what was compared, base first, and of a run alone what was measured."""
     return tuple(_side(side) for side in _sides(report))
 
 
@@ -189,7 +189,7 @@ def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
 
 
 def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
-    """Return the rows that the verdict is of, the worst first; of a pass what else moved."""
+    """Return the rows that the verdict is of, the worst first, and of a pass what else moved."""
     bad = [
         row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
     ]

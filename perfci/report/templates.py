@@ -153,7 +153,7 @@ def cut(text: str, limit: int, left_out: int = 0) -> str:
 
 
 def tidy(text: str) -> str:
-    """Return Markdown without a second blank line in a row; what stands in a fence is left."""
+    """Return Markdown without a second blank line in a row. What stands in a fence is left."""
     kept: list[str] = []
     state = _Open()
     for line in text.split("\n"):

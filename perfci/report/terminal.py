@@ -41,7 +41,7 @@ from perfci.report.rows import (
     side_text,
     statistics_text,
     status_text,
-    untold_lines,
+    unavailable_lines,
     whys,
 )
 from perfci.units import counted, format_duration, format_share
@@ -86,7 +86,7 @@ class CaseLines:
 def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> Clean:
     """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
 
-    ``verbose`` shows every comparison; without it a case in which nothing moved takes one line.
+    ``verbose`` shows every comparison. Without it a case in which nothing moved takes one line.
     """
     out = io.StringIO()
     console = text_console(out, max(40, width), color=color)
@@ -182,7 +182,7 @@ def case_lines(
 
 
 def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseLines:
-    """Return the numbers of a case that was measured alone; all metrics where ``verbose``."""
+    """Return the numbers of a case that was measured alone, all metrics where ``verbose``."""
     shown = [row for row in rows if verbose or row.gate != "info"] or list(rows)
     lines = (
         Line(
@@ -196,7 +196,7 @@ def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Case
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
-    """Lay the lines out in ``width`` columns; what doesn't fit goes onto lines of its own."""
+    """Lay the lines out in ``width`` columns. What doesn't fit goes onto lines of its own."""
     celled = [line.cells for line in lines if len(line.cells) > 1]
     widths = [
         max(cell_len(cells[index]) if index < len(cells) else 0 for cells in celled)
@@ -344,7 +344,7 @@ def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
         text = f"{cause.case} {cause.metric}: {cause.text}{place}"
         yield from wrapped(clean_prose(text, 600), 2, width)
     for silent in unknown:
-        for line in untold_lines(silent):
+        for line in unavailable_lines(silent):
             yield from wrapped(clean_prose(f"{silent.case}: {line}", 600), 2, width, "dim")
 
 

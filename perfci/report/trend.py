@@ -16,8 +16,7 @@ from jinja2 import Template
 from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text
 from perfci.report.site import words
-from perfci.report.site.catalogue import SeriesStanding, catalogue, standings
-from perfci.report.site.events import TrendRow, TrendRows
+from perfci.report.site.catalogue import SeriesStanding, TrendRow, TrendRows, catalogue, standings
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
 from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
@@ -71,7 +70,7 @@ def _line(row: TrendRow, several: bool) -> str:
 
 
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
-    """Return what moved since last time, the worst first; folded, what is open or acknowledged."""
+    """Return what moved since last time, the worst first, and folded what is open or accepted."""
     groups = sort_events(trend)
     listed = catalogue(trend, standings(trend))
     new = (*groups.new_worse, *groups.new_better)

@@ -101,7 +101,7 @@ def test_a_side_that_dies_only_under_a_profiler_says_so(grown: Project) -> None:
     done = grown.perfci("explain", "HEAD~1", "HEAD", "-k", "dies", "--within", "5m")
     assert done.code == 0, done.text
     assert (
-        "not told by operators, memory, python: base failed under it in record (SIGABRT)"
+        "unavailable from operators, memory, python: base failed under it in record (SIGABRT)"
         in done.out
     )
 

@@ -113,7 +113,7 @@ def test_what_only_perfcis_own_python_has_is_untold_and_says_why(
 ) -> None:
     lines = explained(slower, environment.python, PYTHONPATH=site)
     why = "on base: it is not installed in the Python that measures"
-    assert f"  not told by someones_calls: {why}" in lines
+    assert f"  unavailable from someones_calls: {why}" in lines
     assert not any(SAID in line for line in lines)
 
 

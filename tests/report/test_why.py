@@ -29,7 +29,7 @@ REPORT = rich_report(why=(WHY,), explanations=(AT_THE_LINE, ELSEWHERE))
 def test_a_case_that_could_not_be_looked_into_says_why_not_on_the_terminal() -> None:
     silent = replace(WHY, differences=(), hints=())
     shown = rendered(replace(REPORT, why=(silent,)), "terminal")
-    assert f"{WHY.case}: not told by memory: a call takes 12 s" in " ".join(shown.split())
+    assert f"{WHY.case}: unavailable from memory: a call takes 12 s" in " ".join(shown.split())
     assert "not told by" not in rendered(REPORT, "terminal")
 
 
@@ -40,7 +40,7 @@ def test_the_comment_has_one_line_and_folds_the_rest() -> None:
     assert "takes 100 µs → 200 µs" not in above
     assert "takes 100 µs → 200 µs" in folded
     assert "import yaml" in folded
-    assert "not told by memory: a call takes 12 s" in folded
+    assert "unavailable from memory: a call takes 12 s" in folded
     assert "2 more that differ inside" not in text  # of one case
     assert "1 more that differ inside" in text
 

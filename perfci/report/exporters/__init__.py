@@ -42,12 +42,12 @@ class Exporter(Protocol):
     HELP: str
 
     def render(self, report: Report, /) -> str:
-        """Return the report's text. A file gets it as it is; perfci's own are ``Clean``."""
+        """Return the report's text, which a file gets as it is. perfci's own is ``Clean``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An exporter by name, imported where it is used; perfci's own has no entry ``point``."""
+    """An exporter by name, imported where it is used. perfci's own have no entry ``point``."""
 
     name: str
     point: EntryPoint | None = None

@@ -18,7 +18,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
 def render(report: Report) -> Clean:
-    """Return a row for each comparison; what a spreadsheet would compute gets an apostrophe."""
+    """Return a row for each comparison. What a spreadsheet would compute gets an apostrophe."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -42,15 +42,15 @@ from perfci.report.rows import (
     whys,
 )
 from perfci.report.sections import sides_of, status_of
+from perfci.report.site.catalogue import Spark, spark
 from perfci.report.site.data import literal
-from perfci.report.site.events import Spark, spark
 from perfci.report.templates import read_template, render_html
 from perfci.units import counted, format_duration
 from perfci.verdict.caveats import cause_of
 
 HELP = "Write the report as one HTML page here."
 MOST_ROWS, MOST_FAILURES, MOST_LINES = 40, 40, 200
-"""Rows, failures and lines of a list that stand in the page itself; the search finds all rows."""
+"""Rows, failures and lines of a list that stand in the page itself. The search finds all rows."""
 STYLES = ("trend/trend.css", "report/page.css")
 THEME = ("trend/theme.js",)
 """Before the first paint."""

@@ -176,7 +176,7 @@ def _fitted(
 
 
 def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
-    """Return the first ``most``; of comparisons those that moved, in the order they had."""
+    """Return the first ``most`` items, of comparisons those that moved, in their order."""
     if len(items) <= most:
         return list(items)
     ranked = sorted(range(len(items)), key=lambda index: _worth(items[index]))

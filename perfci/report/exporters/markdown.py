@@ -139,7 +139,7 @@ def _warnings(reports: Sequence[Report]) -> tuple[str, ...]:
 
 
 def _of_several(reports: Sequence[Report], names: Sequence[str]) -> str:
-    """Return each environment's verdict in one line; what lacks a shard says so first."""
+    """Return each environment's verdict in one line. What lacks a shard says so first."""
     part = "incomplete: " if any(report.shard for report in reports) else ""
     pairs = zip(reports, names, strict=True)
     return part + "; ".join(f"{status_of(report)} on {name}" for report, name in pairs)
@@ -202,7 +202,7 @@ def _limit_text(row: Comparison) -> str:
 
 
 def _moved_text(row: Comparison) -> str:
-    """Return the change; of a row without one, that it failed."""
+    """Return the change, and of a row without one, that it failed."""
     if row.status == "failed" and not has_numbers(row):
         return "failed"
     return change_text(row)

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
-from perfci.report.site.catalogue import (
-    WORDS,
-    Catalogue,
-    ListedBenchmark,
-    SeriesStanding,
-    axes_of,
-    shown,
-)
-from perfci.report.site.words import change_text, patterns, ratio_text, short
+from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
+from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
 from perfci.trend.change import Change
 from perfci.trend.series import Distributions, Series, SeriesKey, Timeline, dates_of
 
@@ -32,11 +25,9 @@ _ENTITIES = {
     "\u2029".encode(): rb"\u2029",
 }
 """These occur in JSON only inside strings, so that bytes can be replaced."""
-# What the overview searches in: every series in a few bytes, column by column.
 _DIGITS = 4
-# One environment's runs, shared by all charts of that environment.
+"""Of a latest value in the overview's search."""
 _LONGEST_SUBJECT = 160
-# Numbers as small whole ones: differences of values in steps of one power of ten.
 _CHART_DIGITS = 5
 """A value is right to 1/100,000 of the typical one: no chart shows less."""
 _LARGEST = 2.0**52
@@ -69,7 +60,7 @@ def search_file(
 ) -> tuple[str, bytes]:
     """Return the search's data file.
 
-    ``case`` is stored as steps from row to row, ``latest`` to four digits; ``moved`` holds
+    ``case`` is stored as steps from row to row, ``latest`` to four digits. ``moved`` holds
     ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
     few runs, as steps, because in a young history these are all.
     """
@@ -110,7 +101,7 @@ def search_file(
 
 
 def _case(number: int, benchmark: str, case: str) -> list[Any]:
-    """Return the benchmark's place and what follows its name; all of a name that does not."""
+    """Return the benchmark's place and what follows its name, or all of a name that does not."""
     whole, beginning = shown(case), shown(benchmark)
     if whole.startswith(beginning):
         return [number, whole[len(beginning) :]]
@@ -143,7 +134,7 @@ def timeline_file(
     releases: Mapping[str, tuple[str, ...]],
     forge: str = "",
 ) -> tuple[str, bytes]:
-    """Return the data file of the ``place``-th environment; ``releases`` maps shas to names."""
+    """Return the data file of the ``place``-th environment. ``releases`` maps shas to names."""
     name = f"timeline-{place}"
     payload = _payload(timeline, label, releases) | {"forge": list(patterns(forge))}
     return f"data/{name}.js", script("timeline", str(place), payload)

@@ -9,17 +9,25 @@ from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
-from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, shown, standings
+from perfci.report.site.catalogue import (
+    Catalogue,
+    ListedBenchmark,
+    Spark,
+    TrendRow,
+    TrendRows,
+    catalogue,
+    spark,
+    standings,
+)
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
-from perfci.report.site.events import Spark, TrendRow, TrendRows, spark
-from perfci.report.site.words import SortedEvents, day, sort_events
+from perfci.report.site.words import SortedEvents, day, shown, sort_events
 from perfci.report.templates import read_template, render_html
 from perfci.trend.change import Change, Event, Health, RunnerDrift, Trend
 from perfci.trend.series import Distributions, SeriesKey
 from perfci.units import counted, format_change, format_share
 
 MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
-"""Rows drawn on the overview; the search finds the others."""
+"""Rows drawn on the overview. The search finds the others."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
     "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
@@ -35,6 +43,45 @@ _MOST_DATES = 60
 _FEWEST_REPORTS = 20
 """With fewer, a gate that has never failed may still fail one report in seven."""
 _STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
+
+
+def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
+    """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
+
+    ``distributions`` holds per-worker values by series and run id, as far as they are to be
+    compared. One file is in memory at a time.
+    """
+    standing = standings(trend)
+    listed = catalogue(trend, standing)
+    attached = Attached(
+        changes=_by_series(trend.changes),
+        standings=standing,
+        distributions=distributions,
+        rows={
+            key: {run.id: row for row, run in enumerate(timeline.runs)}
+            for key, timeline in trend.timelines.items()
+        },
+    )
+    yield from asset_files()
+    for key, place in listed.places.items():
+        yield timeline_file(
+            trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
+        )
+    for benchmark in listed.benchmarks:
+        yield from benchmark_files(benchmark, listed, attached)
+        yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
+    yield search_file(listed, standing)
+    groups = sort_events(trend)
+    yield feed_file(trend, listed)
+    yield badge_file(groups, trend)
+    yield "index.html", overview_page(trend, groups, listed)
+
+
+def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:
+    by_series: dict[SeriesKey, list[Change]] = {}
+    for change in sorted(changes, key=lambda change: change.after):
+        by_series.setdefault(change.series, []).append(change)
+    return {key: tuple(of_series) for key, of_series in by_series.items()}
 
 
 def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
@@ -110,46 +157,6 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     ]
     newest = max((run.measured_at for run in runs), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-
-# The whole site as files: small pages, and the data that each of them loads.
-def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
-    """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
-
-    ``distributions`` holds per-worker values by series and run id, as far as they are to be
-    compared. One file is in memory at a time.
-    """
-    standing = standings(trend)
-    listed = catalogue(trend, standing)
-    attached = Attached(
-        changes=_by_series(trend.changes),
-        standings=standing,
-        distributions=distributions,
-        rows={
-            key: {run.id: row for row, run in enumerate(timeline.runs)}
-            for key, timeline in trend.timelines.items()
-        },
-    )
-    yield from asset_files()
-    for key, place in listed.places.items():
-        yield timeline_file(
-            trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
-        )
-    for benchmark in listed.benchmarks:
-        yield from benchmark_files(benchmark, listed, attached)
-        yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
-    yield search_file(listed, standing)
-    groups = sort_events(trend)
-    yield feed_file(trend, listed)
-    yield badge_file(groups, trend)
-    yield "index.html", overview_page(trend, groups, listed)
-
-
-def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:
-    by_series: dict[SeriesKey, list[Change]] = {}
-    for change in sorted(changes, key=lambda change: change.after):
-        by_series.setdefault(change.series, []).append(change)
-    return {key: tuple(of_series) for key, of_series in by_series.items()}
 
 
 def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
@@ -250,7 +257,7 @@ class MissingRow:
 
 
 def tiles(health: Health) -> tuple[Tile, ...]:
-    """Return the figures of the gate; what isn't known says what it would need."""
+    """Return the figures of the gate. What isn't known says what it would need."""
     return (
         Tile("False alarms", *_alarms(health)),
         Tile("Inconclusive", *_inconclusive(health)),

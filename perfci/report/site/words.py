@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
-from perfci.report.site.catalogue import series_of, shown
 from perfci.trend.change import Change, Drift, Event, Evidence, Replacement, Trend
 from perfci.trend.moves import NOISY_SERIES
 from perfci.units import counted, format_change, format_value, listed
 
+LONGEST_NAME = 200
 SHORT = 10
 """Characters of a commit's hash that are shown."""
 _MOST_TIMES = 1_000_000_000
@@ -98,7 +98,7 @@ def interval_text(lo: float | None, hi: float | None) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return new ÷ old as a change; from three times on, a factor reads better."""
+    """Return new ÷ old as a change. From three times on, a factor reads better."""
     if ratio < 3.0:
         return format_change(ratio)
     if ratio > _MOST_TIMES:
@@ -168,7 +168,7 @@ def event_text(event: Event) -> str:
 
 
 def place_text(change: Change) -> str:
-    """Return the range in which it is with 95 % confidence; nothing where that is the range."""
+    """Return the range in which it is with 95 % confidence, or nothing where that is the range."""
     if change.same_commit or change.commits_within == change.commits:
         return ""
     return f"with 95 % confidence in {_range(change.commits_within)}"
@@ -211,6 +211,23 @@ def is_moment(moment: str) -> bool:
         return datetime.fromisoformat(moment).tzinfo is not None
     except ValueError:
         return False
+
+
+def shown(name: str) -> str:
+    """Return an untrusted name as one visible line."""
+    return clean_line(name, LONGEST_NAME)
+
+
+def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
+    """Return how many series the changes are of."""
+    return len({change.series for change in changes})
+
+
+def names_text(names: Sequence[str], most: int, shown: Callable[[str], str]) -> str:
+    """Return the first ``most`` benchmarks, each as ``shown``, and how many more there are."""
+    rest = len(names) - most
+    text = ", ".join(map(shown, names[:most]))
+    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
 
 
 def short(sha: str) -> str:
@@ -300,7 +317,7 @@ def patterns(forge: str) -> tuple[str, str]:
 
 
 def address(forge: str, commits: tuple[str, str]) -> str:
-    """Return where a range of commits is seen; nothing where it or the forge isn't known."""
+    """Return where a range of commits is seen, or nothing where it or the forge isn't known."""
     before, after = commits
     commit, compare = patterns(forge)
     if not _SHA.fullmatch(after):
