@@ -1,9 +1,10 @@
-"""What the watch on a side's code costs: a call, the start of a Python child, the last look.
+"""What the watch on a side's code costs: a call, an import, a Python child, the last look.
 
-    python benchmarks/watch_cost.py [--rounds 15]
+    python benchmarks/watch_cost.py [--rounds 15] [--only-import]
 
-An audit hook can't be removed, so each reading is of a fresh process, one without the watch and one
-with it in turn. What is printed are medians, and the median of the pairs' differences.
+An audit hook can't be removed, so each reading is of a fresh process: one without the watch, one
+with it, and one with it and the library that sees from below, in turns of either order. What is
+printed are medians, and the medians of the pairs' differences.
 """
 
 from __future__ import annotations
@@ -18,16 +19,24 @@ import time
 from pathlib import Path
 from statistics import median
 
+from perfci.measure.machine.looks import Looks, seen_from_below
 from perfci.measure.provenance.places import Places
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"
-CALLS = """\
+MODULES = 500
+START = """\
 import json, os, sys, time
 sys.path.insert(0, {hook!r})
 from perfci_watch.watch import begin_in_worker
 watch = begin_in_worker(os.environ)
-
+sys.path.insert(0, os.environ["TREE"])
+told = {{}}
+began = time.perf_counter_ns()
+import big
+told["import of {modules} modules"] = time.perf_counter_ns() - began
+"""
+CALLS = """\
 def best(call, number):
     found = []
     for _ in range(30):
@@ -41,7 +50,7 @@ def loop():
     for _ in range(1000):
         pass
 
-told = {{"loop of 1000": best(loop, 200)}}
+told["loop of 1000"] = best(loop, 200)
 told["id(x), an audit event"] = best(lambda: id(loop), 20000)
 """
 TORCH = """\
@@ -66,51 +75,84 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--without-torch", action="store_true")
+    parser.add_argument("--only-import", action="store_true")
     options = parser.parse_args()
-    script = CALLS.format(hook=str(HOOK))
-    script += ("" if options.without_torch else TORCH) + LOOK
-    plain: dict[str, list[float]] = {}
-    watched: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(options.rounds):
-            for into, environment in ((plain, {}), (watched, _environment(folder))):
-                for name, value in _readings(script, environment).items():
-                    into.setdefault(name, []).append(value)
-    print(f"{'':32}{'without':>14}{'with':>14}{'difference':>14}")
-    for name, values in plain.items():
-        pairs = [b - a for a, b in zip(values, watched[name], strict=True)]
-        cells = (median(values), median(watched[name]), median(pairs))
-        print(f"{name:32}" + "".join(f"{_time(cell):>14}" for cell in cells))
+    script = START.format(hook=str(HOOK), modules=MODULES)
+    if not options.only_import:
+        script += CALLS + ("" if options.without_torch else TORCH)
+    script += LOOK
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        looks = seen_from_below(folder / "cache", os.environ)
+        if looks.why:
+            parser.error(looks.why)
+        tree = _tree(folder / "tree")
+        kinds = {
+            "without": {"TREE": str(tree)},
+            "with": _environment(tree, Looks()),
+            "from below": _environment(tree, looks),
+        }
+        readings: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+        for number in range(-1, options.rounds):
+            for kind in kinds if number % 2 else reversed(kinds):
+                found = _readings(script, kinds[kind], children=not options.only_import)
+                if number >= 0:  # the first writes the bytecode
+                    readings[kind].append(found)
+    columns = (*kinds, "with - without", "from below - without")
+    print(f"{'':34}" + "".join(f"{column:>22}" for column in columns))
+    for name in readings["without"][0]:
+        values = {kind: [one[name] for one in each] for kind, each in readings.items()}
+        cells = [_time(median(each)) for each in values.values()]
+        for kind in ("with", "from below"):
+            pairs = zip(values["without"], values[kind], strict=True)
+            less = median(more - plain for plain, more in pairs)
+            share = f" ({less / median(values['without']):+.1%})" if name != "the last look" else ""
+            cells.append(f"{_time(less)}{share}")
+        print(f"{name:34}" + "".join(f"{cell:>22}" for cell in cells))
 
 
-def _readings(script: str, environment: dict[str, str]) -> dict[str, float]:
-    env = {**os.environ, **environment}
+def _tree(folder: Path) -> Path:
+    package = folder / "big"
+    package.mkdir(parents=True)
+    for number in range(MODULES):
+        functions = (f"def f{one}(x):\n    return x + {one}\n" for one in range(8))
+        (package / f"part{number}.py").write_text("".join(functions))
+    lines = (f"from big import part{number}\n" for number in range(MODULES))
+    (package / "__init__.py").write_text("".join(lines))
+    return folder
+
+
+def _readings(script: str, environment: dict[str, str], *, children: bool) -> dict[str, float]:
+    env = {**os.environ, **environment, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
         [sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True
     )
     told: dict[str, float] = json.loads(done.stdout)
-    child = {**env, **({"PYTHONPATH": str(HOOK)} if environment else {})}
-    starts = []
-    for _ in range(10):
-        began = time.perf_counter_ns()
-        subprocess.run([sys.executable, "-c", "pass"], env=child, check=True)
-        starts.append(time.perf_counter_ns() - began)
-    told["a Python child, start to end"] = min(starts)
+    if children:
+        child = {**env, **({"PYTHONPATH": str(HOOK)} if VARIABLE in environment else {})}
+        starts = []
+        for _ in range(10):
+            began = time.perf_counter_ns()
+            subprocess.run([sys.executable, "-c", "pass"], env=child, check=True)
+            starts.append(time.perf_counter_ns() - began)
+        told["a Python child, start to end"] = min(starts)
     return told
 
 
-def _environment(folder: str) -> dict[str, str]:
-    tree = f"{folder}/"
+def _environment(tree: Path, looks: Looks) -> dict[str, str]:
+    """Return what a worker of that tree has, and an empty file of events."""
+    events = tree.parent / "events"
+    events.write_bytes(b"")
     places = Places(
-        root=folder,
-        checkout=f"{folder}-checkout/",
-        cache=f"{folder}-cache/",
-        own=(tree,),
+        root=str(tree),
+        checkout=f"{tree}-checkout/",
+        cache=f"{tree}-cache/",
+        own=(f"{tree}/",),
         spared=(),
-        python_path=(folder,),
+        python_path=(str(tree),),
     )
-    Path(folder, "events").touch()
-    return {VARIABLE: places.settings(f"{folder}/events")}
+    settings = {VARIABLE: places.settings(str(events)), "TREE": str(tree)}
+    return settings | looks.preloaded(os.environ)
 
 
 def _time(ns: float) -> str:

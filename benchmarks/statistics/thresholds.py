@@ -6,7 +6,7 @@ keeps nothing away, and what is left is alpha's doing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -126,13 +126,17 @@ def spreads_table(results: Sequence[dict[str, object]]) -> str:
         ),
         [_spreads_line(cells) for cells in groups.values()],
     )
-    alike = next(row for row in mine if row["share"] == 0.0)
-    slower = next(row for row in mine if row["share"] == 1.0)
+    alike = _counts(row["reports"] for row in mine if row["share"] == 0.0)
+    slower = _counts(row["comparisons"] for row in mine if row["share"] == 1.0)
     shares = [(row["regressed"], row["comparisons"]) for row in mine if row["share"]]
     return (
-        f"{made}\n\n{alike['reports']} reports a cell of identical cases, "
-        f"{slower['comparisons']} comparisons a cell of slower ones. {largest_error(shares)}"
+        f"{made}\n\n{alike} reports a cell of identical cases, "
+        f"{slower} comparisons a cell of slower ones. {largest_error(shares)}"
     )
+
+
+def _counts(counts: Iterable[object]) -> str:
+    return " or ".join(str(count) for count in sorted({int(str(count)) for count in counts}))
 
 
 def _spreads_line(cells: dict[object, dict[str, object]]) -> tuple[object, ...]:

@@ -72,7 +72,12 @@ class CodeRan:
 
     def notes(self) -> tuple[str, ...]:
         """Return what the report should say of it."""
-        return tuple(self._tally.notes())
+        notes = self._tally.notes()
+        if self._may_be_the_same() and self._tally.has_unseen_looks():
+            why = f" ({self._plan.looks.why})" if self._plan.looks.why else ""
+            note = f"Not all looks at files were seen{why}: their cases are measured in full"
+            notes += (f"{note}, same code or not. `perfci doctor` says more.",)
+        return notes
 
     def close(self) -> None:
         """Follow files no longer."""

@@ -40,6 +40,7 @@ from perfci.measure.leftovers import SESSION_VARIABLE
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.hardware import host_facts
 from perfci.measure.machine.isolation import refuse_secrets
+from perfci.measure.machine.looks import seen_from_below
 from perfci.measure.machine.quiet import (
     CorePlan,
     available_cores,
@@ -232,6 +233,7 @@ def _plan(
         uncommitted={root: uncommitted(root) for root in roots},
         remotes=remotes_of(around.repository.root),
         bases_own=bases_own,
+        looks=seen_from_below(around.cache, around.inherited),
     )
     repository = around.repository
     counterparts = Counterparts(

@@ -15,6 +15,7 @@ from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.overlay import Overlay
 from perfci.measure.launch import Launch
 from perfci.measure.leftovers import SESSION_VARIABLE
+from perfci.measure.machine.looks import Looks
 from perfci.measure.machine.quiet import CorePlan, child_environment
 from perfci.measure.provenance.counterparts import Counterparts
 from perfci.measure.provenance.declared import distributions_of
@@ -74,7 +75,8 @@ class SessionPlan:
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
     what each tree had beside its commit before any worker ran. ``remotes`` are the addresses of the
-    user's repository: what is installed from one of them is the project's.
+    user's repository: what is installed from one of them is the project's. ``looks`` is what sees
+    which files workers look at.
     """
 
     sides: tuple[SidePlan, ...]
@@ -102,6 +104,7 @@ class SessionPlan:
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
     remotes: frozenset[str] = frozenset()
     bases_own: Path | None = None
+    looks: Looks = field(default_factory=Looks)
 
     @property
     def head_root(self) -> Path:
@@ -246,6 +249,7 @@ class SessionPlan:
         )
         if side.interpreter:
             environment = activated(environment, side.interpreter)
+        environment |= self.looks.preloaded(environment)
         return Launch(
             python=side.python,
             environment=environment,
@@ -321,7 +325,11 @@ class SessionPlan:
                 checkout=f"{checkout}/",
                 cache=f"{cache.resolve()}/",
                 own=(f"{side.root}/",),
-                spared=(f"{self.scratch.resolve()}/", *self._saved_files(side)),
+                spared=(
+                    f"{self.scratch.resolve()}/",
+                    *filter(None, (self.looks.library,)),
+                    *self._saved_files(side),
+                ),
                 python_path=self.python_path_of(side),
                 names=tuple(sorted(names)),
                 temporary=(f"{self.temporary_of(side.name).resolve()}/",),

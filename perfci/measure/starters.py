@@ -283,7 +283,7 @@ def _imported_file(cases: Sequence[Case]) -> str:
 def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
     """Return the modules that an ancestor of ``file``'s workers imports; else why there is none.
 
-    ``discovered`` is by side. ``file`` is relative to the benchmarks' tree, empty for saved models,
+    ``discovered`` is by side. ``file`` is relative to the side's tree, empty for saved models,
     which need torch alone.
     """
     sides = list(discovered.values())

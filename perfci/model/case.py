@@ -18,7 +18,7 @@ _LONGEST_NAME, _LONGEST_UNIT = 100, 50
 class Case:
     """One case: ``axes`` maps each axis to its value's label.
 
-    ``file`` is relative to the benchmarks' tree, ``line`` counts from 1 (0: a saved model).
+    ``file`` is relative to the side's tree, ``line`` counts from 1 (0: a saved model).
     ``source_hash`` is of the benchmark's whole file: the version of its meaning.
     ``thresholds`` maps metric names to shares; ``timeout`` is in s; ``skip`` is a reason.
     """

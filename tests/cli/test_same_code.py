@@ -103,6 +103,18 @@ def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None
     assert "`unused.py` of base's tree changed while it was measured" in written["base"]["message"]
 
 
+@pytest.mark.processes
+def test_without_the_library_that_sees_looks_each_case_is_measured_and_a_note_says_so(
+    settled: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFCI_LOOKS", "off")
+    settled.commit("other", **{"unused.py": "x = 2\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    assert report["same_code"] == []
+    assert rows(report, "counting")["latency_p50"]["method"] == "paired_t"
+    assert len([note for note in report["notes"] if "PERFCI_LOOKS=off" in note]) == 1
+
+
 def test_prose_that_a_case_reads_is_its_code(settled: Project) -> None:
     settled.commit("notes", **{"notes.md": "one, two\n"})
     assert methods(settled) == {"counting": "same_code", "reading": "paired_t"}

@@ -66,7 +66,7 @@ def case():
         in_a_block = not gc.isenabled()
         if in_a_block and next(calls) == 10 and what in globals():
             globals()[what]()
-        time.sleep(1e-4 if in_a_block or what != "disturbed" else 3e-3)
+        time.sleep(1e-4 if in_a_block or what != "disturbed" else 30e-3)
     return call
 """
 SETTINGS = MeasureSettings(round_time=0.1)
@@ -133,7 +133,8 @@ def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> 
     base, head = results(tmp_path, base="disturbed", head="disturbed")
     assert isinstance(base, WorkerOutput)
     assert isinstance(head, WorkerOutput)
-    assert min(base.samples, head.samples) > 100
+    # 3 or 4 where the round keeps to the plan of the warm-up; 12 at a load of 15 on two cores
+    assert min(base.samples, head.samples) > 7
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
+_STACK_S = 5.0
+"""How long a rank that hangs may take to write where it is: a node may be busy, or far."""
 _LONGEST_POLL_MS = 2**31 - 1
 
 
@@ -250,7 +252,7 @@ class Group:
         late = [one for one in self._members if one.rank not in answered]
         for member in late:
             member.process.show()
-        stand = [standing(one.rank, one.on_host, one.output.lines(LAST_WORDS_S)) for one in late]
+        stand = [standing(one.rank, one.on_host, one.output.stack(_STACK_S)) for one in late]
         self._started.end(within_s=0.0)
         return Unusable(*why_hanging(stand, self._world, self._act, self._timeout))
 

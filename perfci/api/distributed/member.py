@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from threading import Thread
+from time import monotonic
 from typing import Any, Protocol
 
 from perfci.api.distributed.rank import Raised
@@ -30,6 +31,10 @@ _LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
 _WAITS = ("/torch/distributed/", "/torch/autograd/graph.py")
 """Where a rank waits for others: in a collective, or in a backward that makes some."""
 _INNERMOST = 4
+_STACK = "most recent call first"
+"""In the line that ``faulthandler`` writes before a stack."""
+_POLL_S, _WRITING_S = 0.01, 0.2
+"""How often a stack is looked for, and how long the rest of it may take."""
 
 
 class Process(Protocol):
@@ -159,6 +164,15 @@ class RankOutput:
         self._thread.join(within_s)
         return list(self._last)
 
+    def stack(self, within_s: float) -> list[str]:
+        """Return the last lines once a stack is among them, or what there is after that time."""
+        until = monotonic() + within_s
+        while not any(_STACK in line for line in list(self._last)):
+            if monotonic() > until or not self._thread.is_alive():
+                break
+            self._thread.join(_POLL_S)
+        return self.lines(_WRITING_S)
+
     def last_lines(self, within_s: float) -> list[str]:
         """Return the last few lines after that time."""
         return self.lines(within_s)[-_LAST_LINES:]
@@ -207,7 +221,7 @@ class Standing:
 
 def standing(rank: int, on_host: str, lines: list[str]) -> Standing:
     """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
-    stacks = [number for number, line in enumerate(lines) if "most recent call first" in line]
+    stacks = [number for number, line in enumerate(lines) if _STACK in line]
     last = lines[stacks[-1] :] if stacks else []
     frames = [found.groups() for line in last if (found := _FRAME.match(line))]
     if not frames:

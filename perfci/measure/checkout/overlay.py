@@ -30,13 +30,12 @@ _MOST_LINKS = 40
 class Overlay:
     """A git ``tree``: a commit's own, with the benchmark files of another commit.
 
-    ``files`` are the paths of all of these. The commit lacks those that were ``added``, and has
-    those that were ``changed`` with another content. Of ``converted`` both commits have other
-    ``.gitattributes``, by which git may write another content when it checks them out.
+    The commit lacks those that were ``added``, and has those that were ``changed`` with another
+    content. Of ``converted`` both commits have other ``.gitattributes``, by which git may write
+    another content when it checks them out. All are paths relative to the tree's root.
     """
 
     tree: str
-    files: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
@@ -142,6 +141,8 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
     UsageError for a benchmark that is a link to a file of which each side has another content: each
     would run its own. OutsideError where git fails.
     """
+    if tree == source:
+        return Overlay(tree)
     theirs = _entries(repository, source)
     targets: dict[str, str] = {}
 
@@ -156,8 +157,6 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
     selection = benchmarks.selection(theirs, target_of)
     is_benchmark = selection.is_benchmark
     laid = {name: entry for name, entry in theirs.items() if is_benchmark(name)}
-    if tree == source:
-        return Overlay(tree, frozenset(laid))
     mine = _entries(repository, tree)
     replaced = {name: entry for name, entry in mine.items() if is_benchmark(name)}
     for name, target in selection.links.items():
@@ -172,7 +171,6 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
     declared = _declarations(mine, theirs, laid)
     return Overlay(
         tree if laid == replaced else _written(repository, tree, replaced, {**laid, **declared}),
-        frozenset(laid),
         frozenset(laid.keys() - mine.keys()),
         frozenset(name for name in laid.keys() & mine.keys() if laid[name] != mine[name]),
         _converted(mine, theirs, laid),

@@ -33,6 +33,7 @@ from perfci.measure.machine.isolation import (
     require_exec,
     tokens_in,
 )
+from perfci.measure.machine.looks import Looks, seen_from_below
 from perfci.measure.machine.quiet import (
     available_cores,
     child_environment,
@@ -89,6 +90,7 @@ def examine(
         *first,
         _git,
         lambda: _compiler(environment),
+        lambda: _looks(seen_from_below(cache, environment)),
         lambda: _disk(cache),
         _memory,
         lambda: _cgroup(why_undivided(own_cgroup())),
@@ -201,6 +203,14 @@ def _compiler(environment: Mapping[str, str]) -> Finding:
         f"none of {', '.join(names)} found",
         "torch.compile on a CPU needs one: install g++ (Debian: apt install g++), or set CXX.",
     )
+
+
+def _looks(looks: Looks) -> Finding:
+    if looks.why:
+        unseen = f"not seen ({looks.why}): each case is measured in full, same code or not"
+        return Finding("worse", "file looks", unseen, looks.advice)
+    found = f"seen from below, by a library that {looks.compiler} built"
+    return Finding("ok", "file looks", found)
 
 
 def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> Finding:

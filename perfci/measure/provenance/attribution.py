@@ -20,11 +20,13 @@ from perfci.measure.provenance.counterparts import Resemblance
 from perfci.measure.provenance.declared import distribution_at
 from perfci.measure.provenance.events import ENTRY_POINTS, LOOKS, Event, is_code, is_library
 from perfci.measure.provenance.places import Places
+from perfci.worker.hook.perfci_watch.commands import is_python
 from perfci.worker.own_packages import normalised, packages_in
 
 Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
-_STATUS = frozenset({"watched", "looked", "missing"})
-"""Events of the watch itself."""
+_STATUS = frozenset({"watched", "looked", "missing", "python", "exec", "started", "blind"})
+"""Events of the watch itself, and of what it sees from below."""
+UNSEEN_LOOKS = "unseen looks at files"
 _OF_PROCESSES = frozenset({"unwatched", "living", "program", "network", "unreadable"})
 _CHILD_ADVICE = (
     "Start it with sys.executable, without -I, -E and -S, and with the environment that the "
@@ -153,12 +155,21 @@ def _unknown(events: Sequence[Event], relevant: Sequence[Event], failed: str) ->
     watched = {one.name for one in events if one.how == "watched"} - {failed}
     seen = {one.name for one in events if one.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
+    pythons = {one.name for one in events if one.how == "python"} - {failed}
+    unseen += ["unwatched Python"] if pythons - watched else []
+    unseen += [UNSEEN_LOOKS] if any(one.how == "blind" for one in events) else []
     programs = (
         f"{one.how} {one.name or one.path}"
         for one in relevant
         if one.how in {"program", "network", "unreadable"}
     )
-    return tuple(dict.fromkeys((*unseen, *programs)))
+    started = {os.path.basename(one.path) for one in events if one.how == "started"}  # noqa: PTH119
+    unannounced = (
+        f"program {name}"
+        for name in (os.path.basename(one.path) for one in events if one.how == "exec")  # noqa: PTH119
+        if name not in started and not is_python(name)
+    )
+    return tuple(dict.fromkeys((*unseen, *programs, *unannounced)))
 
 
 @dataclass(frozen=True, slots=True)

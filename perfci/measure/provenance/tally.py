@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from perfci.measure.provenance.advice import folder_of
-from perfci.measure.provenance.attribution import Provenance
+from perfci.measure.provenance.attribution import UNSEEN_LOOKS, Provenance
 from perfci.measure.provenance.events import answer, is_library
 from perfci.model.run import Compiled, SideRan
 from perfci.worker.loading import PREFIX
@@ -145,6 +145,10 @@ class Tally:
         told = sorted(mine.files | mine.loaded | mine.looked_at)
         text = "\n".join(f"{digest} {path}" for path, digest in told)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    def has_unseen_looks(self) -> bool:
+        """Whether some worker or child looked at files that nobody saw."""
+        return any(UNSEEN_LOOKS in one.unknown for one in self._cases.values())
 
     def notes(self) -> tuple[str, ...]:
         """Return a note on head's helpers that base ran, and has otherwise."""

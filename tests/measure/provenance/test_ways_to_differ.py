@@ -17,8 +17,9 @@ from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 pytestmark = pytest.mark.processes
 
 HEADER = """\
-import ctypes, glob, importlib.metadata, importlib.resources, importlib.util, mmap, os, pkgutil
-import site, socket, sqlite3, subprocess, sys
+import ctypes, glob, importlib.machinery, importlib.metadata, importlib.resources, importlib.util
+import mmap, multiprocessing, os, pkgutil
+import posix, site, socket, sqlite3, subprocess, sys
 from pathlib import Path
 import perfci
 
@@ -29,11 +30,20 @@ def by_c(path):
     C.read(descriptor, ctypes.create_string_buffer(99), 99)
     C.close(descriptor)
 
-def opened_in_vain(path):
+def in_vain(look, path):
     try:
-        open(path)
+        look(path)
     except OSError:
         pass
+
+def spawned(*words):
+    import _posixsubprocess
+    ready, told = os.pipe()
+    words = [os.fsencode(word) for word in words]
+    nothing = (-1, -1, -1, -1, -1, -1, ready, told, False, False, -1, None, None, None, -1, None)
+    os.waitpid(
+        _posixsubprocess.fork_exec(words, words[:1], True, (), None, None, *nothing, True), 0
+    )
 
 def import_and_forge():
     import pkg.forged
@@ -81,6 +91,21 @@ WAYS = {
     "looked_for_by_access": "os.access('data/added', os.R_OK)",
     "looked_for_by_pathlib": "Path('data', 'added').is_file()",
     "looked_for_as_a_module": "importlib.util.find_spec('pkg.added')",
+    "looked_for_by_a_finder": "importlib.machinery.PathFinder.find_spec('added', ['pkg'])",
+    "looked_for_as_a_namespace": "importlib.util.find_spec('pkg.added_folder')",
+    "looked_for_elsewhere": "os.chdir('data'); os.path.exists('added'); os.chdir('..')",
+    "looked_for_by_posix": "in_vain(posix.stat, 'data/added')",
+    "access_by_c": "C.access(b'data/added', 0)",
+    "listed_by_c": "C.opendir(b'data/folder')",
+    "looked_for_by_a_fork": "os.fork() or (C.access(b'data/added', 0), C._exit(0)); os.wait()",
+    "looked_for_by_cs_program": "C.system(b'test -e data/added')",
+    "looked_for_by_a_spawned_program": "spawned('/usr/bin/test', '-e', 'data/added')",
+    "looked_for_by_python": (
+        "subprocess.run([sys.executable, '-c', 'import posix; posix.access(\"data/added\", 0)'])"
+    ),
+    "looked_for_by_a_python_without_the_library": (
+        "subprocess.run([sys.executable, '-c', ''], env={**os.environ, 'LD_PRELOAD': ''})"
+    ),
     "asked_for_its_size": "os.path.getsize('data/asked_for_its_size')",
     "listed": "os.listdir('data/folder')",
     "listed_the_tree": "os.listdir()",
@@ -97,9 +122,17 @@ UNSEEN = {
     "opens_what_is_the_same": "by_c('data/same'); Path('data/same').read_text()",
     "lists_what_is_the_same": "os.listdir('data/same_folder')",
     "asks_for_what_is_the_same": "os.path.exists('data/same'), os.path.exists('data/never')",
-    "asks_for_what_is_no_name": "os.path.exists('word ' * 99), opened_in_vain('word ' * 99)",
+    "asks_for_what_is_no_name": "os.path.exists('word ' * 99), in_vain(open, 'word ' * 99)",
     "asks_below_a_file": "os.path.exists('data/same/below')",
     "asks_what_has_another_content": "os.path.getsize('data/same_size')",
+    "asks_for_modules_that_are_the_same": (
+        "[importlib.util.find_spec(one) for one in ('pkg.same', 'pkg.never', 'never')]"
+    ),
+    "starts_a_python_that_imports": (
+        "subprocess.run([sys.executable, '-c', 'import pkg.same'], check=True)"
+    ),
+    "spawns": "child = multiprocessing.get_context('spawn').Process(target=len, args=([],)); "
+    "child.start(); child.join()",
 }
 ON_BOTH = {
     "data/same": "1",
@@ -174,7 +207,10 @@ def test_whatever_only_one_way_can_see_is_measured_and_the_rest_is_the_same(
     (project.folder / "data/kinds/one").unlink()
     project.write("data/kinds/one/two", "")
     project.git("mv", "renamed-1.0.dist-info", "renamed-2.0.dist-info")
-    added = ("data/added", "data/folder/two", "pkg/added.py", "unused.py", "README.md")
+    added = (
+        *("data/added", "data/added_folder/one", "data/folder/two", "pkg/added.py"),
+        *("pkg/added_folder/one", "unused.py", "README.md"),
+    )
     project.commit("head", **dict.fromkeys(added, ""))
 
     report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")

@@ -25,11 +25,16 @@ class OwnCodeFirst:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._side = watch.side
+        self._plain: set[str] = set()  # folders of the side's own that no link leads to
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the module, or None where others are to be asked."""
+        if path.__class__ is list and len(path) == 1 and path[0] in self._plain:
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is not None and spec.origin is not None:
+                return spec
         found: ModuleSpec | None = self._watch.looking_itself(self._find, name, path, target)
         return found
 
@@ -44,9 +49,9 @@ class OwnCodeFirst:
             entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
             if not entries:
                 return None
+            self._plain |= {one for one in entries if self._side.real_folder(one) == f"{one}/"}
         spec = PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
-            self._watch.looked_for(spec.origin)  # who only looks for a module imports none
             return spec
         other = self._asked(name, path, target)
         if other is None and spec is None:

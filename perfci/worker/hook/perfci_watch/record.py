@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _BETWEEN, _END = "\x1f", "\0"
 _GREETING_S = 2.0
+_BELOW = frozenset({"exec", "list", "open", "stat"})
+"""What ``looks.c`` writes, which is not told to this process."""
 
 
 class Record:
@@ -45,10 +47,12 @@ class Record:
 
     def go_on_in(self, file: str) -> None:
         """Go on in the file of this fork: it gets what was found until now, too."""
+        with open(self._file, "rb") as before:
+            seen_below = [one for one in decoded_events(before.read()) if one[0] in _BELOW]
         self._forget_descriptor()
         self._file = file
         self._late.clear()  # it is the other file's, and comes again
-        for how, path, name in self._seen:
+        for how, path, name in (*self._seen, *seen_below):
             self._write(how, path, name)
         self.greet()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from _thread import get_ident
+from importlib.machinery import FileFinder
 
+from . import below
 from .commands import is_python, unwatched, which
 from .finder import OwnCodeFirst
 from .ownership import HOOK, VARIABLE, Ownership, decoded
@@ -14,7 +16,8 @@ from .record import Record
 TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import FrameType
+    from importlib.machinery import ModuleSpec
+    from types import FrameType, ModuleType
     from typing import Any, NoReturn
 
 _WRITES = os.O_WRONLY | os.O_TRUNC
@@ -64,9 +67,12 @@ class Watch:
         self.side = Ownership(settings, in_child=in_child)
         self.record = Record(settings["events"][0])
         self._known: set[str] = set()
-        self._known_looks: set[Any] = set()
+        self._modules: dict[tuple[str, str], None] = {}  # that a folder was asked for
+        self._plain: set[str] = set()  # folders of the side's own that no link leads to
+        self._in_child = in_child
+        self._is_seen = False  # by the library
+        self._keeps = False  # what is asked for until the last look
         self._due: set[int] = set()  # threads that are about to load a library
-        self._own_looks: set[int] = set()  # threads in which this watch itself looks at files
 
     def install(self) -> None:
         """Put the finder first and add the audit hook, for the life of this process."""
@@ -74,12 +80,14 @@ class Watch:
         sys.addaudithook(self._hook())
         os.register_at_fork(after_in_child=self._begin_in_fork)
         self._exit_after_a_look()
-        self._see_what_is_asked()
+        self._see_modules_asked_for()
         self.record.greet()
+        self._see_from_below(keeps=not self._in_child)
 
     def go_on(self, environment: Mapping[str, str]) -> None:
         """Go on as a fork that has a file of its own: it gets what was found until now, too."""
         self.record.go_on_in(decoded(environment[VARIABLE])["events"][0])
+        self._see_from_below(keeps=True)
 
     def note(self, how: str, path: str, name: str = "") -> None:
         """Write down that ``path`` was run or read, where that matters."""
@@ -94,7 +102,8 @@ class Watch:
 
         Living children, too: what C code opened is seen nowhere else.
         """
-        self._own_looks.add(get_ident())  # this process ends, or takes no more orders
+        below.ask(below.PAUSE, 0)  # for good: this process ends, or takes no more orders
+        self._say_modules()
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
                 for path in _files_of(vars(module)):
@@ -111,11 +120,12 @@ class Watch:
                 self.record.say("living", program, pid)
                 living.append(pid)
         self.record.await_greetings(living)
+        if self._is_seen and not below.is_complete():
+            self.record.say("blind", "", "not all was written down")
         self.record.looked()
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         handlers: dict[str, Callable[..., None]] = {
-            "open": self._opened,
             "import": self._imported,
             "ctypes.dlopen": self._loaded,
             "sqlite3.connect": self._connected,
@@ -141,28 +151,35 @@ class Watch:
             if due and (thread := get_ident()) in due:  # what it was about to load is there now
                 due.discard(thread)
                 self._look_at_maps("self")
-            handler = handler_of(event)
-            if handler is not None:
+            if event == "open":
+                self._opened(*arguments)
+            elif event == "import" and arguments[1] is None and arguments[0] not in _INTERPRETERS:
+                return  # a finder is asked, and says so
+            elif (handler := handler_of(event)) is not None:
                 self.looking_itself(handler, *arguments)
 
         return hook
 
     def looking_itself(self, act: Callable[..., Any], *arguments: Any) -> Any:
         """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
-        thread = get_ident()
-        if thread in self._own_looks:
-            return act(*arguments)
-        self._own_looks.add(thread)
+        below.ask(below.PAUSE, 0)
         try:
             return act(*arguments)
         finally:
-            self._own_looks.discard(thread)
+            below.ask(below.GO_ON, 0)
 
     def _opened(self, path: Any, mode: Any = "r", flags: Any = 0) -> None:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
             return
+        bytecode = isinstance(path, str) and path.endswith(".pyc")
+        if not (bytecode and path.rpartition("/")[0] in self._plain):  # these are seen from below
+            self.looking_itself(self._note_opened, path, mode)
+
+    def _note_opened(self, path: Any, mode: Any) -> None:
         text = os.fsdecode(path)
         real = self.side.real(text)
+        if self._is_seen and real == text and real.startswith(self.side.own):
+            self._plain.add(real.rpartition("/")[0])
         self._note_real("open", real)
         if self.side.declares_entry_points(real):  # each group that is asked for counts
             self.record.say("entry points", real, _asked_group())
@@ -188,7 +205,7 @@ class Watch:
         if text.startswith("file:") and not os.path.exists(text):
             from urllib.parse import unquote, urlsplit
 
-            self._opened(unquote(urlsplit(text).path))
+            self._note_opened(unquote(urlsplit(text).path), "r")
         else:
             self._opened(database)
 
@@ -222,6 +239,7 @@ class Watch:
             path = which(os.fsdecode(program) if program else texts[0])
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
+        self.record.say("started", path, "")
         self.note("run", path)
         for word in texts[1:]:  # a compiler's sources
             file = os.path.join(os.fsdecode(folder) if folder else "", word)
@@ -246,7 +264,9 @@ class Watch:
 
     def _begin_in_fork(self) -> None:
         self._due.clear()
+        self._keeps = False
         self.record.begin_in_fork()
+        self._say_modules()
 
     def _exit_after_a_look(self) -> None:
         """Have ``os._exit`` look first, with which forks of ``multiprocessing`` end."""
@@ -260,48 +280,50 @@ class Watch:
 
         os._exit = look_and_leave
 
-    def _see_what_is_asked(self) -> None:
-        """Have ``os.stat`` and its like say what they look at: there is no event of it.
+    def _see_from_below(self, *, keeps: bool) -> None:
+        """Have the library begin that sees what any code of this process looks at.
 
-        Whether a file is there can decide what runs, and nothing opens it.
+        A worker ``keeps`` what is asked for until its last look; a child may end without one.
         """
-        for ask in (os.stat, os.lstat, os.access):
-            seen = self._asking(ask)
-            for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
-                if ask in able:
-                    able.add(seen)
-            if ask in os.supports_effective_ids:
-                os.supports_effective_ids.add(seen)
-            setattr(os, ask.__name__, seen)
+        self._is_seen = below.begin()
+        self._keeps = keeps
+        if keeps:
+            below.keep()
+        if not self._is_seen:
+            self.record.say("blind", sys.executable or "", "the library isn't loaded")
 
-    def _asking(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        def asking(path: Any, *arguments: Any, **options: Any) -> Any:
-            self._asked(path, options.get("dir_fd"))
-            return ask(path, *arguments, **options)
+    def _see_modules_asked_for(self) -> None:
+        """Have finders say which module they look for where, and look for it unseen.
 
-        for name in ("__name__", "__qualname__", "__doc__"):
-            setattr(asking, name, getattr(ask, name))
-        asking.__module__ = "os"  # where a pickle looks for it
-        asking.__wrapped__ = ask  # type: ignore[attr-defined]
-        return asking
+        What they look at for that says nothing: they keep a folder's listing, and answer from it.
+        """
+        find, modules, ask = FileFinder.find_spec, self._modules, below.ask
+        pause, go_on = below.PAUSE, below.GO_ON
 
-    def _asked(self, path: Any, folder: int | None) -> None:
-        if isinstance(path, int) or path in self._known_looks or get_ident() in self._own_looks:
-            return
-        try:
-            text = os.fsdecode(path)
-        except TypeError:  # whoever asks gets the error
-            return
-        if text.startswith("/"):
-            self._known_looks.add(text)
-        elif folder is not None:
-            text = os.path.join(_path_of(folder), text)
-        self.looked_for(os.path.abspath(text))
+        def find_spec(
+            finder: FileFinder, name: str, target: ModuleType | None = None
+        ) -> ModuleSpec | None:
+            ask(pause, 0)
+            try:
+                key = finder.path, name
+                if key not in modules:
+                    modules[key] = None
+                    if not self._keeps:
+                        self._say_module(*key)
+                return find(finder, name, target)
+            finally:
+                ask(go_on, 0)
 
-    def looked_for(self, path: str) -> None:
-        """Write down that somebody asked whether a file of the side's own is there, say."""
-        if path.startswith(self.side.own):
-            self.record.say("stat", path, "")
+        FileFinder.find_spec = find_spec  # type: ignore[assignment, method-assign]
+
+    def _say_modules(self) -> None:
+        for folder, name in self._modules:
+            self._say_module(folder, name)
+
+    def _say_module(self, folder: str, name: str) -> None:
+        real = self.side.real_folder(folder)
+        if real.startswith(self.side.own):
+            self.record.say("module", f"{real}{name.rpartition('.')[2]}", "")
 
     def _listed(self, path: Any, *, entries: bool = False) -> None:
         """Write down that a folder of the side's own was listed, but for Python's own imports.
@@ -310,6 +332,7 @@ class Watch:
         packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
         Python's own walks ask what kind they are of, anybody else may ask for their sizes.
         """
+        below.leave_out_listing()
         frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
         caller = frame.f_code.co_filename
         if caller.startswith("<frozen importlib"):
