@@ -15,11 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from perfci.measure.progress import CaseState, Needs
 from perfci.model.case import Case
-from perfci.model.settings import MeasureSettings
-from perfci.model.worker import WorkerOutput
-from perfci.session.needs import Needs
-from perfci.session.state import CaseState
+from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import rounds_of_ancestor, undecided_metrics
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison.pairs import pair_values
+from perfci.verdict.sampled import pair_values
 
 WAYS = ("prepared", "unprepared", "starters", "beside another")
 METRICS = ("latency_p50", "cold_start", "import_time")
@@ -76,8 +76,8 @@ def repository(folder: Path, rounds: int) -> Path:
 
 def run_session(way: str) -> None:
     """Be a session whose workers are forked in this way."""
+    from perfci.measure import starters
     from perfci.model.finding import found
-    from perfci.session import starters
 
     if way == "unprepared":
         starters.Starters._prepare = lambda *_: None  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def run_session(way: str) -> None:
 
 def warm_another_beside() -> None:
     """Have one more pair warm up on the parent's cores while each pair measures."""
-    from perfci.session.round import _Turns
+    from perfci.measure.round import _Turns
 
     measure = _Turns._blocks
 

@@ -25,11 +25,11 @@ from perfci.model.finding import Reason, found, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
-from perfci.render.links import known_links
-from perfci.render.markdown import render_comment
-from perfci.stats.student import t_quantile, two_sided_p
+from perfci.report.exporters.markdown import render_comment
+from perfci.report.links import known_links
+from perfci.stats.t_tests import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
-from perfci.verdict.margin import standard_error
+from perfci.verdict.policy import standard_error
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "demo" / "base")]
 
-from perfci.stats.student import t_quantile  # noqa: E402
+from perfci.stats.t_tests import t_quantile  # noqa: E402
 
 CASES = ("gate", "mixer", "attention")
 TIMES: Mapping[str, Callable[[Mapping[str, float]], float]] = {

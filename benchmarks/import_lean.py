@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from perfci.stats.paired import paired_t
+from perfci.stats.t_tests import paired_t
 
 CONFIGURATION = """\
 [tool.perfci]

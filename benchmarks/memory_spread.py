@@ -170,7 +170,7 @@ def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> t
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
     from perfci.model.case import Case
     from perfci.model.worker import WorkerOutput
-    from perfci.verdict.comparison.cases import compare_case
+    from perfci.verdict.comparisons import compare_case
     from perfci.verdict.decision import decide
     from perfci.verdict.judgement import adjust
     from perfci.verdict.policy import default_policy

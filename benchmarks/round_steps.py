@@ -32,11 +32,10 @@ AHEAD = (0, 1, 2)
 def run_session(ahead: int) -> None:
     """Be perfci's own command line with its steps timed, ``ahead`` ancestors prepared."""
     from perfci.cli.main import main
-    from perfci.session import session as a_session
-    from perfci.session.conversation import Worker
-    from perfci.session.round import _Turns
-    from perfci.session.slot import Slot
-    from perfci.session.starters import Starters
+    from perfci.measure import session as a_session
+    from perfci.measure.conversation import Worker
+    from perfci.measure.round import Slot, _Turns
+    from perfci.measure.starters import Starters
 
     a_session._AHEAD = ahead
     watch = Stopwatch()

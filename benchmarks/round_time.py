@@ -38,7 +38,7 @@ budget = "1200s"
 
 def run_session() -> None:
     """Be a session whose pairs keep what the first blocks alone say."""
-    from perfci.session import round as a_round
+    from perfci.measure import round as a_round
 
     whole = a_round.side_by_side
 

@@ -15,15 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from perfci.measure.progress import CaseState, Needs, Remaining, SessionResult, case_states
+from perfci.measure.session import Session
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Failure
 from perfci.model.codec import from_plain, to_plain
-from perfci.model.settings import MeasureSettings
-from perfci.model.worker import WorkerOutput
-from perfci.session.needs import Needs
-from perfci.session.remaining import Remaining
-from perfci.session.session import Session
-from perfci.session.state import CaseState, SessionResult, case_states
+from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import Policy
 
 Look = tuple[float, float, float]

@@ -111,8 +111,8 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
 
 def run_session() -> None:
     """Be the session: perfci's own command line, with its steps timed."""
-    from perfci.session.conversation import Worker
-    from perfci.session.starter import StarterProcess
+    from perfci.measure.conversation import Worker
+    from perfci.measure.processes import StarterProcess
 
     watch = Stopwatch()
     names = {

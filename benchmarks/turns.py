@@ -30,14 +30,13 @@ from pathlib import Path
 from socket import socketpair
 from typing import Any
 
-from perfci.machine.quiet import child_environment
-from perfci.model.settings import Quiet
-from perfci.model.worker import WorkerOutput, WorkOrder
-from perfci.session.conversation import Worker
-from perfci.session.executor import Processes
-from perfci.session.launch import Launch
-from perfci.session.schedule import SAMPLE_S
-from perfci.verdict.comparison.pairs import side_by_side
+from perfci.measure.conversation import Worker
+from perfci.measure.executor import Processes
+from perfci.measure.launch import Launch
+from perfci.measure.machine.quiet import child_environment
+from perfci.measure.selection import SAMPLE_S
+from perfci.model.worker import Quiet, WorkerOutput, WorkOrder
+from perfci.verdict.sampled import side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK_S = 0.3

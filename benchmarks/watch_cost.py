@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfci.machine.looks import Looks, seen_from_below
-from perfci.session.provenance.places import Places
+from perfci.measure.machine.looks import Looks, seen_from_below
+from perfci.measure.provenance.places import Places
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"

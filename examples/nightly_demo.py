@@ -19,10 +19,10 @@ from typing import Any
 from nightly.commits import COMMITS, OUTLIER, RAMP, STEP, build, near
 from nightly.replay import replayed
 
-from perfci.checkout.commits import commits
-from perfci.checkout.repository import open_repository
 from perfci.history.history import open_history
-from perfci.model.history import RecordedRun
+from perfci.measure.checkout.commits import commits
+from perfci.measure.checkout.git import open_repository
+from perfci.model.run import RecordedRun
 
 NEWEST = 2
 EARLIER = (8, 27, 50)

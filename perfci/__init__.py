@@ -6,22 +6,17 @@ standard library only, because workers import it under any Python that has torch
 
 from __future__ import annotations
 
-from perfci.model import version as _version
+from perfci import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
-    from perfci.api.functions import (
-        benchmark,
-        command,
-        distributed,
-        generate,
-        inference,
-        metric,
-        server,
-        training_step,
-    )
-    from perfci.app.library import check, compare, load
-    from perfci.baselines.frame import Baselines
+    from perfci.api.command import command
+    from perfci.api.definition import benchmark, inference, metric, training_step
+    from perfci.api.distributed.group import distributed
+    from perfci.api.generation import generate
+    from perfci.api.server import server
+    from perfci.baselines.files import Baselines
+    from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
     from perfci.history.frame import History
     from perfci.model.report import Report
@@ -47,16 +42,16 @@ __all__ = [
     "training_step",
 ]
 
-_FUNCTIONS = "perfci.api.functions"
-_LIBRARY = "perfci.app.library"
-_OF_BENCHMARKS = (
-    *("benchmark", "command", "distributed", "generate"),
-    *("inference", "metric", "server", "training_step"),
-)
-_PLACES = {
-    **dict.fromkeys(_OF_BENCHMARKS, _FUNCTIONS),
+_LIBRARY = "perfci.commands.library"
+_DEFINITION = "perfci.api.definition"
+_MODULES = {
+    **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
+    "command": "perfci.api.command",
+    "distributed": "perfci.api.distributed.group",
+    "generate": "perfci.api.generation",
+    "server": "perfci.api.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
-    "Baselines": "perfci.baselines.frame",
+    "Baselines": "perfci.baselines.files",
     "History": "perfci.history.frame",
     "PerfciError": "perfci.errors",
     "Report": "perfci.model.report",
@@ -64,11 +59,11 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: a worker never has the library's needs, nor the command line."""
-    if name in _PLACES:
+    """Import on demand: a worker has neither the library's dependencies nor the command line."""
+    if name in _MODULES:
         import importlib
 
-        return getattr(importlib.import_module(_PLACES[name]), name)
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'perfci' has no attribute {name!r}")
 
 

@@ -35,7 +35,7 @@ class Device(Protocol):
 
 
 class Work(Protocol):
-    """What the benchmark gave to be measured: ``perfci.api.work.Work``."""
+    """What the benchmark gave to be measured: ``perfci.api.definition.Work``."""
 
     @property
     def call(self) -> Callable[[], Any]:

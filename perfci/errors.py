@@ -2,11 +2,23 @@
 
     PerfciError                 slug, what happened, what to do; carries the exit code
     ├── UsageError        (2)   a wrong option, ref, configuration or benchmark definition
-    │   └── BenchmarkError      a benchmark is written wrongly; names file and line
+    │   ├── BenchmarkError      a benchmark is written wrongly; names file and line
+    │   │   └── UnfitBenchmark  so that the commit it belongs to can't be measured
+    │   ├── UnfitCommit         a commit has no such case, or imports another copy of its package
+    │   ├── NoRepository        there is no repository with a working tree here
+    │   └── NoHistory           there is no history where one is named
     ├── MeasureError      (3)   no trustworthy verdict can be reached
+    │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
+    │   ├── ReleaseNotInstalled pip can't install a release of a package
+    │   ├── NoTimeToImport      the budget ended before a benchmark file was imported
+    │   └── BudgetTooShort      the budget ended before anything was compared
     ├── OutsideError      (4)   git, disk, database or GitHub failed
+    │   ├── SearchRunning       another process searches the same range
     │   └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
     └── Bug               (4)   perfci failed; made in ``cli/`` of whatever else was raised
+
+``UnfitBenchmark``, ``UnfitCommit`` and ``UnbuiltCommit`` are each an ``UnmeasurableCommit``. The
+commit would fail again tomorrow, so a night records it and a search skips it.
 
     Unusable                a worker's: what was given it can't be measured. It is said as a failure
 
@@ -14,6 +26,8 @@ Caught once, in ``cli/``. A traceback on a user's screen is a bug.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 EXIT_PASS = 0
 EXIT_REGRESSION = 1
@@ -39,6 +53,10 @@ class PerfciError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n{self.advice}" if self.advice else self.message
 
+    def reworded(self, message: str, advice: str) -> PerfciError:
+        """Return the same error with another message and advice."""
+        return type(self)(self.slug, message, advice)
+
 
 class UsageError(PerfciError):
     """The command line, the configuration or a ref is wrong."""
@@ -58,6 +76,52 @@ class OutsideError(PerfciError):
     """Git, the disk, a database or GitHub failed."""
 
     exit_code = EXIT_OUTSIDE
+
+
+class UnmeasurableCommit(PerfciError):
+    """The commit is at fault, and would fail again tomorrow. A full disk is no such error."""
+
+
+class UnfitBenchmark(UnmeasurableCommit, BenchmarkError):
+    """A benchmark of the commit is written wrongly, or has the name of another one."""
+
+
+class UnfitCommit(UnmeasurableCommit, UsageError):
+    """The commit has no case that is selected, or imports another copy of its package."""
+
+
+class UnbuiltCommit(UnmeasurableCommit, MeasureError):
+    """The commit lacks a submodule, doesn't build, or none of its benchmark files imports."""
+
+
+class ReleaseNotInstalled(MeasureError):
+    """A release of a package has no wheel for this Python, or can't be installed."""
+
+
+class NoTimeToImport(MeasureError):
+    """The budget ended before it was known whether a side's benchmark files import."""
+
+
+class BudgetTooShort(MeasureError):
+    """The budget ended before anything was measured that could be reported."""
+
+
+class NoRepository(UsageError):
+    """A folder is in no repository, or in one without a working tree."""
+
+
+class NoHistory(UsageError):
+    """There is no history where one is named."""
+
+
+class SearchRunning(OutsideError):
+    """Another process searches the same range for the same change."""
+
+
+def joined_error(errors: Sequence[PerfciError]) -> PerfciError:
+    """Return the first error with the messages of all, and each advice once."""
+    advice = dict.fromkeys(error.advice for error in errors if error.advice)
+    return errors[0].reworded("; ".join(error.message for error in errors), "\n".join(advice))
 
 
 def refusal(error: OSError) -> OutsideError:

@@ -1,4 +1,4 @@
-"""The one place that turns base units (s, bytes, ratio) into text for people, and back.
+"""The one place that turns base units (s, bytes, ratio) and times into text for people, and back.
 
 Signals' numbers, too.
 """
@@ -6,8 +6,11 @@ Signals' numbers, too.
 from __future__ import annotations
 
 import math
+import re
 import signal
 from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta, timezone
+from functools import lru_cache
 
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
@@ -17,6 +20,15 @@ _FACTOR = 3.0
 """From so many times on, a factor reads better than a percentage."""
 SHARE = 'a share of base, such as "5%" or 0.05'
 """What is expected where a share is written."""
+_TEXT = re.compile(
+    r"\s*(\d{4})[-/](\d\d)[-/](\d\d)[T \-](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
+    r"\s*(Z|[+-]\d\d:?\d\d)?\s*"
+)
+"""What tools write. ``datetime.fromisoformat`` takes less (slashes), and more in newer Pythons."""
+_FIRST_DAY = date(1970, 1, 1)
+_END = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp() + 1
+_EARLIEST = "1971"
+"""A time of 1970 is that of a clock that nobody has set."""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -151,3 +163,58 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
+class NoTime(ValueError):
+    """It is not a time, or not one between 1970 and 9999."""
+
+
+def from_seconds(seconds: float) -> str:
+    """Return the time ``seconds`` after the beginning of 1970, to the second."""
+    if not 0 <= seconds < _END:
+        raise NoTime(f"{seconds} s since 1970")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+
+
+def from_text(text: str) -> tuple[str, bool]:
+    """Return the time that ``text`` says, and whether it names a zone; UTC where it doesn't."""
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise NoTime(text[:100])
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    second -= second == 60  # a leap second
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=_zone(match[7]))
+        return from_seconds(moment.timestamp()), match[7] is not None
+    except ValueError as error:
+        raise NoTime(text[:100]) from error
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text == "Z":
+        return UTC
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+@lru_cache(maxsize=10_000)  # an environment's runs are sorted by it, several times
+def in_utc(moment: str) -> str:
+    """Return an ISO 8601 time in UTC to the second: as texts they sort. Empty if it says none."""
+    try:
+        found, _ = from_text(moment)
+    except NoTime:
+        return ""
+    return found if found >= _EARLIEST else ""
+
+
+def day_of(moment: str) -> int | None:
+    """Return the day of an ISO 8601 time in UTC, counted from 1970; None where it says none."""
+    try:
+        return (date.fromisoformat(moment[:10]) - _FIRST_DAY).days
+    except ValueError:
+        return None
+
+
+def date_of(day: int) -> str:
+    """Return ``YYYY-MM-DD`` of a day counted from 1970."""
+    return (_FIRST_DAY + timedelta(days=day)).isoformat()

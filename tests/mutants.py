@@ -21,8 +21,8 @@ COPIED = ("perfci", "tests", "templates", "examples", "pyproject.toml")
 WITHIN_S = 240
 STATS = ("tests/stats",)
 VERDICT = ("tests/verdict",)
-SCHEDULE = ("tests/session/test_schedule.py", "tests/session/test_family.py")
-SESSION = ("tests/session/test_simulated_session.py", *SCHEDULE)
+SCHEDULE = ("tests/measure/test_schedule.py", "tests/measure/test_family.py")
+SESSION = ("tests/measure/test_simulated_session.py", *SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +39,32 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("stats/multiple_testing.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
+    Mutant("stats/levels.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
+    Mutant("stats/levels.py", "largest = max(largest, min", "largest = max(0.0, min", STATS),
+    Mutant("stats/levels.py", "* count / rank", "* count / (rank + 1)", STATS),
+    Mutant("stats/t_tests.py", "/ (len(values) - 1)", "/ len(values)", STATS),
+    Mutant("stats/t_tests.py", "math.sqrt(spread) > resolution", "math.sqrt(spread) >= 0.0", STATS),
+    Mutant("stats/t_tests.py", "2.0 * special.stdtr", "special.stdtr", STATS),
+    Mutant("stats/t_tests.py", "(1.0 + 1.0 / count)", "(1.0 / count)", STATS),
     Mutant(
-        "stats/multiple_testing.py", "largest = max(largest, min", "largest = max(0.0, min", STATS
-    ),
-    Mutant("stats/multiple_testing.py", "* count / rank", "* count / (rank + 1)", STATS),
-    Mutant("stats/student.py", "/ (len(values) - 1)", "/ len(values)", STATS),
-    Mutant("stats/student.py", "math.sqrt(spread) > resolution", "math.sqrt(spread) >= 0.0", STATS),
-    Mutant("stats/student.py", "2.0 * special.stdtr", "special.stdtr", STATS),
-    Mutant("stats/welch.py", "(1.0 + 1.0 / count)", "(1.0 / count)", STATS),
-    Mutant(
-        "stats/welch.py",
+        "stats/t_tests.py",
         "math.sqrt(between + within), count - 1",
         "math.sqrt(between + within), count",
         STATS,
     ),
     Mutant(
-        "stats/effect.py",
+        "stats/evidence.py",
         "return (mean(head) - mean(base))",
         "return (mean(base) - mean(head))",
         STATS,
     ),
     Mutant(
-        "verdict/margin.py",
+        "verdict/policy.py",
         "-threshold < lo and hi < threshold",
         "lo < threshold and hi < threshold",
         VERDICT,
     ),
-    Mutant("verdict/margin.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
+    Mutant("verdict/policy.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
     Mutant(
         "verdict/judgement.py",
         "p_adjusted < policy.alpha",
@@ -90,8 +88,8 @@ MUTANTS = (
     ),
     Mutant("verdict/judgement.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
     Mutant("verdict/judgement.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
-    Mutant("stats/sequential.py", "if most <= least:", "if most >= least:", VERDICT),
-    Mutant("stats/sequential.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
+    Mutant("stats/levels.py", "if most <= least:", "if most >= least:", VERDICT),
+    Mutant("stats/levels.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
     Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
     Mutant(
         "verdict/stopping.py",
@@ -105,60 +103,60 @@ MUTANTS = (
         "    if regressions and not errors:\n",
         VERDICT,
     ),
-    Mutant("verdict/reduction.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
+    Mutant("verdict/sampled.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
     Mutant(
-        "session/schedule.py",
+        "measure/selection.py",
         "compile_rounds + max(rounds, 3)",
         "compile_rounds + max(rounds, 2)",
         SCHEDULE,
     ),
-    Mutant("session/schedule.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
+    Mutant("measure/selection.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
     Mutant(
-        "session/schedule.py",
+        "measure/selection.py",
         "round_number <= compile_rounds",
         "round_number < compile_rounds",
         SCHEDULE,
     ),
     Mutant(
-        "session/schedule.py",
+        "measure/selection.py",
         "if block % 2 else tuple(sides)",
         "if block else tuple(sides)",
         SCHEDULE,
     ),
     Mutant(
-        "session/session.py",
+        "measure/session.py",
         "state.rounds < self._needs.least(state):",
         "state.rounds <= self._needs.least(state):",
         SESSION,
     ),
-    Mutant("session/session.py", "left > state.longest_round_s", "left > 0", SESSION),
-    Mutant("session/needs.py", "if one not in state.out_of_reach", "if one", SESSION),
+    Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
+    Mutant("measure/progress.py", "if one not in state.out_of_reach", "if one", SESSION),
     Mutant(
-        "verdict/allocation.py",
+        "verdict/stopping.py",
         "rows = [row, without_extreme_pair(row)]",
         "rows = [row]",
         VERDICT,
     ),
     Mutant(
-        "session/session.py",
+        "measure/session.py",
         "self._scale * len(self._states) / max(1, len(ready))",
         "self._scale",
         SESSION,
     ),
     Mutant(
-        "session/round.py", "(failure) and _lives_beside(slot, self.slots)", "(failure)", SESSION
+        "measure/round.py", "(failure) and _lives_beside(slot, self.slots)", "(failure)", SESSION
     ),
     Mutant(
-        "session/round.py",
+        "measure/round.py",
         "if isinstance(alone.result, WorkerOutput):",
         "if alone.result:",
         SESSION,
     ),
     Mutant(
-        "session/conversation.py", "if self._clock() >= self._budget_end:", "if False:", SESSION
+        "measure/conversation.py", "if self._clock() >= self._budget_end:", "if False:", SESSION
     ),
     Mutant(
-        "session/conversation.py",
+        "measure/conversation.py",
         "deadline = self._clock() + within_s\n            elif",
         "pass\n            elif",
         SESSION,

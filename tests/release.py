@@ -38,7 +38,7 @@ def faults(root: Path, version: str) -> list[str]:
         wrong.append(f"{version!r} is no version such as 1.2.3 or 1.2.3rc1")
     own = _found(r'VERSION = "(.+)"', root / "perfci" / "model" / "version.py")
     if own != version:
-        wrong.append(f"perfci/model/version.py says {own}, not {version}")
+        wrong.append(f"perfci/version.py says {own}, not {version}")
     heading = _found(r"(?m)^## (.+)$", root / "CHANGELOG.md")
     if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", heading):
         wrong.append(f"CHANGELOG.md begins with `{heading}`, not with `{version} (YYYY-MM-DD)`")

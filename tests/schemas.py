@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
+from perfci.bisect.answer import Bisection, Culprit
 from perfci.config.keys import Keys, MetricTable
 from perfci.metrics import METRICS, families
-from perfci.model.bisection import Bisection, Culprit
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.model.report import Report
-from perfci.model.version import BISECTION_SCHEMA, REPORT_SCHEMA
-from perfci.render.limits import shape_of
+from perfci.report.reading import shape_of
+from perfci.version import BISECTION_SCHEMA, REPORT_SCHEMA
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 DRAFT = "http://json-schema.org/draft-07/schema#"

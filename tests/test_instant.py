@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfci.model.instant import NoTime, from_seconds, from_text
+from perfci.units import NoTime, from_seconds, from_text
 
 LAST = 253_402_300_799
 

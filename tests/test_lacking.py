@@ -34,7 +34,7 @@ def test_the_tests_of_the_site_do_so_without_a_browser(
     tmp_path: Path, in_ci: str, code: int, said: str
 ) -> None:
     pytest.importorskip("playwright")
-    name = "tests/render/site/test_browser.py::test_the_one_thing_that_matters_comes_first"
+    name = "tests/report/site/test_browser.py::test_the_one_thing_that_matters_comes_first"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rsE", name],
         cwd=ROOT,

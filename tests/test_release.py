@@ -12,7 +12,7 @@ import pytest
 
 from tests.release import MENTIONING, ROOT, faults
 
-FILES = ("perfci/model/version.py", "CHANGELOG.md", *MENTIONING)
+FILES = ("perfci/version.py", "CHANGELOG.md", *MENTIONING)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_what_is_ready_has_no_fault(ready: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("perfci/model/version.py", '"0.1.0"', '"0.1.1"'),
+        ("perfci/version.py", '"0.1.0"', '"0.1.1"'),
         ("CHANGELOG.md", "(2026-01-31)", "(unreleased)"),
         ("CHANGELOG.md", "## 0.1.0", "## 0.2.0"),
         ("README.md", "somebody/", "OWNER/"),

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 import perfci.model.words as catalogue
-from perfci.cli.output import exit_code
+from perfci.cli.report import exit_code
 from perfci.model.case import Failure
 from perfci.model.finding import found
 from perfci.model.report import Comparison, Report
-from perfci.render.outline import other_reasons, outline, shown_failures
-from perfci.render.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.outline import other_reasons, outline, shown_failures
+from perfci.report.reading import read_report
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import MetricPolicy
-from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
+from tests.report.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.verdict.shards import POLICY, paired, shard, stored
 
 PIECES = (
@@ -57,7 +58,7 @@ def seen(report: Report) -> tuple[Any, ...]:
         report.results,
         [[row.case for row in getattr(lists, name)] for name in ("moved", "undecided", "removed")],
         len(shown_failures(report)),
-        len(other_reasons(report)),
+        len(other_reasons(outline(report))),
         len(report.verdict.reasons),
     )
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.outputs import check_writable
 from perfci.errors import OutsideError
 from perfci.files import require_writable, write_file, write_lines
+from perfci.outputs import check_writable
 
 
 @pytest.fixture

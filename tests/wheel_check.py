@@ -31,7 +31,7 @@ LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
 import perfci
-from perfci.render.exporters import named
+from perfci.report.exporters import named
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 report = Report(perfci.__version__, "2026-01-01T00:00:00+00:00", "compare", None,
@@ -83,7 +83,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/trend/trend.css",
         "perfci/templates/report/page.html.j2",
         "perfci/worker/bootstrap.py",
-        "perfci/session/leftovers.py",
+        "perfci/measure/leftovers.py",
     ):
         assert needed in names, f"{needed} is not in the wheel"
     assert any(name.endswith("licenses/LICENSE") for name in names), names

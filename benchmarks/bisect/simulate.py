@@ -23,12 +23,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from perfci.app.bisect.answers import ends_threshold
 from perfci.bisect.posterior import Answer
 from perfci.bisect.search import Change, Question, Search, changes, next_question, unseen
-from perfci.model.settings import DECIDING_ROUNDS, MeasureSettings
-from perfci.stats.paired import paired_t
-from perfci.stats.student import Resolution, two_sided_p
+from perfci.commands.bisect_answers import ends_threshold
+from perfci.model.worker import DECIDING_ROUNDS, MeasureSettings
+from perfci.stats.t_tests import Resolution, paired_t, two_sided_p
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_decided
 

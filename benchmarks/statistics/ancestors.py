@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.statistics.scoring import markdown, percent, rng_of
-from perfci.stats.nested import nested_t
+from perfci.stats.t_tests import nested_t
 
 DESIGNS = (
     (3, 3), (2, 2, 1), (2, 2, 2), (3, 3, 3), (5, 5, 5), (2, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3),

@@ -9,9 +9,8 @@ import numpy as np
 
 from benchmarks.statistics.noise import MODELS
 from benchmarks.statistics.scoring import markdown, rng_of
-from perfci.stats.paired import paired_t
-from perfci.stats.student import Resolution
-from perfci.verdict.margin import is_within
+from perfci.stats.t_tests import Resolution, paired_t
+from perfci.verdict.policy import is_within
 
 ROUNDS = (2, 3, 4, 5, 6)
 THRESHOLD = 0.05

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import GAP, Array, Rng
 from benchmarks.statistics.scoring import largest_error, markdown, percent
-from perfci.stats.modes import two_modes
+from perfci.stats.spread import two_modes
 
 SIZES = (5, 6, 8, 10, 12, 15, 20, 40)
 FEWEST = (2, 1)

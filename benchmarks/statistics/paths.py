@@ -15,13 +15,11 @@ from functools import cache
 import numpy as np
 
 from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
+from perfci.measure.progress import CaseState, Needs, case_states
 from perfci.model.case import Case
 from perfci.model.report import Comparison
-from perfci.model.settings import MeasureSettings
-from perfci.model.worker import WorkerOutput
-from perfci.session.needs import Needs
-from perfci.session.state import CaseState, case_states
-from perfci.verdict.comparison.cases import compare_case
+from perfci.model.worker import MeasureSettings, WorkerOutput
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import MetricPolicy, Policy

@@ -9,9 +9,8 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array, Rng
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.stats.evidence import paired_evidence
+from perfci.stats.evidence import paired_evidence, summarise
 from perfci.stats.quantile import quantile, samples_needed, tail_quantile
-from perfci.stats.summary import summarise
 
 WORKERS_LUCK = 0.005
 ROUNDS = 8

@@ -14,7 +14,7 @@ from benchmarks.statistics.scoring import Score, markdown, percent, rng_of
 from benchmarks.statistics.thresholds import ALPHA, COMPARE, THRESHOLD
 from perfci.model.report import Comparison
 from perfci.verdict.caveats import ancestors_differ
-from perfci.verdict.margin import threshold_of, worse_by
+from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.stopping import rounds_of_ancestor
 
 CHOSEN = (

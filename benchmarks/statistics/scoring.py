@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.statistics.paths import Outcome
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ROUNDS
+from perfci.model.worker import DECIDING_ROUNDS
 
 SEED = 20
 _NORMAL = 1.959963984540054

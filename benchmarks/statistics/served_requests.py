@@ -15,13 +15,11 @@ from functools import cache
 import numpy as np
 
 from benchmarks.statistics.noise import Array, Rng
-from perfci.api.serving.generation import arrivals
+from perfci.api.generation import arrivals
+from perfci.measure.selection import Turns, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
-from perfci.model.settings import MeasureSettings
-from perfci.model.worker import Block, Measurement, WorkerOutput
-from perfci.session.schedule import Turns, block_order, starting_order, turns
-from perfci.verdict.comparison.pairs import side_by_side
-from perfci.verdict.reduction import reduce
+from perfci.model.worker import Block, Measurement, MeasureSettings, WorkerOutput
+from perfci.verdict.sampled import reduce, side_by_side
 from perfci.worker.bursts import encoded
 
 PREFILL_S, GAP_S, TOKENS = 0.004, 0.001, 16

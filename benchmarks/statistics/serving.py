@@ -14,8 +14,8 @@ from benchmarks.statistics.served_requests import LOADS, SERVERS, Load, Luck, Se
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison.pairs import pair_values
 from perfci.verdict.policy import Policy
+from perfci.verdict.sampled import pair_values
 
 METRICS = (
     "time_to_first_token",

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.statistics.noise import Array
 from benchmarks.statistics.scoring import markdown, percent
 from perfci.stats.evidence import unpaired_evidence
-from perfci.stats.student import t_quantile
+from perfci.stats.t_tests import t_quantile
 
 WITHIN = 0.01
 BETWEEN = (0.0, 0.01, 0.03)

@@ -41,7 +41,7 @@ from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import PATHS
 from benchmarks.statistics.scoring import SEED
 from benchmarks.statistics.tables import rewritten, tables, with_headings
-from perfci.model.version import VERSION
+from perfci.version import VERSION
 
 REPORTS = 100
 _BY_NAME = {model.name: model for model in MODELS}

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array
 from benchmarks.statistics.scoring import markdown, percent, rng_of
-from perfci.stats.sequential import look_confidence
-from perfci.stats.student import mean, t_quantile, variance
+from perfci.stats.levels import look_confidence
+from perfci.stats.t_tests import mean, t_quantile, variance
 
 EFFECT = 0.027
 """Between odd and even rounds, as it was measured: base starts first in odd ones."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.statistics.paths import CASES, GATING
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.model.settings import MeasureSettings
-from perfci.stats.paired import paired_t
+from perfci.model.worker import MeasureSettings
+from perfci.stats.t_tests import paired_t
 from perfci.verdict.stopping import is_decided
 
 LEVELS = (0.05, 0.011, 0.002)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from peers import asv, otava
 
-from perfci.trend.detect.moves import examine_all
-from perfci.trend.settings import TrendSettings
+from perfci.trend.change import TrendSettings
+from perfci.trend.moves import examine_all
 
 POINTS = 365
 CHUNK = 256

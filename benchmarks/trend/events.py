@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import SIGMA, ar1
-from perfci.model.history import RunHeader
+from perfci.model.run import RunHeader
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change, Event
 from perfci.trend.events import group_events
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Series, SeriesKey, Timeline
 
 SEED = 23
 HISTORIES = 6

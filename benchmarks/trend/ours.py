@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.trend.labelled import Labelled
-from perfci.model.history import RunHeader
+from perfci.model.run import RunHeader
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Change
-from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.trend.change import Change, TrendSettings
+from perfci.trend.series import Series, SeriesKey, Timeline
 
 SETTINGS = {
     "defaults": TrendSettings(),

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from perfci.render.site.pages import render_site  # noqa: E402
-from tests.render.site.histories import distributions, year  # noqa: E402
+from perfci.report.site.pages import render_site  # noqa: E402
+from tests.report.site.histories import distributions, year  # noqa: E402
 
 WIDTHS = {360: 1200, 800: 1100, 1440: 1000}
 BENCHMARK = "encoder"

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, RHOS, SIGMA, ar1
-from perfci.trend.detect.moves import examine
-from perfci.trend.settings import TrendSettings
+from perfci.trend.change import TrendSettings
+from perfci.trend.moves import examine
 
 SEED = 11
 NIGHTS = 120

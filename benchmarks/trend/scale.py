@@ -27,7 +27,7 @@ from pathlib import Path
 import psutil
 from scale_history import build
 
-from perfci.app.trend import RUNS_WITH_WORKERS
+from perfci.commands.trend import RUNS_WITH_WORKERS
 
 SIZES = (1_000, 10_000, 100_000)
 POINTS = 365

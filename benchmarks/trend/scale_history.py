@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from perfci.baselines.environment import make_environment
+from perfci.baselines.baseline import make_environment
 from perfci.history.history import open_history
 from perfci.metrics import METRICS
-from perfci.model.history import Point, RecordedRun
+from perfci.model.run import Point, RecordedRun
 
 DEVICES = ("NVIDIA H100", "NVIDIA A100", "NVIDIA L4", "")
 NAMES = (

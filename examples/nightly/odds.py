@@ -23,12 +23,11 @@ from nightly.commits import COMMITS, loops, near
 from nightly.replay import SPREAD, replayed
 from nightly_demo import EARLIER, NEWEST
 
-from perfci.checkout.commits import Commit
-from perfci.model.history import Point, RecordedRun, RunHeader
-from perfci.model.run import Environment
+from perfci.measure.checkout.commits import Commit
+from perfci.model.run import Environment, Point, RecordedRun, RunHeader
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Change
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Series, SeriesKey, Timeline
 
 CASES = ("tokenise", "encode", "parse")
 NOW = "2026-03-02T00:00:00+00:00"

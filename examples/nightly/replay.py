@@ -20,8 +20,8 @@ from statistics import median
 
 from nightly.commits import OUTLIER, OUTLIER_SHARE, loops
 
-from perfci.checkout.commits import Commit
-from perfci.model.history import Point, RecordedRun
+from perfci.measure.checkout.commits import Commit
+from perfci.model.run import Point, RecordedRun
 
 SEED = 20260301
 RHO = 0.3

@@ -13,8 +13,7 @@ from statistics import fmean, median
 from types import NoneType
 from typing import IO, TypeGuard
 
-from perfci.api.definition import user_frame
-from perfci.api.work import Work
+from perfci.api.definition import Work, user_frame
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
 from perfci.metrics.observed.tree import left_by_children, resident

@@ -1,4 +1,7 @@
-"""``@perfci.benchmark``: a function, its axes and its options, checked where it is written."""
+"""``@perfci.benchmark``: a function, its axes and its options, and the work that it returns.
+
+Importing this never imports torch. ``inference`` and ``training_step`` do when they are called.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,26 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from perfci.errors import BenchmarkError
-from perfci.metrics import METRICS
-from perfci.model.case import NAME
-from perfci.model.metric import Metric
+from perfci.metrics import METRICS, Observer, Ranks
+from perfci.metrics.own import ExtraMetric
+from perfci.model.case import NAME, Direction, Gate, Kind, Metric, why_unfit
+from perfci.model.finding import Finding
 from perfci.units import parse_share
 
-# Where the user's own code stands, for messages that begin with ``file:line``.
+if TYPE_CHECKING:
+    import torch
 
+LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
+_OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+
+
+# Where the user's own code stands, for messages that begin with ``file:line``.
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
 
 
@@ -30,8 +41,6 @@ def user_frame() -> str:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
-
-LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 
 Skip = str | Callable[..., str | None] | None
 
@@ -99,6 +108,8 @@ class Benchmark:
 
 @overload
 def benchmark(function: Callable[..., Any], /) -> Benchmark: ...
+
+
 @overload
 def benchmark(
     *,
@@ -111,6 +122,8 @@ def benchmark(
     metrics: Sequence[str] | None = ...,
     **axes: Sequence[Any],
 ) -> Callable[[Callable[..., Any]], Benchmark]: ...
+
+
 def benchmark(
     function: Callable[..., Any] | None = None,
     /,
@@ -315,13 +328,135 @@ class _Definition:
         )
 
 
-_OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
-_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _label(value: Any) -> str:
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One call to measure and what is known about it.
+
+    ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
+    how many items one call handles. ``accuracy`` returns (candidate outputs, float64
+    reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
+    metric; ``plain`` is one call as eager makes it, where that is known; ``observer`` sees what
+    calls took besides; ``ranks`` lead the processes that calls are made of.
+    """
+
+    call: Callable[[], Any]
+    mode: str = "eager"
+    compiled: bool = False
+    device: str = ""
+    items: float | None = None
+    accuracy: Callable[[], tuple[Any, Any]] | None = None
+    plain: Callable[[], Any] | None = None
+    metrics: tuple[ExtraMetric, ...] = field(default=())
+    remarks: Callable[[], Mapping[str, Finding]] = dict
+    observer: Observer | None = None
+    ranks: Ranks | None = None
+
+
+def metric(
+    name: str,
+    measure: Callable[[], float],
+    *,
+    unit: str = "",
+    direction: Direction = "lower",
+    threshold: float | str = 0.10,
+    gate: Gate = "warn",
+    exact: bool = False,
+) -> ExtraMetric:
+    """Return a metric of the benchmark's own, to be returned beside its callable.
+
+    ``threshold`` is a share: "5%" or 0.05. Raises BenchmarkError, with file and line, where it is
+    written wrongly.
+    """
+    kind: Kind = "exact" if exact else "per_worker"
+    try:
+        share, expected = parse_share(threshold), ""
+    except ValueError as error:
+        share, expected = 0.0, f"its `threshold` is {threshold!r}, not {error}"
+    made = Metric(name, unit, kind, share, gate, direction)
+    wrong = (
+        why_unfit(made)
+        or expected
+        or ("" if callable(measure) else f"its `measure` is {measure!r}")
+    )
+    if wrong:
+        raise BenchmarkError(
+            "bad-metric",
+            f"{user_frame()}: perfci.metric: {wrong}",
+            'Write perfci.metric("hits", function, unit="count", direction="lower", '
+            'threshold="5%", gate="fail"): a share and one of fail, warn, info.',
+        )
+    return ExtraMetric(made, measure)
+
+
+def inference(
+    model: Callable[..., Any],
+    *inputs: Any,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+    shapes: Sequence[Any] | None = None,
+    **keyword_inputs: Any,
+) -> Work:
+    """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
+
+    ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
+    torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
+    model and inputs are moved there. ``items`` counts what one call handles (throughput). With
+    ``shapes`` (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
+    """
+    from perfci.api.inference import inference_work
+
+    return inference_work(
+        model,
+        inputs,
+        keyword_inputs,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+        where=user_frame(),
+        shapes=shapes,
+    )
+
+
+def training_step(
+    model: Any,
+    inputs: Any,
+    target: Any = None,
+    *,
+    loss: Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    mode: str = "eager",
+    items: float | None = None,
+    device: str | torch.device | None = None,
+    compile_options: dict[str, Any] | None = None,
+) -> Work:
+    """Return the work of one step: forward, loss, backward, and the optimizer's step.
+
+    ``inputs`` is a tensor or a tuple of positional inputs. ``loss(output, target)`` gives a
+    scalar; without it the model's output must be one. ``optimizer`` is an optimizer over
+    ``model``'s parameters, a callable that makes one from them, or None for SGD.
+    """
+    from perfci.api.training import training_work
+
+    return training_work(
+        model,
+        inputs,
+        target,
+        loss=loss,
+        optimizer=optimizer,
+        mode=mode,
+        items=items,
+        device=device,
+        compile_options=compile_options,
+        where=user_frame(),
+    )

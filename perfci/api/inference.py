@@ -1,20 +1,44 @@
-"""One inference call as work. Imports torch."""
+"""An inference call as work, of one input shape or several. Imports torch."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._pytree import tree_flatten, tree_leaves
 
-from perfci.api.modes import in_mode
-from perfci.api.placement import check_callable, check_items, chosen_device, module_of, placed
-from perfci.api.reference import float64_reference
-from perfci.api.shapes import Shaped, variants_of
-from perfci.api.work import Work
+from perfci.api.definition import Work
+from perfci.api.torch_models import (
+    check_callable,
+    check_items,
+    chosen_device,
+    float64_reference,
+    in_mode,
+    module_of,
+    placed,
+)
+from perfci.clock import perf_counter
+from perfci.errors import BenchmarkError
+from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.graphs.watch import reason_of
+from perfci.metrics.own import ExtraMetric
+from perfci.model.case import Metric
+from perfci.model.finding import Finding, found
+from perfci.stats.quantile import median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+_CALLS, _TIME_S = 5, 0.05
+_LONGEST_LABEL = 60
+_RECOMPILES = ".__recompiles"
+_HIT_RATE = "shape_hit_rate"
+_ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
 
 
 def inference_work(
@@ -83,3 +107,178 @@ def _of_shapes(
         "metrics": tuple(shaped.metrics(wait, compiled=compiled)),
         "remarks": lambda: shaped.remarks(dynamic=bool(options.get("dynamic"))) if compiled else {},
     }
+
+
+Variants = Mapping[str, tuple[Any, ...]]
+"""The model's positional inputs, by the label of their shapes."""
+
+
+def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> dict[str, Any]:
+    """Return the inputs of each entry of ``shapes``; BenchmarkError, from ``where``, for others.
+
+    A tensor is the only input, a tuple all of them; a tuple of numbers is a shape of the one
+    input that the benchmark gives, drawn anew.
+    """
+    if not isinstance(shapes, (list, tuple)):
+        kind = type(shapes).__name__
+        raise BenchmarkError("bad-shapes", f"{where}: shapes is a {kind}, no list", _ADVICE)
+    variants: dict[str, Any] = {}
+    for entry in shapes:
+        arguments = _arguments(entry, inputs, where)
+        label = _label(arguments)
+        if label in variants:
+            raise BenchmarkError("repeated-shape", f"{where}: shapes has {label} twice", _ADVICE)
+        variants[label] = arguments
+    if len(variants) < 2:
+        raise BenchmarkError("bad-shapes", f"{where}: shapes has fewer than two entries", _ADVICE)
+    return variants
+
+
+def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if isinstance(entry, torch.Tensor):
+        return (entry,)
+    entries = tuple(entry) if isinstance(entry, (list, tuple)) else ()
+    if entries and all(type(size) is int and size >= 0 for size in entries):
+        (like,) = inputs if len(inputs) == 1 else (None,)
+        if isinstance(like, torch.Tensor) and like.is_floating_point():
+            return (torch.randn(entries, dtype=like.dtype),)
+    elif entries and not any(type(one) is int for one in entries):
+        return entries
+    raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
+
+
+def _label(arguments: tuple[Any, ...]) -> str:
+    tensors = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
+    sizes = ("x".join(map(str, tensor.shape)) or "0d" for tensor in tensors)
+    return "_".join(sizes)[:_LONGEST_LABEL] or "none"
+
+
+class Shaped:
+    """The model, called with each variant in turn; its first calls show what compiled."""
+
+    def __init__(
+        self, forward: Callable[..., Any], variants: Variants, keywords: Mapping[str, Any]
+    ) -> None:
+        self._forward = forward
+        self._keywords = keywords
+        self.variants = variants
+        self._guards: dict[str, str] = {}
+        self._compiled: dict[str, bool] = {}
+
+    def __call__(self) -> list[Any]:
+        """Return the outputs of all variants."""
+        if self._compiled:
+            return [self._forward(*one, **self._keywords) for one in self.variants.values()]
+        return [self._first_call(label) for label in self.variants]
+
+    def _first_call(self, label: str) -> Any:
+        before = frames_traced()
+        with _recompiles_heard() as heard:
+            output = self._forward(*self.variants[label], **self._keywords)
+        self._compiled[label] = frames_traced() > before
+        self._guards |= {label: heard[0]} if heard else {}
+        return output
+
+    def metrics(self, synchronize: Callable[[], None], *, compiled: bool) -> Iterator[ExtraMetric]:
+        """Yield each shape's latency and, of compiled work, whether its first call compiled."""
+        for label in self.variants:
+            metric = Metric(f"latency_{label}", "s", "per_worker", 0.10, "info")
+            yield ExtraMetric(metric, partial(self._latency, label, synchronize))
+        if not compiled:
+            return
+        for label in self.variants:
+            metric = Metric(f"compiles_{label}", "count", "exact", 0.0, "warn", absolute=True)
+            yield ExtraMetric(metric, partial(self._compiled.__getitem__, label))
+        hits = Metric(_HIT_RATE, "ratio", "exact", 0.0, "info", "higher", absolute=True)
+        yield ExtraMetric(hits, self._hit_rate)
+
+    def _hit_rate(self) -> float:
+        return sum(not compiled for compiled in self._compiled.values()) / len(self._compiled)
+
+    def _latency(self, label: str, synchronize: Callable[[], None]) -> float:
+        arguments, taken = self.variants[label], list[float]()
+        ended = perf_counter() + _TIME_S
+        with torch.inference_mode():
+            while len(taken) < _CALLS or perf_counter() < ended:
+                synchronize()
+                begun = perf_counter()
+                self._forward(*arguments, **self._keywords)
+                synchronize()
+                taken.append(perf_counter() - begun)
+        return median(taken)
+
+    def remarks(self, *, dynamic: bool) -> dict[str, Finding]:
+        """Return the guard by which each shape compiled anew, and one thing that would spare it."""
+        others = list(self._compiled)[1:]
+        guards = {
+            f"compiles_{label}": found("guard-failed", guard=self._guards[label])
+            for label in others
+            if self._compiled[label] and label in self._guards
+        }
+        spared = None if dynamic else self._by_dynamic()
+        spared = spared or self._by_buckets()
+        return {**guards, _HIT_RATE: spared} if spared else guards
+
+    def _by_dynamic(self) -> Finding | None:
+        """Say what dynamic sizes may spare: compiles of shapes that differ in sizes above 1 alone.
+
+        torch.compile makes sizes of 0 and 1 part of its code in any case.
+        """
+        spared = [
+            label
+            for group in self._alike(of_one_apart=True)
+            for label in [one for one in group if self._compiled[one]][1:]
+        ]
+        return found("spare-dynamic", shapes=", ".join(spared)) if spared else None
+
+    def _by_buckets(self) -> Finding | None:
+        """Say what padding may spare: to every other shape, where each of them holds the last."""
+        for group in self._alike(of_one_apart=False):
+            compiles = sum(self._compiled[label] for label in group)
+            buckets = group[len(group) - 1 :: -2][::-1]
+            holds = all(
+                small <= large
+                for label, next_label in pairwise(group)
+                for small, large in zip(self._sizes(label), self._sizes(next_label), strict=True)
+            )
+            if holds and len(group) > 2 and len(buckets) < compiles:
+                spared = compiles - len(buckets)
+                return found("spare-buckets", buckets=", ".join(buckets), compiles=spared)
+        return None
+
+    def _alike(self, *, of_one_apart: bool) -> Iterator[list[str]]:
+        """Yield the labels of inputs that differ in nothing but sizes, the smallest first."""
+        groups: dict[Any, list[str]] = {}
+        for label, arguments in self.variants.items():
+            leaves, structure = tree_flatten(arguments)
+            of = [
+                (leaf.dtype, leaf.dim(), [size < 2 and size for size in leaf.shape] * of_one_apart)
+                if isinstance(leaf, torch.Tensor)
+                else repr(leaf)
+                for leaf in leaves
+            ]
+            groups.setdefault(f"{structure} {of}", []).append(label)
+        for group in groups.values():
+            yield sorted(group, key=self._sizes)
+
+    def _sizes(self, label: str) -> list[int]:
+        tensors = (one for one in tree_leaves(self.variants[label]) if hasattr(one, "shape"))
+        return [size for tensor in tensors for size in tensor.shape]
+
+
+@contextmanager
+def _recompiles_heard() -> Iterator[list[str]]:
+    """Give a list of the guards that fail within: what torch logs, where perfci has it log."""
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name.endswith(_RECOMPILES):
+                heard.append(reason_of(record.getMessage()))
+
+    ear, logger = Ear(), logging.getLogger("torch._dynamo")
+    logger.addHandler(ear)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(ear)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from perfci.api.inference import inference_work
-from perfci.api.placement import chosen_device
+from perfci.api.torch_models import chosen_device
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perfci.api.work import Work
+    from perfci.api.definition import Work
     from perfci.model.worker import SavedModel
 
 

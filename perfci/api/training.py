@@ -8,10 +8,18 @@ from typing import Any, NoReturn
 
 import torch
 
-from perfci.api.modes import check_not_compiled, in_mode
-from perfci.api.placement import check_callable, check_items, chosen_device, placed
-from perfci.api.reference import doubled, float64_copy, reference_output
-from perfci.api.work import Work
+from perfci.api.definition import Work
+from perfci.api.torch_models import (
+    check_callable,
+    check_items,
+    check_not_compiled,
+    chosen_device,
+    doubled,
+    float64_copy,
+    in_mode,
+    placed,
+    reference_output,
+)
 from perfci.errors import BenchmarkError
 
 _LEARNING_RATE = 1e-3

@@ -1,20 +1,24 @@
-"""Pure: a baseline, what a run adds to it, and how two compare."""
+"""Pure: a baseline, what a run adds to it, and the environment that it is of."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
 from perfci.metrics import METRICS
-from perfci.model.case import Case
+from perfci.model.case import Case, Metric
 from perfci.model.finding import Finding, found
-from perfci.model.metric import Metric
 from perfci.model.run import CaseRun, Environment, Run
-from perfci.model.version import BASELINE_SCHEMA
 from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.version import BASELINE_SCHEMA
 
 MOST_SESSIONS = 10
+_NOTE = "note_"
+"""Facts whose names begin so are kept to be read, and decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +149,6 @@ def _medians(baseline: Baseline) -> dict[str, float]:
 
 
 # Pure: whether a baseline and a case may be compared at all.
-
-
 def why_not_comparable(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
     """Return why the two can't be compared, or None where they can."""
     if baseline.environment != environment.key:
@@ -154,3 +156,40 @@ def why_not_comparable(baseline: Baseline, environment: Environment, case: Case)
     if baseline.source_hash != case.source_hash:
         return found("source-changed")
     return None
+
+
+def make_environment(facts: Mapping[str, str]) -> Environment:
+    """Return the environment of ``facts``: all but notes are in the key's hash.
+
+    The key reads ``linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d``, so that people know it again.
+    """
+    ordered = dict(sorted(facts.items()))
+    digest = hashlib.sha256(json.dumps(_deciding(ordered)).encode()).hexdigest()[:8]
+    device = facts.get("device_name") or "cpu"
+    parts = (
+        facts.get("system", "system"),
+        facts.get("machine", "machine"),
+        device,
+        f"torch{facts.get('torch', 'none').split('+')[0]}",
+        f"py{'.'.join(facts.get('python', '0.0').split('.')[:2])}",
+        digest,
+    )
+    return Environment("-".join(_plain(part) for part in parts), ordered)
+
+
+def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return each deciding fact that differs, with both values; a dash where one has none."""
+    first, second = _deciding(first), _deciding(second)
+    return {
+        name: (first.get(name, "–"), second.get(name, "–"))
+        for name in sorted(first.keys() | second.keys())
+        if first.get(name) != second.get(name)
+    }
+
+
+def _deciding(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in facts.items() if not name.startswith(_NOTE)}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text).lower()[:40].strip("_.") or "unknown"

@@ -1,32 +1,64 @@
-"""Baseline files: ``<folder>/<environment>/<case>.json``, one a case, reviewed like code."""
+"""Baseline files: ``<folder>/<environment>/<case>.json``, one per case, reviewed like code."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from perfci.baselines.atomic import disk_errors, locked, replace_file
-from perfci.baselines.baseline import Baseline, DiffRow, continues, diff_rows, with_run
-from perfci.baselines.environment import differences
+from perfci.baselines.baseline import (
+    Baseline,
+    DiffRow,
+    StoredSession,
+    StoredWorker,
+    continues,
+    diff_rows,
+    differences,
+    with_run,
+)
 from perfci.errors import DamagedFile, OutsideError
-from perfci.files import read_regular
+from perfci.files import folder_held, read_regular
+from perfci.metrics import METRICS
 from perfci.model.codec import encode, from_plain
 from perfci.model.run import Environment, Run
-from perfci.model.version import BASELINE_SCHEMA
+from perfci.version import BASELINE_SCHEMA
 
-# Pure: older schemas to the current one, a step at a time.
-
-Step = Callable[[dict[str, Any]], dict[str, Any]]
+if TYPE_CHECKING:
+    import pandas as pd
 
 STEPS: Mapping[int, Step] = {}
 """From each older schema number, what makes it the next one. Schema 1 is the first."""
+T = TypeVar("T")
+_FACTS = "environment.json"
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
+_NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
+_ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
+_TEMPORARY = ".writing-"
+_LOCK_ADVICE = {
+    errno.ENOSPC: "Make room on that disk",
+    errno.EDQUOT: "Make room in that quota",
+    errno.EROFS: "It is mounted read-only: choose another folder (`baselines` in [tool.perfci])",
+    errno.EACCES: "Give this user the right to write there",
+    errno.EPERM: "Give this user the right to write there",
+}
+_BOTH = ("environment", "case", "metric", "unit", "sha")
+_COLUMNS = (*_BOTH, "created_at", "sessions", "workers", "median", "lowest", "highest")
+_WORKER_COLUMNS = (*_BOTH, "session", "created_at", "round", "samples", "value")
+
+
+# Pure: older schemas to the current one, a step at a time.
+Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def upgraded(
@@ -42,15 +74,6 @@ def upgraded(
         plain = steps[schema](plain)
         schema += 1
     return {**plain, "schema": current}
-
-
-T = TypeVar("T")
-
-_FACTS = "environment.json"
-_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-_CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
-_NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
-_ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
 
 
 def is_environment(folder: Path) -> bool:
@@ -258,3 +281,105 @@ def _compact(text: str) -> str:
     No string is touched: JSON has no line break inside one.
     """
     return _NUMBERS.sub(lambda match: f"[{' '.join(match[0][1:-1].split())}]", text)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold ``folder`` (made where it is missing) for this process alone."""
+    with folder_held(folder):
+        sweep(folder)
+        yield
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write ``path``: flushed before it is renamed, its folder after. For who holds the lock."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)  # mkstemp's 0600 would keep other users of a runner out
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left; under the lock nobody else is writing."""
+    for leftover in folder.glob(f"{_TEMPORARY}*"):
+        leftover.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Turn an OSError into an OutsideError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        advice = _LOCK_ADVICE.get(error.errno or 0, "Make room or make it writable")
+        raise OutsideError(
+            "baseline-unwritable",
+            f"baselines can't be written to {folder}: {error.strerror}",
+            f"{advice}; what was stored before is intact.",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The baselines of a folder, one a case and environment."""
+
+    baselines: tuple[Baseline, ...]
+
+    def __len__(self) -> int:
+        return len(self.baselines)
+
+    def __iter__(self) -> Iterator[Baseline]:
+        return iter(self.baselines)
+
+    def to_frame(self, *, workers: bool = False) -> pd.DataFrame:
+        """Return a row for each case and metric, with its median over all sessions' workers.
+
+        With ``workers`` a row for each worker's value. Values are in ``unit``, times in UTC.
+        """
+        import pandas as pd
+
+        rows = [row for one in self.baselines for row in (_values if workers else _summary)(one)]
+        frame = pd.DataFrame(rows, columns=list(_WORKER_COLUMNS if workers else _COLUMNS))
+        frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True, format="ISO8601")
+        return frame
+
+
+def _values(baseline: Baseline) -> Iterator[tuple[object, ...]]:
+    units = _units(baseline)
+    for session, worker in _workers(baseline):
+        for metric, value in worker.values.items():
+            own = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
+            yield (*own, session.id, session.created_at, worker.round, worker.samples, value)
+
+
+def _summary(baseline: Baseline) -> Iterator[tuple[object, ...]]:
+    units = _units(baseline)
+    values: dict[str, list[float]] = {}
+    for _, worker in _workers(baseline):
+        for metric, value in worker.values.items():
+            values.setdefault(metric, []).append(value)
+    for metric, found in sorted(values.items()):
+        own = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
+        numbers = (median(found), min(found), max(found))
+        yield (*own, baseline.created_at, len(baseline.sessions), len(found), *numbers)
+
+
+def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]:
+    return ((session, worker) for session in baseline.sessions for worker in session.workers)
+
+
+def _units(baseline: Baseline) -> dict[str, str]:
+    return {one.name: one.unit for one in (*METRICS.values(), *baseline.extra_metrics)}

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from perfci.bisect.posterior import Answer, Beliefs, believe
-from perfci.stats.student import CONFIDENCE, t_quantile
+from perfci.stats.t_tests import CONFIDENCE, t_quantile
 
 SURE = 0.95
 """A change is found where its place is this probable: of a hundred such answers 95 are right."""

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.completing import cases, refs
-from perfci.cli.options import config_option, measuring_options, python_option
+from perfci.cli.options import (
+    cases,
+    config_option,
+    measuring_options,
+    python_option,
+    refs,
+    split_options,
+)
 from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
@@ -25,43 +31,35 @@ if TYPE_CHECKING:
 @click.option(
     "--sessions", type=click.IntRange(1, 10), default=1, help="Measure it so many times over."
 )
-@click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path))
-def update(
-    rev: str,
-    selection: str,
-    python: str | None,
-    sessions: int,
-    log_dir: Path | None,
-    **options: Any,
-) -> int:
+@click.option("--log-dir", "log_folder", type=click.Path(file_okay=False, path_type=Path))
+def update(rev: str, sessions: int, **given: Any) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
-    Measuring the stored commit again adds a session to it; another commit replaces it, sessions
-    and all. Have one, or three and more, best measured on different days: two see next to nothing.
-    A case that the time budget cut short is not stored.
+    Measuring the stored commit again adds a session to it. Another commit replaces it with all its
+    sessions. Store one session, or three and more, best measured on different days. With two, next
+    to nothing is decided. A case that the time budget cut short is not stored.
     """
-    from perfci.app.baseline import update_baseline
-    from perfci.app.project import open_project
-    from perfci.app.revisions import Asked
     from perfci.cli.caller import calling
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import update_baseline
 
-    asked = Asked(selection, python, log_folder=log_dir)
+    project_options, options = split_options(given)
     with calling() as caller:
-        updated = update_baseline(open_project(caller, **options), rev, asked, sessions)
+        updated = update_baseline(open_project(caller, **project_options), rev, options, sessions)
     if updated.written and not is_quiet():
         say("Commit these files: they are reviewed and merged like code.")
     return EXIT_NO_VERDICT if updated.left_out else EXIT_PASS
 
 
 @click.group("baseline", epilog="Example: perfci baseline update HEAD")
-def command() -> None:
+def baseline_command() -> None:
     """Update, list, show, diff or remove stored baselines."""
 
 
-command.add_command(update)
+baseline_command.add_command(update)
 
 
-@command.command("list", epilog="Example: perfci baseline list")
+@baseline_command.command("list", epilog="Example: perfci baseline list")
 @config_option
 def list_baselines(config_path: Path | None) -> None:
     """List the stored baselines, environment by environment."""
@@ -71,15 +69,14 @@ def list_baselines(config_path: Path | None) -> None:
         say("No baselines yet; `perfci baseline update` stores the first.")
     for key in environments:
         say(key)
-        for one in store.load_all(key):
-            workers = sum(len(session.workers) for session in one.sessions)
-            say(
-                f"  {one.case}  commit {one.sha[:12]}  {counted(len(one.sessions), 'session')}, "
-                f"{counted(workers, 'worker')}  {one.created_at}"
-            )
+        for baseline in store.load_all(key):
+            sessions = counted(len(baseline.sessions), "session")
+            workers = counted(sum(len(session.workers) for session in baseline.sessions), "worker")
+            commit = f"commit {baseline.sha[:12]}"
+            say(f"  {baseline.case}  {commit}  {sessions}, {workers}  {baseline.created_at}")
 
 
-@command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
+@baseline_command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
 @click.argument("case", shell_complete=cases)
 @click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
@@ -109,7 +106,9 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
         raise _unknown(case, store)
 
 
-@command.command("diff", epilog="Example: perfci baseline diff ENVIRONMENT_A ENVIRONMENT_B")
+@baseline_command.command(
+    "diff", epilog="Example: perfci baseline diff ENVIRONMENT_A ENVIRONMENT_B"
+)
 @click.argument("first")
 @click.argument("second")
 @config_option
@@ -124,8 +123,8 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
                 f"there are no baselines of environment {key}",
                 f"Stored: {', '.join(known) or 'none'}",
             )
-    for name, (one, other) in store.differences(first, second).items():
-        say(f"{name}: {one} → {other}")
+    for name, (fact, other) in store.differences(first, second).items():
+        say(f"{name}: {fact} → {other}")
     for row in store.diff(first, second):
         say(
             f"{row.case}  {row.metric}: {format_value(row.first, row.unit)} → "
@@ -133,7 +132,9 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
         )
 
 
-@command.command("remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'")
+@baseline_command.command(
+    "remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'"
+)
 @click.argument("environment")
 @click.argument("case", required=False, shell_complete=cases)
 @config_option
@@ -148,9 +149,9 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
 
 
 def _store(config_path: Path | None) -> BaselineStore:
-    from perfci.app.project import open_project
     from perfci.baselines.files import BaselineStore
     from perfci.cli.caller import calling
+    from perfci.commands.project import open_project
 
     with calling() as caller:
         project = open_project(caller, config_path)
@@ -158,7 +159,7 @@ def _store(config_path: Path | None) -> BaselineStore:
 
 
 def _unknown(what: str, store: BaselineStore) -> UsageError:
-    known = [one.case for key in store.environments() for one in store.load_all(key)]
+    known = [baseline.case for key in store.environments() for baseline in store.load_all(key)]
     import difflib
 
     near = difflib.get_close_matches(what, known, n=1)

@@ -14,10 +14,10 @@ from perfci.cli.printing import is_quiet, is_terminal, log_event, rewrite, say
 from perfci.units import first_of, format_duration
 
 if TYPE_CHECKING:
-    from perfci.app.project import Caller
+    from perfci.commands.project import Caller
+    from perfci.measure.executor import Executor
+    from perfci.measure.progress import Progress
     from perfci.model.report import Comparison
-    from perfci.session.executor import Executor
-    from perfci.session.state import Progress
 
 
 # ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
@@ -40,14 +40,14 @@ allow_token_option = click.option(
 
 
 def token_allowed() -> bool:
-    """Return whether the command that is running may measure beside a token."""
+    """Return whether the running command may measure although a token is set."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_ALLOWED, False))
 
 
 def executor() -> Executor:
     """Return what starts workers: what the command line was called with, or processes."""
-    from perfci.session.executor import Processes
+    from perfci.measure.executor import Processes
 
     context = click.get_current_context(silent=True)
     given = context.find_root().obj if context else None
@@ -57,7 +57,7 @@ def executor() -> Executor:
 @contextmanager
 def calling(*, quiet: bool = False) -> Iterator[Caller]:
     """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
-    from perfci.app.project import Caller
+    from perfci.commands.project import Caller
 
     line = ProgressLine(quiet=quiet or is_quiet())
 
@@ -80,9 +80,9 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
 
 
 def root_here() -> Path:
-    """Return the repository around the current folder, or that folder; asks no git."""
+    """Return the repository around the current folder, or that folder, without calling git."""
     here = Path.cwd()
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
 # Progress on standard error: a line that updates on a terminal, one now and then in CI.
@@ -92,7 +92,7 @@ _BLINK_S = 0.1
 
 
 def _provisional_text(rows: Sequence[Comparison]) -> str:
-    from perfci.render.rows import change_text
+    from perfci.report.rows import change_text
 
     shown = first_of([f"{row.case} {row.metric} {change_text(row)}" for row in rows], 3)
     return f"Provisional, after the first rounds: {shown}"
@@ -121,7 +121,7 @@ class ProgressLine:
             say(text, err=True)
 
     def __call__(self, progress: Progress) -> None:
-        """Show a round that begins; once, what looks worse so far."""
+        """Show a round that begins, and once what looks worse so far."""
         if progress.provisional and not self._quiet and not self._looked:
             self._looked = True
             self.close()
@@ -136,17 +136,18 @@ class ProgressLine:
             f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
         )
 
-    def count(self, text: str, **told: object) -> None:
-        """Show how far something is that counts quickly; in a log as the event ``progress``.
+    def count(self, text: str, **fields: object) -> None:
+        """Show the progress of something that counts quickly, in a log as the event ``progress``.
 
-        On a terminal ten times a second; else every 15 s, and in a log at once, too.
+        A terminal shows it ten times a second. Otherwise it is shown every 15 s, and in a log at
+        once.
         """
         now, before = time.monotonic(), self._counted
         every = _BLINK_S if self._terminal else _EVERY_S
         if self._quiet or (before is not None and now - before < every):
             return
         self._counted = now
-        if not log_event("progress", **told) and (self._terminal or before is not None):
+        if not log_event("progress", **fields) and (self._terminal or before is not None):
             self._show(text)
 
     def close(self) -> None:

@@ -1,16 +1,18 @@
-"""``perfci comment``: leaves a report on its pull request or merge group. It wants a token."""
+"""``perfci comment`` and ``perfci on-demand``: reports and answers on a pull request."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from perfci.app.step.place import FORGES
 from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
 from perfci.errors import EXIT_PASS
+from perfci.forges.step import FORGES
+from perfci.report.clean import clean_line
 
 
 @click.command(
@@ -79,61 +81,38 @@ from perfci.errors import EXIT_PASS
     help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
 )
 @config_option
-def command(
-    files: tuple[Path, ...],
-    forge: str | None,
-    pull: int | None,
-    head_sha: str,
-    event_path: Path | None,
-    repository: str | None,
-    author: str | None,
-    body_file: Path,
-    page_file: Path | None,
-    details: str,
-    unreadable: str | None,
-    check: bool,
-    patience: float,
-    history: str | None,
-    any_base: bool,
-    answer: int | None,
-    dry_run: bool,
-    exit_with_verdict: bool,
-    strict: bool | None,
-    config_path: Path | None,
-) -> int:
-    """Leave the REPORTs (one an environment) as one comment and one check on their pull request.
+def comment_command(exit_with_verdict: bool, **given: Any) -> int:
+    """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
 
-    Which pull request that is comes from the event or --pull, never from a report; of a merge
-    group's event, the check alone is set. The token is read from GITHUB_TOKEN (on GitLab
-    PERFCI_GITLAB_TOKEN, on Forgejo FORGEJO_TOKEN): keep it away from the job that runs the pull
-    request's code.
+    The pull request is that of the event or of --pull. A report never names it. A merge group gets
+    the check alone. The token is read from GITHUB_TOKEN, on GitLab from PERFCI_GITLAB_TOKEN, on
+    Forgejo from FORGEJO_TOKEN. Keep it away from the job that runs the pull request's code.
     """
-    from perfci.app.commenting.comment import CommentRequest, comment
-    from perfci.cli.output import exit_code, worst_code
+    from perfci.cli.report import exit_code, worst_code
+    from perfci.commands.comment import CommentRequest, comment
 
-    request = CommentRequest(
-        root_here(),
-        files,
-        unreadable,
-        pull,
-        head_sha,
-        event_path,
-        repository,
-        author,
-        body_file,
-        check,
-        patience,
-        history,
-        any_base,
-        dry_run,
-        strict,
-        config_path,
-        page_file,
-        details,
-        forge,
-        answer,
-    )
-    commented = comment(request, say)
+    commented = comment(CommentRequest(root_here(), **given), say)
     if not exit_with_verdict:
         return EXIT_PASS
-    return worst_code(exit_code(one, strict=commented.strict) for one in commented.reports)
+    return worst_code(exit_code(report, strict=commented.strict) for report in commented.reports)
+
+
+@click.command(
+    "on-demand",
+    epilog="Example: perfci on-demand, in a workflow `on: issue_comment`\n\n"
+    "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
+)
+@posting_options
+def on_demand_command(**given: Any) -> None:
+    """Decide whether a comment `/perfci -k EXPR` has its pull request measured, and what.
+
+    If its author may write to the repository, this leaves a reaction and an answer, and sets the
+    step's outputs number, comment, base, head and selection. For any other comment it sets and
+    leaves nothing, and gives the reason on standard error.
+    """
+    from perfci.commands.on_demand import OnDemandRequest, on_demand
+
+    measuring = on_demand(OnDemandRequest(**given), say)
+    if measuring is not None:
+        sides = f"{measuring.base_sha} {measuring.head_sha}"
+        say(f"to measure: {sides} -k {clean_line(repr(measuring.selection), 400)}")

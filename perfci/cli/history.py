@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfci.app.project import configuration
 from perfci.cli.options import config_option, history_option
 from perfci.cli.printing import is_quiet, say, show_all
+from perfci.commands.project import configuration
 from perfci.errors import UsageError
-from perfci.history.retention import KEEP_DAYS, NEAR
+from perfci.history.records import KEEP_DAYS, NEAR
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ _ANY = click.Path(path_type=Path)
 
 
 @click.group("history", epilog="Example: perfci history stats")
-def command() -> None:
+def history_command() -> None:
     """Import, export, thin, look at and acknowledge what was recorded."""
 
 
-@command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
+@history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
 @click.argument("files", nargs=-1, required=True, type=_ANY)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left out.")
 @history_option
@@ -41,28 +41,28 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.app.history.importing import Reading, importer
     from perfci.cli.caller import ProgressLine
-    from perfci.render.clean import clean_line
+    from perfci.commands.history import ImportProgress, importer
+    from perfci.report.clean import clean_line
 
     progress = ProgressLine(quiet=quiet or is_quiet())
 
-    def watch(file: Path, reading: Reading) -> None:
+    def watch(file: Path, reading: ImportProgress) -> None:
         of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
-        told = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
-        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **told)
+        fields = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
+        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **fields)
 
-    found = [(file, importer(file, partial(watch, file))) for file in files]
+    imports = [(file, importer(file, partial(watch, file))) for file in files]
     with _opened(history, config_path, create=True) as opened, closing(progress):
-        for file, add_to in found:
-            said = add_to(opened)
+        for file, add_to in imports:
+            imported = add_to(opened)
             progress.close()
-            say(clean_line(f"{file}: {said.summary}"))
-            for line in () if quiet else said.details:
+            say(clean_line(f"{file}: {imported.summary}"))
+            for line in () if quiet else imported.details:
                 say(f"  {clean_line(line)}", err=True)
 
 
-@command.command("export", epilog="Example: perfci history export history.jsonl")
+@history_command.command("export", epilog="Example: perfci history export history.jsonl")
 @click.argument("file", required=False, type=_FILE)
 @click.option("--csv", "form", flag_value="csv", help="One line a point, for spreadsheets.")
 @click.option("--json", "form", flag_value="json", default="json", help="JSON lines (the default).")
@@ -71,13 +71,13 @@ def import_files(
 def export(file: Path | None, form: str, history: str | None, config_path: Path | None) -> None:
     """Write everything to FILE (default, and `-`: standard output).
 
-    JSON lines hold all there is, and `import` reads them back; CSV leaves out workers, failures
-    and environments' facts.
+    JSON lines hold all there is, and `import` reads them back. CSV leaves out workers, failures and
+    environments' facts.
     """
-    from perfci.app.history.exporting import csv_lines, json_lines, write_export
-    from perfci.app.history.place import history_files
-    from perfci.app.outputs import require_distinct
     from perfci.cli.caller import root_here
+    from perfci.commands.history import csv_lines, json_lines, write_export
+    from perfci.commands.project import history_files
+    from perfci.outputs import require_distinct
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
@@ -92,7 +92,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
             write_export(lines(opened), file)
 
 
-@command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
+@history_command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
 @click.option(
     "--keep-days",
     type=click.IntRange(1),
@@ -119,43 +119,47 @@ def prune(
     """
     from datetime import UTC, datetime
 
-    from perfci.app.history.pruning import prune_history
+    from perfci.commands.history import prune_history
 
     with _opened(history, config_path) as opened:
         now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
         pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
     verb = "would be" if dry_run else "were"
-    for one in pruned:
-        say(f"{one.environment}: {one.removed} of {counted(one.runs, 'run')} {verb} removed")
-    if any(one.removed for one in pruned) and not (dry_run or is_quiet()):
+    for group in pruned:
+        runs = counted(group.runs, "run")
+        say(f"{group.environment}: {group.removed} of {runs} {verb} removed")
+    if any(group.removed for group in pruned) and not (dry_run or is_quiet()):
         say("The room they took is used again by what comes.")
 
 
-@command.command("stats", epilog="Example: perfci history stats")
+@history_command.command("stats", epilog="Example: perfci history stats")
 @history_option
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
     """Show how much is recorded, and look the whole database over for damage."""
-    from perfci.render.clean import clean_line
+    from perfci.report.clean import clean_line
 
     with _opened(history, config_path) as opened:
-        found = opened.statistics()
-    say(f"{found.where}  revision {found.revision}, {format_value(found.size, 'bytes')}")
+        total = opened.statistics()
+    say(f"{total.where}  revision {total.revision}, {format_value(total.size, 'bytes')}")
     say(
-        f"{counted(found.runs, 'run')}, {counted(found.points, 'point')}, "
-        f"{counted(found.outcomes, 'outcome')} of the gate, {counted(found.changes, 'change')} "
-        f"known ({found.acknowledged} acknowledged)"
+        f"{counted(total.runs, 'run')}, {counted(total.points, 'point')}, "
+        f"{counted(total.outcomes, 'outcome')} of the gate, {counted(total.changes, 'change')} "
+        f"known ({total.acknowledged} acknowledged)"
     )
-    for one in found.environments:
-        held = (
-            f"{counted(one.runs, 'run')} of {counted(one.commits, 'commit')}, {one.series} series, "
-            f"{one.oldest} to {one.newest}, on {', '.join(one.runners)}"
+    for group in total.environments:
+        content = (
+            f"{counted(group.runs, 'run')} of {counted(group.commits, 'commit')}, "
+            f"{group.series} series, {group.oldest} to {group.newest}, "
+            f"on {', '.join(group.runners)}"
         )
-        say(clean_line(one.key))
-        say(f"  {clean_line(held)}")
+        say(clean_line(group.key))
+        say(f"  {clean_line(content)}")
 
 
-@command.command("acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'")
+@history_command.command(
+    "acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'"
+)
 @click.argument("change", metavar="ID")
 @click.option("--note", default="", help="Why it is accepted (default: as before).")
 @click.option("--undo", is_flag=True, help="Take an acknowledgement and its note back.")
@@ -179,9 +183,9 @@ def acknowledge(
 def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
-    """Open the history; outside a repository the option or the configuration says where."""
-    from perfci.app.history.place import history_place
+    """Open the history that the option or the configuration names, else the repository's own."""
     from perfci.cli.caller import root_here
+    from perfci.commands.project import history_place
     from perfci.history.history import open_history
 
     root = root_here()

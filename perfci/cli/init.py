@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from perfci.app.init.github import ASKED_FOR, MOST_SHARDS, GitHubOptions
 from perfci.cli.printing import is_quiet, say, show
-from perfci.render.clean import clean_lines
+from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, CiOptions
+from perfci.report.clean import clean_lines
 
 _NEXT = """
 Next:
@@ -97,7 +97,7 @@ Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=tr
     metavar="NAME",
     help="Of several packages the one to measure: its name, or its folder.",
 )
-def command(
+def init_command(
     benchmarks: str,
     github: bool,
     gitlab: bool,
@@ -112,28 +112,28 @@ def command(
     more: tuple[str, ...],
     package: str,
 ) -> None:
-    """Write a configuration and a first benchmark, and say what to do next.
+    """Write a configuration and a first benchmark, and show what to do next.
 
-    Nothing that exists is overwritten. With --github also the two workflows that measure and
-    comment, with --gitlab the pipeline that does; the options after them are about these. With
-    --kubernetes a job that measures, made of --shards, --install and --image.
+    Nothing that exists is overwritten. --github adds the workflows that measure and comment,
+    --gitlab the pipeline, --kubernetes a job of --shards, --install and --image. The other options
+    are about these files.
     """
-    from perfci.app.init.init import initialise
-    from perfci.app.init.kubernetes import KubernetesOptions
-    from perfci.app.notices import silent
-    from perfci.checkout.repository import open_repository
+    from perfci.commands.init import initialise
+    from perfci.commands.pipelines import KubernetesOptions
+    from perfci.measure.checkout.git import open_repository
+    from perfci.notices import silent
 
-    options = GitHubOptions(
+    options = CiOptions(
         runner, shards, python_version, install, report_install, nightly_runner, more
     )
     pods = KubernetesOptions(shards, image, install) if kubernetes else None
-    of_pods = GitHubOptions(shards=shards, install=install)
+    of_pods = CiOptions(shards=shards, install=install)
     known = github or gitlab or (kubernetes and options == of_pods)
-    if options != GitHubOptions() and not known:
+    if options != CiOptions() and not known:
         raise click.UsageError("this is about workflows: add --github or --gitlab")
-    told = silent if is_quiet() else say
-    on_github, on_gitlab = (options if asked else None for asked in (github, gitlab))
-    initialise(open_repository(Path.cwd()), benchmarks, on_github, told, package, on_gitlab, pods)
+    notify = silent if is_quiet() else say
+    on_github, on_gitlab = (options if wanted else None for wanted in (github, gitlab))
+    initialise(open_repository(Path.cwd()), benchmarks, on_github, notify, package, on_gitlab, pods)
     if is_quiet():
         return
     after = _NEXT_ON_GITHUB if github else _NEXT_ON_GITLAB if gitlab else _NEXT

@@ -1,4 +1,4 @@
-"""``perfci``: finds the command, and turns every PerfciError into a message and an exit code."""
+"""The ``perfci`` command line: finds the command, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import get_completion_class
 
-from perfci.cli.log import with_common_options
 from perfci.cli.printing import (
     be_quiet,
     discard,
@@ -20,60 +20,39 @@ from perfci.cli.printing import (
     open_standard_files,
     show,
     styled,
+    with_common_options,
 )
 from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
-from perfci.model.version import VERSION
-from perfci.render.clean import clean_lines, clean_styled
+from perfci.report.clean import clean_lines, clean_styled
+from perfci.version import VERSION
 
 if TYPE_CHECKING:
-    from perfci.session.executor import Executor
+    from perfci.measure.executor import Executor
 
 _COMMANDS = {
-    "compare": "perfci.cli.compare",
-    "check": "perfci.cli.check",
-    "run": "perfci.cli.run",
-    "list": "perfci.cli.list_cases",
-    "nightly": "perfci.cli.nightly",
-    "history": "perfci.cli.history",
-    "trend": "perfci.cli.trend",
-    "explain": "perfci.cli.explain",
-    "bisect": "perfci.cli.bisect",
-    "calibrate": "perfci.cli.calibrate",
-    "baseline": "perfci.cli.baseline",
-    "report": "perfci.cli.report",
-    "plan": "perfci.cli.plan",
-    "merge": "perfci.cli.merge",
-    "comment": "perfci.cli.comment",
-    "on-demand": "perfci.cli.on_demand",
-    "init": "perfci.cli.init",
-    "doctor": "perfci.cli.doctor",
-    "completion": "perfci.cli.completion",
+    "compare": ("measure", "Measure two commits side by side and decide whether head got worse."),
+    "check": ("measure", "Measure head against the stored baseline."),
+    "run": ("measure", "Measure one commit and show its numbers."),
+    "list": ("measure", "List the cases that would be measured."),
+    "nightly": ("nightly", "Record a branch's history: its tip, and the gaps of earlier nights."),
+    "history": ("history", "Import, export, thin, look at and acknowledge what was recorded."),
+    "trend": ("trend", "Say when and where the recorded metrics moved: a site, Markdown, JSON."),
+    "explain": ("causes", "Look for what differs inside of a case: operators, shapes, lines."),
+    "bisect": ("causes", "Find the commit of a range that made a case slower, or faster."),
+    "calibrate": ("machine", "Show how small a slow-down this machine sees."),
+    "baseline": ("baseline", "Update, list, show, diff or remove stored baselines."),
+    "report": ("report", "Render a report file again, in any format."),
+    "plan": ("shards", "Split the cases into shards, for several machines."),
+    "merge": ("shards", "Join the reports of shards to one, with one verdict."),
+    "comment": ("comment", "Leave reports as one comment and one check on a pull request."),
+    "on-demand": ("comment", "Say whether a comment has its pull request measured, and what."),
+    "init": ("init", "Write a configuration, a first benchmark and a forge's workflows."),
+    "doctor": ("machine", "Show what on this machine makes measuring worse or impossible."),
+    "completion": ("main", "Print the shell's completion script."),
 }
-_SUMMARIES = {
-    "compare": "Measure two commits side by side and decide whether head got worse.",
-    "check": "Measure head against the stored baseline.",
-    "run": "Measure one commit and show its numbers.",
-    "list": "List the cases that would be measured.",
-    "nightly": "Record a branch's history: its tip, and the gaps of earlier nights.",
-    "history": "Import, export, thin, look at and acknowledge what was recorded.",
-    "trend": "Say when and where the recorded metrics moved: a site, Markdown, JSON.",
-    "explain": "Look for what differs inside of a case: operators, shapes, lines.",
-    "bisect": "Find the commit of a range that made a case slower, or faster.",
-    "calibrate": "Show how small a slow-down this machine sees.",
-    "baseline": "Update, list, show, diff or remove stored baselines.",
-    "report": "Render a report file again, in any format.",
-    "plan": "Split the cases into shards, for several machines.",
-    "merge": "Join the reports of shards to one, with one verdict.",
-    "comment": "Leave reports as one comment and one check on a pull request.",
-    "on-demand": "Say whether a comment has its pull request measured, and what.",
-    "init": "Write a configuration, a first benchmark and a forge's workflows.",
-    "doctor": "Show what on this machine makes measuring worse or impossible.",
-    "completion": "Print the shell's completion script.",
-}
-
-
+"""Each command's module in this package, which defines ``NAME_command``, and its summary."""
 _ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
-"""What measures nothing; all else needs what Linux alone has."""
+"""Commands that measure nothing. The others need Linux."""
 
 
 class _LazyGroup(click.Group):
@@ -93,13 +72,14 @@ class _LazyGroup(click.Group):
             )
         import importlib
 
-        command = importlib.import_module(_COMMANDS[cmd_name]).command
-        assert isinstance(command, click.Command)  # noqa: S101 (the table above says so)
+        module = importlib.import_module(f"{__package__}.{_COMMANDS[cmd_name][0]}")
+        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        assert isinstance(command, click.Command)  # noqa: S101 (the table above names it)
         return with_common_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(_SUMMARIES.items()))
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -125,7 +105,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that design 8 gives."""
-    from perfci.session.interrupts import Interrupt
+    from perfci.measure.journal import Interrupt
 
     open_standard_files()
     interrupt = Interrupt()
@@ -138,7 +118,10 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
-    """Run the command of these arguments; return its exit code. ``executor`` starts its workers."""
+    """Run the command of these arguments and return its exit code.
+
+    ``executor`` starts its workers.
+    """
     try:
         code = _invoke(arguments, executor)
     except click.exceptions.Exit as ended:
@@ -175,8 +158,8 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
 
 def _say_error(error: PerfciError) -> int:
     """Print what happened and what to do: both may quote untrusted names and logs."""
-    told = {"slug": error.slug, "message": error.message, "advice": error.advice}
-    if log_event("error", **told, exit_code=error.exit_code):
+    fields = {"slug": error.slug, "message": error.message, "advice": error.advice}
+    if log_event("error", **fields, exit_code=error.exit_code):
         return error.exit_code
     message = click.style(clean_lines(f"perfci: {error.message}"), fg="red")
     show(clean_styled(f"{message}\n"), err=True)
@@ -205,3 +188,23 @@ def _bug(error: Exception) -> PerfciError:
         f"a bug in perfci: {type(error).__name__}: {error} ({place.filename}:{place.lineno})",
         "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",
     )
+
+
+@click.command(
+    "completion",
+    epilog="""\b
+Example: eval "$(perfci completion bash)"   in ~/.bashrc
+         eval "$(perfci completion zsh)"    in ~/.zshrc, after compinit
+         perfci completion fish > ~/.config/fish/completions/perfci.fish""",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script of SHELL: commands, options, revisions, cases and metrics.
+
+    Cases are those that the benchmark files write, and their parameters as last listed or measured.
+    """
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    show(clean_lines(kind(cli, {}, "perfci", "_PERFCI_COMPLETE").source() + "\n"))

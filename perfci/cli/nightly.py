@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import refs
 from perfci.cli.options import (
     config_option,
     duration,
     history_option,
     python_option,
+    refs,
     select_option,
 )
 from perfci.cli.printing import say, say_red
@@ -21,9 +21,9 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.app.bisect.nightly import Searched
-    from perfci.app.nightly import Summary
-    from perfci.model.history import GateOutcome, RecordedRun
+    from perfci.commands.bisect import ChangeSearch
+    from perfci.commands.nightly import NightSummary
+    from perfci.model.run import GateOutcome, RecordedRun
 
 _FEW = 5
 
@@ -37,13 +37,14 @@ _FEW = 5
 @click.argument("branch", required=False, shell_complete=refs)
 @click.option(
     "--commits",
-    "wanted",
     metavar="OLD..NEW",
     shell_complete=refs,
     help="Fill the gaps of these commits.",
 )
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
-@click.option("--nights", is_flag=True, help="Of each day (UTC) only its last commit.")
+@click.option(
+    "--nights", "last_of_each_day", is_flag=True, help="Of each day (UTC) only its last commit."
+)
 @history_option
 @click.option(
     "--budget",
@@ -71,36 +72,22 @@ _FEW = 5
 @python_option
 @allow_token_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(
-    branch: str | None,
-    wanted: str | None,
-    last: int | None,
-    history: str | None,
-    runner: str | None,
-    python: str | None,
-    config_path: Path | None,
-    seed: int | None,
-    quiet: bool,
-    **options: Any,
-) -> int:
-    """Measure BRANCH's tip and record it; with --commits, fill the gaps of a range.
+def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **given: Any) -> int:
+    """Measure BRANCH's tip and record it. With --commits, fill the gaps of a range.
 
-    BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit
-    without a run in this environment, or a case that its run lacks. The newest come first, each
-    is recorded when it is done, and nothing is measured twice: start it again after a kill.
+    BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit without
+    a run in this environment, or a case that its run lacks. The newest come first, each is recorded
+    when it is done, and nothing is measured twice. After a kill, start it again.
     """
-    if wanted and (branch or last):
+    if given["commits"] and (given["branch"] or given["last"]):
         raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
-    from perfci.app.nightly import nightly
-    from perfci.app.nightly_scope import NightlyRequest
-    from perfci.app.project import open_project
     from perfci.cli.caller import calling
+    from perfci.commands.nightly import nightly
+    from perfci.commands.nightly_scope import NightlyOptions
+    from perfci.commands.project import open_project
 
-    request = NightlyRequest(
-        branch, wanted, last, options.pop("nights"), history, runner, python, **options
-    )
     with calling(quiet=quiet) as caller:
-        summary = nightly(open_project(caller, config_path, seed=seed), request)
+        summary = nightly(open_project(caller, config_path, seed=seed), NightlyOptions(**given))
     _show(summary)
     summary.require_progress()
     # an older commit that fails now, or lacks a new case, is news to nobody
@@ -108,8 +95,8 @@ def command(
     return EXIT_NO_VERDICT if failed or summary.interrupted else EXIT_PASS
 
 
-def _show(summary: Summary) -> None:
-    from perfci.render.clean import clean_line
+def _show(summary: NightSummary) -> None:
+    from perfci.report.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in summary.commits}
     if summary.environment:  # it is known once the first commit was looked at
@@ -122,8 +109,8 @@ def _show(summary: Summary) -> None:
         say(_same(summary.outcome))
     if summary.no_time_for_same:
         say("the tip was not compared with itself: a fifth of the budget is too short")
-    for one in summary.searched:
-        _show_search(one)
+    for search in summary.searched:
+        _show_search(search)
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
@@ -140,16 +127,16 @@ def _show(summary: Summary) -> None:
         say("nothing to record: every case of these commits is in the history")
 
 
-def _show_search(one: Searched) -> None:
-    from perfci.render.bisection import render_bisection
-    from perfci.render.clean import clean_line
+def _show_search(search: ChangeSearch) -> None:
+    from perfci.report.bisection import render_bisection
+    from perfci.report.clean import clean_line
 
-    change = f"{one.change.id}  {one.change.series.case}  {one.change.series.metric}"
-    if one.answer is None:
-        say(clean_line(f"not found {change}: {one.why_not}", 300))
+    change = f"{search.change.id}  {search.change.series.case}  {search.change.series.metric}"
+    if search.answer is None:
+        say(clean_line(f"not found {change}: {search.why_not}", 300))
         return
     say(clean_line(f"bisected  {change}", 200))
-    for line in render_bisection(one.answer):
+    for line in render_bisection(search.answer):
         say(f"  {line}")
 
 
@@ -159,8 +146,8 @@ def _counts(run: RecordedRun) -> str:
 
 
 def _same(outcome: GateOutcome) -> str:
-    said = "a false alarm" if outcome.verdict == "fail" else "no alarm"
+    alarm = "a false alarm" if outcome.verdict == "fail" else "no alarm"
     return (
-        f"the tip against itself: {said} in {counted(outcome.comparisons, 'comparison')}, "
+        f"the tip against itself: {alarm} in {counted(outcome.comparisons, 'comparison')}, "
         f"{outcome.inconclusive} undecided"
     )

@@ -1,20 +1,97 @@
-"""The options that several commands share, each written once."""
+"""The options that several commands share, and what a shell completes in them.
+
+It is asked at each Tab, so it reads what is there and imports no benchmark: git's refs, the
+benchmark files' source, and the cases that the last command which listed them kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from perfci.cli.caller import allow_token_option
-from perfci.cli.completing import cases
-from perfci.model.settings import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
+from perfci.cli.printing import say
+from perfci.errors import PerfciError
+from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
 
+if TYPE_CHECKING:
+    from perfci.commands.compare import MeasureOptions
+
+_MOST = 500
+"""More fit on no screen."""
 F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete a branch, a tag, HEAD or the working tree, or the newer end of a range."""
+    from perfci.measure.checkout.git import open_repository
+
+    before, dots, begun = incomplete.rpartition("..")
+    with suppress(PerfciError):  # a prompt is no place to say that here is no repository
+        names = ["HEAD", *([] if dots else ["."]), *open_repository(Path.cwd()).names()]
+        return _items(before + dots, begun, names)
+    return []
+
+
+def refs_or_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete a revision, or where none begins so a file."""
+    return refs(context, parameter, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
+def cases(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the last word of a selection: a benchmark, a tag, and beyond ``[`` a case."""
+    with suppress(PerfciError):
+        words, points = _known_cases()
+        begun = re.split(r"[\s()]", incomplete)[-1]
+        before = incomplete[: len(incomplete) - len(begun)]
+        points = [case for case in points if "[" in begun or begun == case.partition("[")[0]]
+        return _items(before, begun, [*words, *points])
+    return []
+
+
+def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a metric."""
+    from perfci.metrics import METRICS
+
+    return _items("", incomplete, METRICS)
+
+
+def _known_cases() -> tuple[list[str], list[str]]:
+    """Return benchmarks with tags, and the cases with parameters that were listed last."""
+    from perfci.commands.project import cache_folder
+    from perfci.commands.recorder import CaseMemory, RememberedCases
+    from perfci.config.loading import load_config
+    from perfci.errors import DamagedFile
+    from perfci.measure.checkout.git import open_repository
+    from perfci.measure.plan import files_in
+    from perfci.measure.selection import by_name, written_in
+
+    repository = open_repository(Path.cwd())
+    config = load_config(repository.root)
+    files = files_in(repository.root, config.benchmarks, config.pattern)
+    written = set(by_name(written_in(repository.root, files)))
+    kept = RememberedCases()
+    with suppress(DamagedFile):  # the next command that lists the cases writes it anew
+        kept = CaseMemory(cache_folder(), repository).read()
+    names = sorted(written.union(name.partition("[")[0] for name in kept.names))
+    return [*names, *kept.tags], [case for case in kept.names if "[" in case]
+
+
+def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem]:
+    fitting = [name for name in names if name.startswith(begun)]
+    return [CompletionItem(before + name) for name in dict.fromkeys(fitting[:_MOST])]
 
 
 # Values are converted by functions: a subclass of click.ParamType with its type argument, which
@@ -61,9 +138,6 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 config_option = click.option(
     "--config", "config_path", type=_FILE, help="Read this file instead of pyproject.toml."
@@ -143,7 +217,6 @@ record_options = _stack(
 posting_options = _stack(
     click.option(
         "--event",
-        "event_path",
         envvar="GITHUB_EVENT_PATH",
         type=click.Path(path_type=Path),
         help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
@@ -163,6 +236,7 @@ posting_options = _stack(
     ),
     click.option(
         "--patience",
+        "most_wait_s",
         type=duration,
         default="2m",
         show_default=True,
@@ -170,7 +244,30 @@ posting_options = _stack(
     ),
 )
 showing_options = _stack(
-    click.option("--log-dir", type=_FOLDER, help="Keep the session's log files here."),
+    click.option(
+        "--log-dir", "log_folder", type=_FOLDER, help="Keep the session's log files here."
+    ),
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
     click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
+
+PROJECT_OPTIONS = ("config_path", "rounds", "budget", "seed", "launcher", "strict", "inject")
+"""Options of commands that change the configuration, by their parameters' names."""
+
+
+def split_options(given: dict[str, Any]) -> tuple[dict[str, Any], MeasureOptions]:
+    """Return a command's options for ``open_project``, and those of its measurement."""
+    from perfci.commands.compare import MeasureOptions
+
+    durations = _shard_durations(given.get("shard"), given.pop("durations_path", None))
+    project = {name: given.pop(name) for name in PROJECT_OPTIONS if name in given}
+    return project, MeasureOptions(durations=durations, **given)
+
+
+def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, float]:
+    """Return each case's time in the report by which ``--shard`` splits. UsageError without one."""
+    from perfci.commands.project import load_durations
+
+    if part is None and path is not None:
+        raise click.UsageError("--durations says how to split the cases: give --shard as well")
+    return load_durations(path, say)

@@ -1,32 +1,39 @@
-"""The only way to standard output and standard error: what isn't clean is cleaned on it.
+"""The only way to standard output and standard error, for people or as JSON lines.
 
-Names, commit messages, paths and logs are untrusted text: on a terminal they could hold escape
-sequences, and in the log of a runner of GitHub Actions a line that is a command to it. ``say``
-cleans whatever it is given; ``show`` takes nothing but ``Clean``. Ruff bans every other way to
-print from this package.
+Names, commit messages, paths and logs are untrusted text. On a terminal they could hold escape
+sequences, and in the log of a GitHub Actions runner a line that is a command to it. ``say`` cleans
+whatever it is given. ``show`` takes only ``Clean``. Ruff bans every other way to print from this
+package.
+
+The result of a command is on standard output and in its files, whatever the log's format.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 
-from perfci.cli.log import LOG
-from perfci.render.clean import Clean, clean_styled, one_line
+from perfci.report.clean import Clean, clean_json, clean_styled, one_line
+from perfci.version import VERSION
 
 
 class _Quiet:
-    """Whether the command that runs was asked for no more than its result and errors."""
+    """Whether the running command prints only its result and errors."""
 
     on = False
 
 
 def be_quiet(*, on: bool) -> None:
-    """From here on, print nothing beside the result but errors; or print all again."""
+    """From here on, print only the result and errors, or print all again."""
     _Quiet.on = on
 
 
@@ -60,7 +67,7 @@ def show_all(texts: Iterable[Clean]) -> None:
 
 
 def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clean:
-    """Return ``text`` on one line, cleaned; only a terminal is sent its colour, if it wants any."""
+    """Return ``text`` on one line, cleaned, with its colour where a terminal wants any."""
     line = one_line(text)
     return (
         clean_styled(click.style(line, fg=fg, dim=dim)) if (fg or dim) and _wants_colour() else line
@@ -76,12 +83,12 @@ def _echo(text: str, *, err: bool) -> None:
     """Print. A closed or full standard error is passed over: files and exit code say the rest."""
     texts = LOG.messages(text) if err and LOG.command else (text,)
     with suppress(OSError) if err else nullcontext():
-        for one in texts:
-            click.echo(one, nl=False, err=err)
+        for line in texts:
+            click.echo(line, nl=False, err=err)
 
 
 def log_event(event: str, **fields: object) -> bool:
-    """Print an event where standard error is a log; return whether it is."""
+    """Print an event where standard error is a log, and return whether it is."""
     if not LOG.command:
         return False
     with suppress(OSError):
@@ -97,7 +104,7 @@ def end_log(exit_code: int) -> None:
 
 
 def is_terminal(*, err: bool = False) -> bool:
-    """Return whether somebody looks at what is printed."""
+    """Return whether the output goes to a terminal."""
     return (sys.stderr if err else sys.stdout).isatty() and not (err and LOG.command)
 
 
@@ -116,7 +123,7 @@ def flush() -> None:
 
 
 def discard() -> None:
-    """Print nothing more: nobody reads standard output, and Python would complain at its exit."""
+    """Print nothing more: standard output has no reader, and Python would complain at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -133,3 +140,78 @@ def open_standard_files() -> None:
                 os.close(opened)
             mode = "w" if descriptor else "r"
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
+
+
+@dataclass(slots=True)
+class JsonLog:
+    """The command that is logged, and since when. Without a command nothing is logged."""
+
+    command: str = ""
+    began: float = 0.0
+
+    def begin(self, command: str) -> None:
+        """Log from here on."""
+        self.command, self.began = command, time.monotonic()
+
+    def line(self, event: str, **fields: Any) -> Clean:
+        """Return one event as a line of JSON."""
+        clock = datetime.now(UTC)
+        now = clock.isoformat(timespec="milliseconds")
+        record = {"time": now, "event": event, "command": self.command} | fields
+        return clean_json(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def messages(self, text: str) -> tuple[Clean, ...]:
+        """Return an event for each line of what would have been printed."""
+        lines = click.unstyle(text).splitlines()
+        return tuple(self.line("message", message=line) for line in lines if line.strip())
+
+    def end(self, exit_code: int) -> Clean:
+        """Return the last event, and log no more."""
+        seconds = round(time.monotonic() - self.began, 3)
+        line = self.line("end", exit_code=exit_code, seconds=seconds)
+        self.command = ""
+        return line
+
+
+LOG = JsonLog()
+"""Of this process: its standard error is one, too."""
+
+
+def with_common_options(command: click.Command) -> click.Command:
+    """Return ``command`` with ``--log-format`` and ``-q``, and so each command of a group."""
+    quiet = next((parameter for parameter in command.params if "--quiet" in parameter.opts), None)
+    if quiet is None and not isinstance(command, click.Group):
+        help_text = "Print what was asked for and errors only."
+        quiet = click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, help=help_text)
+        command.params.append(quiet)
+    if quiet is not None:
+        quiet.callback = _hushed
+    if not any("--log-format" in parameter.opts for parameter in command.params):
+        command.params.append(
+            click.Option(
+                ["--log-format"],
+                type=click.Choice(["text", "json"]),
+                envvar="PERFCI_LOG_FORMAT",
+                expose_value=False,
+                is_eager=True,
+                callback=_chosen,
+                help="Standard error as text, or as one JSON object a line [default: text].",
+            )
+        )
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            with_common_options(subcommand)
+    return command
+
+
+def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+
+    be_quiet(on=value)
+    return value
+
+
+def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> None:
+
+    if value == "json" and not isinstance(context.command, click.Group):
+        LOG.begin(context.command_path.removeprefix("perfci "))
+        log_event("begin", version=VERSION)

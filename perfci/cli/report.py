@@ -1,23 +1,245 @@
-"""``perfci report``: renders a report file again."""
+"""Reports on the terminal, as exit codes and in every format, and ``perfci report``.
+
+The options for formats are made when a command is parsed or its help is shown, so importing a
+command looks up no plug-ins.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.app.outputs import STANDARD_OUTPUT, unwritable
-from perfci.cli.exporting import FormatsCommand
-from perfci.cli.printing import is_coloured, is_quiet, say, show
+from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
+from perfci.errors import (
+    EXIT_NO_VERDICT,
+    EXIT_PASS,
+    EXIT_REGRESSION,
+    PerfciError,
+    UsageError,
+    joined_error,
+)
 from perfci.files import write_file
+from perfci.model.report import Report
+from perfci.outputs import STANDARD_OUTPUT, rendered, unwritable, write_files
+from perfci.report.clean import Clean
 
 if TYPE_CHECKING:
-    from perfci.verdict.shards import Shard
+    from perfci.commands.revisions import RecordableReport
+    from perfci.config.loading import Config
+    from perfci.report.exporters import Format
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def conclude(
+    measured: RecordableReport,
+    outputs: Mapping[str, Path],
+    config: Config,
+    *,
+    verbose: bool,
+    quiet: bool,
+) -> int:
+    """Deliver the report, then record the runs, and return the exit code.
+
+    A file that can't be written loses no run. PerfciError names everything that failed.
+    """
+    failed: list[PerfciError] = []
+    for step in (
+        partial(deliver, measured.report, outputs, verbose=verbose, quiet=quiet),
+        partial(measured.record, quiet=quiet),
+    ):
+        try:
+            step()
+        except PerfciError as error:
+            failed.append(error)
+    if failed:
+        raise joined_error(failed) from failed[0]
+    return exit_code(measured.report, strict=config.policy.strict)
+
+
+def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
+    """Write the files, then print: a closed terminal loses no file, a full disk no table.
+
+    A broken exporter of another distribution loses its own file only. Where an output is ``-``,
+    standard output has nothing else: the table goes to standard error.
+    """
+    texts: dict[Path, str] = {}
+    broken = []
+    printed: list[Clean] = []
+    try:
+        for name, path in outputs.items():
+            try:
+                text = rendered(report, {name: path})
+            except UsageError as error:
+                broken.append(error)
+                continue
+            if path == STANDARD_OUTPUT:
+                printed.append(shown_as(name, text[path]))
+            else:
+                texts |= text
+        write_files(texts, "What was measured is shown on the terminal.")
+    finally:
+        show_report(report, verbose=verbose, quiet=quiet, err=bool(printed))
+    show_texts(printed)
+    if broken:
+        raise broken[0]
+
+
+def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False) -> None:
+    """Print the report as a terminal table, or the verdict alone."""
+    from perfci.report.terminal import render_terminal
+
+    if quiet:
+        text = verdict_line(report)
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        text = render_terminal(report, width, is_coloured(err=err), verbose=verbose)
+    if err:
+        show(text, err=True)
+    else:
+        show_texts([text])
+
+
+def verdict_line(report: Report) -> Clean:
+    """Return the verdict and its reasons, on one line."""
+    from perfci.report.clean import clean_line, clean_lines
+    from perfci.report.outline import headline, injected_text, outline
+
+    alone = report.is_one_sided
+    reasons = () if alone else report.verdict.reasons
+    text = "; ".join(
+        filter(None, (injected_text(report), *(reasons or (headline(outline(report)),))))
+    )
+    line = f"{'run' if alone else report.verdict.status}: {text}"
+    return clean_lines(clean_line(line, 2000) + "\n")
+
+
+def show_texts(texts: Iterable[Clean]) -> None:
+    """Print to standard output. A reader that has gone away is no error."""
+    try:
+        for text in texts:
+            show(text)
+        flush()
+    except BrokenPipeError:  # nobody reads: the files are written, and the verdict is the exit code
+        discard()
+
+
+def shown_as(name: str, text: str) -> Clean:
+    """Return what a format rendered as it may be printed."""
+    from perfci.report.exporters import named
+
+    return named(name).shown(text)
+
+
+def exit_code(report: Report, *, strict: bool) -> int:
+    """Return the exit code (README.md, Exit codes) of a verdict. Half a session is no verdict."""
+    if report.interrupted and report.verdict.status != "fail":
+        return EXIT_NO_VERDICT
+    match report.verdict.status:
+        case "fail":
+            return EXIT_REGRESSION
+        case "error":
+            return EXIT_NO_VERDICT
+        case "inconclusive":
+            return EXIT_NO_VERDICT if strict else EXIT_PASS
+        case "pass":
+            return EXIT_PASS
+
+
+def worst_code(codes: Iterable[int]) -> int:
+    """A regression in one environment is a regression, whatever is unknown in others."""
+    distinct = set(codes)
+    return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
+
+
+class FormatsCommand(click.Command):
+    """A command with options made of the formats. A name that can't be had ends all but its help.
+
+    A subclass has the ``options``.
+    """
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, Format], list[UsageError]]:
+        from perfci.report.exporters import formats
+
+        every = (
+            option
+            for parameter in self.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        )
+        return formats({"help", *(option.lstrip("-") for option in every)})
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """Every format that this command can write, by name."""
+        return self._found[0]
+
+    @cached_property
+    def options(self) -> list[click.Option]:
+        """Return the options that the formats add to the command."""
+        raise NotImplementedError
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options as ``--help`` shows them: the formats' before the session's."""
+        own = super().get_params(ctx)
+        names = [parameter.name for parameter in self.params]
+        at = names.index("log_folder") if "log_folder" in names else len(names)
+        return [*own[:at], *self.options, *own[at:]]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. UsageError where a distribution asks for a name that is not free."""
+        for refused in self._found[1]:
+            raise refused
+        return super().invoke(ctx)
+
+
+class ExportingCommand(FormatsCommand):
+    """A command with ``--NAME FILE`` for each format. It gets the chosen files as ``outputs``."""
+
+    def __init__(self, *arguments: Any, required: str = "", **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self._required = required
+
+    @cached_property
+    def options(self) -> list[click.Option]:
+        """Return an option for each format."""
+        return [
+            _FormatOption(form, number, required=form.name == self._required)
+            for number, form in enumerate(self.formats.values())
+        ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and gather the files that were asked for by their formats' names."""
+        rest = super().parse_args(ctx, args)
+        given = (ctx.params.pop(str(option.name), None) for option in self.options)
+        ctx.params["outputs"] = {
+            name: path for name, path in zip(self.formats, given, strict=True) if path is not None
+        }
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. UsageError for a broken exporter that was asked for."""
+        for name in ctx.params["outputs"]:
+            self.formats[name].load()  # now, not when hours have been measured
+        return super().invoke(ctx)
+
+
+class _FormatOption(click.Option):
+    """``--NAME FILE``. Its exporter is imported when its help is shown."""
+
+    def __init__(self, form: Format, number: int, *, required: bool) -> None:
+        super().__init__([f"--{form.name}", f"output_{number}"], type=_FILE, required=required)
+        self._form = form
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.help = self._form.help_line()
+        return super().get_help_record(ctx)
 
 
 class _ReportCommand(FormatsCommand):
@@ -26,7 +248,7 @@ class _ReportCommand(FormatsCommand):
     @cached_property
     def options(self) -> list[click.Option]:
         """Return ``--format``."""
-        from perfci.render.exporters import TERMINAL
+        from perfci.report.exporters import TERMINAL
 
         choice = click.Choice([TERMINAL, *self.formats])
         return [
@@ -40,16 +262,15 @@ class _ReportCommand(FormatsCommand):
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
-def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
+def report_command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format.
 
     With -q the verdict's line alone, of a terminal.
     """
-    from perfci.app.reports import load_report, report_in
-    from perfci.cli.output import verdict_line
-    from perfci.render.exporters import TERMINAL, named
-    from perfci.render.limits import MOST_BYTES
-    from perfci.render.terminal import render_terminal
+    from perfci.commands.project import load_report, report_in
+    from perfci.report.exporters import TERMINAL, named
+    from perfci.report.limits import MOST_BYTES
+    from perfci.report.terminal import render_terminal
 
     text: str
     if str(file) == "-":
@@ -76,12 +297,3 @@ def command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
         write_file(output, text)
     except OSError as error:
         raise unwritable(output, error) from error
-
-
-def durations_of_shard(shard: Shard | None, path: Path | None) -> Mapping[str, float]:
-    """Return by what ``--shard`` splits; a usage error where there is nothing to split."""
-    from perfci.app.reports import load_durations
-
-    if shard is None and path is not None:
-        raise click.UsageError("--durations says how to split the cases: give --shard as well")
-    return load_durations(path, say)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perfci.cli.completing import refs
-from perfci.cli.options import config_option, duration, history_option
+from perfci.cli.options import config_option, duration, history_option, refs
 from perfci.cli.printing import is_quiet, say, show
 
 if TYPE_CHECKING:
-    from perfci.app.notify import Notifications
+    from perfci.commands.trend import Notifications
     from perfci.trend.change import Trend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,7 +22,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
         "--openmetrics",
-        "openmetrics_path",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write the latest values and statuses for Prometheus.",
     ),
@@ -56,6 +54,7 @@ _OPTIONS = (
     ),
     click.option(
         "--patience",
+        "most_wait_s",
         type=duration,
         default=120.0,
         metavar="TIME",
@@ -71,20 +70,14 @@ def notification_options(function: F) -> F:
     return function
 
 
-def notifications_of(options: dict[str, Any]) -> Notifications:
-    """Take the options of ``notification_options`` out of a command's ``options``."""
-    from perfci.app.notify import Notifications
-    from perfci.app.step import github
+def notifications_of(**given: Any) -> Notifications:
+    """Return whom the options of ``notification_options`` notify."""
+    from perfci.commands.trend import Notifications
+    from perfci.forges import actions
 
-    return Notifications(
-        openmetrics=options.pop("openmetrics_path"),
-        webhook=(options.pop("webhook") or "").strip(),
-        github_issue=options.pop("github_issue"),
-        repository=options.pop("repository"),
-        issue_author=options.pop("issue_author"),
-        report_url=options.pop("report_url") or github.run_url(),
-        most_wait_s=options.pop("patience"),
-    )
+    given["webhook"] = (given["webhook"] or "").strip()
+    given["report_url"] = given["report_url"] or actions.run_url()
+    return Notifications(**given)
 
 
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
@@ -107,7 +100,7 @@ def notifications_of(options: dict[str, Any]) -> Notifications:
 @click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
 @notification_options
 @config_option
-def command(
+def trend_command(
     history: str | None,
     branch: str | None,
     html: Path | None,
@@ -116,23 +109,22 @@ def command(
     last_days: int | None,
     no_remember: bool,
     config_path: Path | None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Say when, by how much, and between which commits each metric moved.
 
     New is what no earlier `perfci trend` reported: the history remembers it.
     """
-    asked = {"json": json_path, "markdown": markdown}
-    outputs = {name: path for name, path in asked.items() if path is not None}
-    notifications = notifications_of(options)
+    paths = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in paths.items() if path is not None}
+    notifications = notifications_of(**given)
     from datetime import UTC, datetime
 
-    from perfci.app.branch import repository_at
-    from perfci.app.history.place import history_files, history_place
-    from perfci.app.outputs import STANDARD_OUTPUT
-    from perfci.app.trend import TrendRequest, report_trend, trend_text
+    from perfci.commands.project import history_files, history_place, repository_at
+    from perfci.commands.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
-    from perfci.render.trend_text import trend_lines
+    from perfci.outputs import STANDARD_OUTPUT
+    from perfci.report.trend import trend_lines
 
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
@@ -174,8 +166,7 @@ def _check_places(
     history: Sequence[Path],
 ) -> None:
     """Fail before the history is read where something can't be written, or two places are one."""
-    from perfci.app.outputs import check_writable, require_distinct
-    from perfci.publish.site_folder import check_replaceable
+    from perfci.outputs import check_replaceable, check_writable, require_distinct
 
     written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     require_distinct(written, history, {"--html": html} if html is not None else {})

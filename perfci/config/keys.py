@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from perfci.model.case import NAME
-from perfci.model.metric import Gate, Undecided
-from perfci.model.settings import MeasureSettings
-from perfci.trend.settings import TrendSettings
+from perfci.model.case import NAME, Gate, Undecided
+from perfci.model.worker import MeasureSettings
+from perfci.trend.change import TrendSettings
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.policy import Policy
 

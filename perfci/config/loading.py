@@ -22,9 +22,8 @@ from perfci.config.reading import Place, read
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
-from perfci.model.settings import MeasureSettings, Quiet
-from perfci.model.worker import SavedModel
-from perfci.trend.settings import TrendSettings
+from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.trend.change import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy

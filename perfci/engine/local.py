@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from perfci.engine.folder import JobFolder
+from perfci.engine.job import JobFolder
 from perfci.engine.plan import Plan, Slot, State
 from perfci.units import signal_name
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfci.engine.folder import JobFolder
+from perfci.engine.job import JobFolder
 from perfci.engine.plan import Plan, State, minutes
 from perfci.errors import OutsideError, UsageError
 

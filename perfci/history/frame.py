@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend.timeline.series import LoadedHistory
+from perfci.trend.series import LoadedHistory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,28 +9,26 @@ from functools import partial
 
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
-from perfci.history.address import parse_address
-from perfci.history.changes import (
-    acknowledge_change,
-    name_project,
-    read_changes,
-    read_outcomes,
-    try_changes,
-    write_changes,
-    write_outcome,
-)
-from perfci.history.database import WAIT_S, Database
+from perfci.history.database import WAIT_S, Database, parse_address, require_current
 from perfci.history.queries import (
+    Statistics,
+    acknowledge_change,
     add_nothing,
     claimed,
+    name_project,
+    read_changes,
     read_distributions,
     read_environments,
     read_measured,
     read_newest,
+    read_outcomes,
     read_runs_without_points,
     read_values,
+    statistics_of,
+    try_changes,
+    write_changes,
+    write_outcome,
 )
-from perfci.history.revision import require_current
 from perfci.history.runs import (
     header_of,
     read_runs,
@@ -39,10 +37,9 @@ from perfci.history.runs import (
     require_recordable,
     runs_query,
 )
-from perfci.history.statistics import Statistics, statistics_of
-from perfci.model.history import GateOutcome, RecordedRun, RunHeader
+from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend.change import KnownChange
-from perfci.trend.timeline.series import Distributions, LoadedHistory, SeriesKey
+from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
 
 _AT_ONCE = 20
 """Runs in one transaction: waiting for the disk takes longer than writing one."""
@@ -106,7 +103,7 @@ class OpenHistory:
 
     def load(self) -> LoadedHistory:
         """Return all runs, and all series."""
-        from perfci.history.arrays import load_history  # numpy, which recording does not need
+        from perfci.history.runs import load_history  # numpy, which recording does not need
 
         with self._database.reading() as connection:
             return load_history(connection)

@@ -15,9 +15,8 @@ import msgspec
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.files import write_lines
-from perfci.model.history import GateOutcome, Point, RecordedRun, header_fields
-from perfci.model.metric import Direction
-from perfci.model.run import Environment
+from perfci.model.case import Direction
+from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, header_fields
 from perfci.trend.change import KnownChange
 
 SCHEMA = "perfci.history/1"

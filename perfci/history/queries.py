@@ -1,4 +1,4 @@
-"""Questions with short answers: single series, what was measured, who measures what now."""
+"""Questions with short answers: single series, known changes, outcomes, how much is held."""
 
 from __future__ import annotations
 
@@ -6,17 +6,36 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, false, insert, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    case,
+    exists,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
+from perfci.errors import UsageError
 from perfci.history import schema
-from perfci.history.database import Database
-from perfci.history.packing import unpacked, unpacked_points
+from perfci.history.database import Address, Database, insert_into
 from perfci.history.records import kind_of_field
 from perfci.history.runs import points_of
-from perfci.history.trouble import translated
-from perfci.trend.timeline.series import Distributions, SeriesKey
+from perfci.history.schema import POINT_BYTES, unpacked, unpacked_points
+from perfci.history.trouble import damaged, translated
+from perfci.model.run import GateOutcome
+from perfci.trend.change import KnownChange
+from perfci.trend.series import Distributions, SeriesKey
+
+_SHORTEST = 4
 
 
 def read_newest(
@@ -93,8 +112,6 @@ def add_nothing(connection: Connection) -> None:
 
 
 # What nightly runs ask: which commits failed on a machine, and who is measuring one now.
-
-
 def read_runs_without_points(
     connection: Connection, runner: str
 ) -> tuple[tuple[str, Mapping[str, str]], ...]:
@@ -172,8 +189,6 @@ def read_environments(connection: Connection) -> tuple[str, ...]:
 
 
 # The values of single workers, for those runs of which somebody wants to see the spread.
-
-
 def read_values(
     connection: Connection, key: SeriesKey, run_ids: Collection[str], earlier: Collection[str] = ()
 ) -> dict[str, tuple[float, ...]]:
@@ -222,3 +237,233 @@ def read_distributions(connection: Connection, run_ids: Iterable[str]) -> Distri
         for series, packed in rows:
             found.setdefault(keys[series], {})[run] = unpacked(packed)
     return found
+
+
+def write_outcome(connection: Connection, outcome: GateOutcome) -> bool:
+    """Write ``outcome`` and return True, or False where its id is there already."""
+    table = schema.outcomes
+    written = connection.execute(
+        insert_into(connection, table)
+        .values(**asdict(outcome))
+        .on_conflict_do_nothing(index_elements=["id"])
+        .returning(table.c.id)
+    )
+    return written.first() is not None
+
+
+def read_outcomes(connection: Connection) -> tuple[GateOutcome, ...]:
+    """Return every outcome, the oldest first."""
+    table = schema.outcomes
+    rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id))
+    return tuple(GateOutcome(**row) for row in rows.mappings())
+
+
+def read_changes(connection: Connection) -> tuple[KnownChange, ...]:
+    """Return every change that was remembered, in the order of when it was first seen."""
+    table = schema.known_changes
+    rows = connection.execute(select(table).order_by(table.c.first_seen_at, table.c.id))
+    return tuple(
+        KnownChange(
+            id=row.id,
+            series=SeriesKey(row.environment, row.case, row.metric),
+            sha_before=row.sha_before,
+            sha_after=row.sha_after,
+            worse=row.worse,
+            first_seen_at=row.first_seen_at,
+            acknowledged=row.acknowledged,
+            note=row.note,
+            event=row.event,
+        )
+        for row in rows
+    )
+
+
+def write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    """Write what an analysis saw.
+
+    Of a change that is there already, its place is renewed. When it was first seen stays, and so
+    do an acknowledgement and its note: what is imported may be older than they are.
+    """
+    if not changes:
+        return
+    table = schema.known_changes
+    statement = insert_into(connection, table)
+    new = statement.excluded
+    place = ("environment", "case", "metric", "sha_before", "sha_after", "worse", "event")
+    renewed = {name: new[name] for name in place} | {
+        "acknowledged": or_(table.c.acknowledged, new.acknowledged),
+        "note": case((table.c.note != "", table.c.note), else_=new.note),
+    }
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["id"], set_=renewed),
+        [
+            {
+                "id": one.id,
+                **one.series._asdict(),
+                "sha_before": one.sha_before,
+                "sha_after": one.sha_after,
+                "worse": one.worse,
+                "first_seen_at": one.first_seen_at,
+                "acknowledged": one.acknowledged,
+                "note": one.note,
+                "event": one.event,
+            }
+            for one in sorted(changes, key=lambda one: one.id)
+        ],
+    )
+
+
+def try_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    """Do what ``write_changes`` does, and take it back: rights, locks and room are as then."""
+    with connection.begin_nested() as tried:
+        write_changes(connection, changes)
+        tried.rollback()
+
+
+def acknowledge_change(
+    connection: Connection, given: str, note: str, *, accepted: bool = True
+) -> str:
+    """Mark the change whose id is, or alone begins with, ``given``; return its id.
+
+    The id of an event stands for all of its changes.
+
+    Accepted again without a note, it keeps the one that it has.
+    """
+    table = schema.known_changes
+    rows = connection.execute(
+        select(table.c.id, table.c.event).order_by(table.c.first_seen_at)
+    ).all()
+    every = tuple(dict.fromkeys(id_ for row in rows for id_ in row if id_))
+    begin = [one for one in every if one.startswith(given)] if len(given) >= _SHORTEST else []
+    found = [given] if given in every else begin
+    if len(found) != 1:
+        known = f"Known: {', '.join(every[-5:])}." if every else "No change is known yet."
+        raise UsageError(
+            "unknown-change",
+            f"`{given}` is the beginning of {len(found)} changes' ids"
+            if found
+            else f"no change has the id `{given}`",
+            f"`perfci trend` names each change's id. {known}",
+        )
+    kept = table.c.note if accepted and not note else note
+    connection.execute(
+        update(table)
+        .where(or_(table.c.id == found[0], table.c.event == found[0]))
+        .values(acknowledged=accepted, note=kept)
+    )
+    return found[0]
+
+
+# Whose history it is: the first project that records keeps others out.
+def name_project(connection: Connection, project: str) -> str:
+    """Return the project of this history: ``project`` where there was none."""
+    table = schema.project
+    connection.execute(
+        insert_into(connection, table)
+        .values(number=1, name=project)
+        .on_conflict_do_nothing(index_elements=["number"])
+    )
+    return str(connection.execute(select(table.c.name)).scalar_one())
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentStatistics:
+    """One environment's part. Times are ISO 8601."""
+
+    key: str
+    runs: int
+    commits: int
+    series: int
+    oldest: str
+    newest: str
+    runners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The whole history. ``size`` is in bytes."""
+
+    where: str
+    revision: str
+    size: int
+    points: int
+    outcomes: int
+    changes: int
+    acknowledged: int
+    environments: tuple[EnvironmentStatistics, ...]
+
+    @property
+    def runs(self) -> int:
+        """Of all environments."""
+        return sum(one.runs for one in self.environments)
+
+
+def statistics_of(connection: Connection, address: Address) -> Statistics:
+    """Count; DamagedFile where SQLite finds its own file damaged anywhere."""
+    if address.path is not None:
+        said = connection.execute(text("PRAGMA integrity_check(1)")).scalar_one()
+        if said != "ok":
+            raise damaged(address.path, " ".join(str(said).split()))
+        size = address.path.stat().st_size
+    else:
+        size = sum(
+            connection.execute(
+                text("SELECT pg_total_relation_size(:name)"), {"name": name}
+            ).scalar_one()
+            for name in schema.metadata.tables
+        )
+    changes = schema.known_changes
+    size_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
+
+    def count(table: FromClause) -> int:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+    return Statistics(
+        where=address.shown,
+        revision=schema.REVISION,
+        size=size,
+        points=(connection.execute(size_of_points).scalar() or 0) // POINT_BYTES,
+        outcomes=count(schema.outcomes),
+        changes=count(changes),
+        acknowledged=count(select(changes.c.id).where(changes.c.acknowledged).subquery()),
+        environments=_environments(connection),
+    )
+
+
+def _environments(connection: Connection) -> tuple[EnvironmentStatistics, ...]:
+    runs, series = schema.runs, schema.series
+    counted = {
+        row.environment: row.held
+        for row in connection.execute(
+            select(series.c.environment, func.count().label("held")).group_by(series.c.environment)
+        )
+    }
+    named: dict[int, list[str]] = {}
+    for number, runner in connection.execute(
+        select(runs.c.environment, runs.c.runner).distinct().order_by(runs.c.runner)
+    ):
+        named.setdefault(number, []).append(runner)
+    return tuple(
+        EnvironmentStatistics(
+            key=row.key,
+            runs=row.runs,
+            commits=row.commits,
+            series=counted.get(row.number, 0),
+            oldest=row.oldest,
+            newest=row.newest,
+            runners=tuple(named[row.number]),
+        )
+        for row in connection.execute(
+            select(
+                schema.environments.c.number,
+                schema.environments.c.key,
+                func.count().label("runs"),
+                func.count(runs.c.sha.distinct()).label("commits"),
+                func.min(runs.c.measured_at).label("oldest"),
+                func.max(runs.c.measured_at).label("newest"),
+            )
+            .join(runs, runs.c.environment == schema.environments.c.number)
+            .group_by(schema.environments.c.number, schema.environments.c.key)
+            .order_by(schema.environments.c.key)
+        )
+    )

@@ -1,10 +1,14 @@
-"""The history's tables, as the newest migration leaves them.
+"""The history's tables, as the newest migration leaves them, and how numbers lie in them.
 
 Names begin with ``perfci_``, because a team's PostgreSQL holds other things as well. Numbers
 that the database gives name runs and series inside it; they are never shown or exported.
 """
 
 from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import (
     Boolean,
@@ -23,9 +27,11 @@ REVISION = "0005"
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
 """Names migrations among a PostgreSQL server's advisory locks."""
+POINT_BYTES = 12
+"""Of a packed point: the number of its series, 4, and its value, 8."""
+
 
 metadata = MetaData()
-
 project = Table(
     "perfci_project",
     metadata,
@@ -34,14 +40,12 @@ project = Table(
 )
 """One row: the project that first recorded here. Series have no project of their own: it would
 stand in every query, and a database or a schema each separates projects as well."""
-
 environments = Table(
     "perfci_environments",
     metadata,
     Column("number", Integer, primary_key=True),
     Column("key", Text, nullable=False, unique=True),
 )
-
 documents = Table(
     "perfci_documents",
     metadata,
@@ -51,7 +55,6 @@ documents = Table(
 )
 """JSON objects, each stored once: from run to run an environment's facts and the benchmarks'
 source hashes are mostly the same."""
-
 runs = Table(
     "perfci_runs",
     metadata,
@@ -72,7 +75,6 @@ runs = Table(
 )
 AS_MEASURED = (runs.c.measured_at, runs.c.id)
 """The order of measuring. Runs of one second stand in the same order in every database."""
-
 series = Table(
     "perfci_series",
     metadata,
@@ -84,7 +86,6 @@ series = Table(
     Column("direction", Text, nullable=False),
     UniqueConstraint("environment", "case", "metric", "unit", "direction"),
 )
-
 # One row a run, as ``packing`` packs them: a report reads all points, and a row for each of 36
 # million takes 16 s to read. A foreign key is left out: it goes with its run only.
 run_points = Table(
@@ -93,7 +94,6 @@ run_points = Table(
     Column("run", Integer, primary_key=True, autoincrement=False),
     Column("packed", LargeBinary, nullable=False),
 )
-
 # A table of their own, so that reading all centres doesn't read past all workers.
 worker_values = Table(
     "perfci_worker_values",
@@ -103,7 +103,6 @@ worker_values = Table(
     Column("packed", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
-
 outcomes = Table(
     "perfci_outcomes",
     metadata,
@@ -120,7 +119,6 @@ outcomes = Table(
     Column("regressed", Integer, nullable=False),
     Column("inconclusive", Integer, nullable=False),
 )
-
 known_changes = Table(
     "perfci_known_changes",
     metadata,
@@ -136,3 +134,51 @@ known_changes = Table(
     Column("note", Text, nullable=False),
     Column("event", Text, nullable=False, server_default="", index=True),
 )
+
+
+class NotPacked(ValueError):
+    """Bytes that no perfci wrote there."""
+
+
+def pack(values: Iterable[float]) -> bytes:
+    """Return numbers as little-endian float64."""
+    return _bytes(array("d", values))
+
+
+def unpacked(packed: bytes) -> tuple[float, ...]:
+    """Return the numbers that ``pack`` packed."""
+    return tuple(_array("d", packed))
+
+
+def pack_points(series: Sequence[int], values: Sequence[float]) -> bytes:
+    """Return the numbers of all series as little-endian int32, then their values as float64."""
+    return _bytes(array("i", series)) + _bytes(array("d", values))
+
+
+def unpacked_points(packed: bytes) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return what ``pack_points`` packed. NotPacked for anything else."""
+    ends = 4 * count_points(packed)
+    series, values = _array("i", packed[:ends]), _array("d", packed[ends:])
+    return tuple(map(int, series)), tuple(values)
+
+
+def count_points(packed: bytes) -> int:
+    """Return how many points were packed. NotPacked where a part of one is left over."""
+    count, rest = divmod(len(packed), POINT_BYTES)
+    if rest:
+        raise NotPacked("a run's points are cut short")
+    return count
+
+
+def _bytes(numbers: array[int] | array[float]) -> bytes:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _array(kind: str, packed: bytes) -> array[int] | array[float]:
+    numbers = array(kind)
+    numbers.frombytes(packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
-from perfci.history.packing import NotPacked
-from perfci.history.schema import MIGRATION_LOCK
+from perfci.history.schema import MIGRATION_LOCK, NotPacked
 
 if TYPE_CHECKING:
     from perfci.history.database import Database

@@ -1,24 +1,27 @@
-"""What looks inside of a case to say why it moved: a module each, found by being in this package.
+"""Instruments look inside a case to say why it moved. Each is one module.
 
-Or by an entry point of the group ``perfci.instruments``, in anybody's distribution. Nothing here
-runs while anything is measured. A module has what ``Instrument`` names; ``record`` runs in workers,
-so that a module imports the standard library only, and torch inside of functions.
+It lies in this package, or an entry point of the group ``perfci.instruments`` in another
+distribution names it. It has the attributes of ``Instrument``. No instrument runs while anything is
+measured. ``record`` runs in workers, so a module imports the standard library only, and torch
+inside of functions.
 """
 
 from __future__ import annotations
 
 import importlib
+import linecache
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import FrameType, ModuleType
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from perfci.errors import Unusable
 from perfci.metrics import Device
-from perfci.model.why import Difference, Hint, Stack
+from perfci.model.finding import Difference, Hint, Stack
 from perfci.model.worker import WorkOrder
 from perfci.plugins import (
     broken_entry_point,
@@ -29,26 +32,37 @@ from perfci.plugins import (
 )
 
 GROUP = "perfci.instruments"
-One = TypeVar("One", Difference, Hint)
+DifferenceOrHint = TypeVar("DifferenceOrHint", Difference, Hint)
 Recorded = Mapping[str, Any]
-"""What one recording gave: plain values, which go through JSON."""
+"""Result of one recording: plain values, which go through JSON."""
 Words = Mapping[str, str | Callable[..., str]]
 PERFCI = __file__.removesuffix("instruments/__init__.py")
-"""How the paths of perfci's own files begin."""
+"""Beginning of the paths of perfci's own files."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 _NEEDED = ("WHEN", "record", "differences", "WORDS")
 _LONGEST = 500
 LAST = sys.maxsize
-"""The place of others' instruments."""
+"""Place of the instruments of other distributions."""
+MARK = "perfci:"
+"""Beginning of a mark's name in a profile. The mark's number follows."""
+
+
+class CallMark(NamedTuple):
+    """The user's line around an operator. All is empty for an operator that no user code calls."""
+
+    file: str
+    line: int
+    function: str
+    text: str
 
 
 @dataclass(slots=True)
-class Scene:
-    """What a recorder may know of its worker. Times in s.
+class RecordingScene:
+    """State of the worker in which an instrument records. Times are in s.
 
-    ``set_up`` says that set-up has ended. From then on ``call`` is there, and from the end of the
-    first call ``once``, which waits for a device too, ``device`` and ``compiled``; ``call_s`` from
-    that of the warm-up.
+    ``set_up`` is true once set-up has ended. From then on ``call`` is there. ``once`` (a call that
+    waits for a device), ``device`` and ``compiled`` follow with the end of the first call, and
+    ``call_s`` with that of the warm-up.
     """
 
     order: WorkOrder
@@ -60,7 +74,7 @@ class Scene:
     call_s: float = 0.0
 
     def profiled(self, calls: int) -> Any:
-        """Return torch's profiler of so many calls, with shapes, and what ran on a card."""
+        """Return torch's profiler of ``calls`` calls, with shapes and events of the device."""
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU]
@@ -71,15 +85,42 @@ class Scene:
                 self.once()
         return profiler
 
+    @contextmanager
+    def marked(self) -> Iterator[list[CallMark]]:
+        """Mark each operator in a profile with ``MARK`` and the number of its ``CallMark``."""
+        from torch.profiler import record_function
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        marks: list[CallMark] = []
+
+        caller, line_text = self.caller, self.line_text
+
+        class Marking(TorchDispatchMode):  # type: ignore[misc]
+            def __torch_dispatch__(
+                self, func: Any, _types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                frame = sys._getframe(1)  # noqa: SLF001 (traceback's way is ten times slower)
+                file, line, function = caller(frame)
+                marks.append(CallMark(file, line, function, line_text(file, line)))
+                with record_function(f"{MARK}{len(marks) - 1}"):
+                    return func(*args, **(kwargs or {}))
+
+        with Marking():
+            yield marks
+
+    def line_text(self, file: str, line: int) -> str:
+        """Return a line of the side's tree, without its indentation."""
+        return linecache.getline(f"{self.order.root}/{file}", line).strip() if file else ""
+
     def place(self, file: str) -> str:
-        """Return the path in the side's tree; nothing for any other file."""
+        """Return the path within the side's tree, or an empty string."""
         if file.startswith(PERFCI) or any(folder in file for folder in _LIBRARIES):
             return ""
         root = f"{self.order.root}/"
         return file.removeprefix(root) if file.startswith(root) else ""
 
     def caller(self, frame: FrameType | None) -> tuple[str, int, str]:
-        """Return the file, line and function of the user's that ``frame`` was called from."""
+        """Return the file, line and function of user code that ``frame`` was called from."""
         while frame is not None:
             if file := self.place(frame.f_code.co_filename):
                 return file, frame.f_lineno, frame.f_code.co_name
@@ -95,25 +136,27 @@ Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One module. ``PLACE`` orders them, and so differences that weigh the same.
+    """An instrument's module. ``PLACE`` orders them, and so differences of the same weight.
 
-    ``WHEN`` is ``work``: ``record(scene)`` is called ``RUNS`` times a side, in turn, once the work
-    is warm, and returns what it recorded; where it is ``early``, once, between the first call and
-    the warm-up. Or it returns a context manager, whose value is a dict that it has filled when it
-    ends: around the first call (``first_call``), or around the import of
-    the benchmark's file, the set-up and the first call (``start``). ``differences`` is pure: both
-    sides' recordings in, differences out, none where nothing differs. ``hints`` is given head's
-    alone, ``stacks`` both sides'. ``WORDS`` are templates or functions, by code, of a difference's
-    or hint's arguments. One that is ``ON_DEMAND`` records only where it is asked for by name.
+    ``WHEN`` says when ``record(scene)`` is called. ``work``: ``RUNS`` times per side, in turn, once
+    the work is warm. ``early``: once, between the first call and the warm-up. Both return the
+    recording. ``first_call`` and ``start``: as a context manager around the first call, or around
+    the import of the benchmark's file, the set-up and the first call. Its value is a dict that it
+    has filled at the end.
 
-    One of another distribution's (``added``) is called by its module's name and has no ``PLACE``,
-    ``stacks`` or ``ON_DEMAND``: it comes after perfci's own.
+    ``differences`` is pure. It takes both sides' recordings and yields what differs. ``hints``
+    takes head's alone, ``stacks`` both sides'. ``WORDS`` are templates or functions, by code, of
+    the arguments of a difference or hint. An instrument that is ``ON_DEMAND`` records only where it
+    is asked for by name.
+
+    An instrument of another distribution (``added``) is called by its module's name. It has no
+    ``PLACE``, ``stacks`` or ``ON_DEMAND`` and comes after perfci's own.
     """
 
     name: str
     place: int
     when: When
-    record: Callable[[Scene], Any]
+    record: Callable[[RecordingScene], Any]
     differences: Differences
     words: Words
     runs: int = 1
@@ -122,60 +165,60 @@ class Instrument:
     on_demand: bool = False
     added: bool = False
 
-    def told(self, one: One) -> One:
-        """Return it as reports keep it: another's with its words, for readers that don't have it.
+    def as_reported(self, item: DifferenceOrHint) -> DifferenceOrHint:
+        """Return ``item`` for a report, which keeps the words of an added instrument.
 
-        Raises where it is not what a report can hold.
+        Raises TypeError or ValueError where a report can't hold it.
         """
         if not self.added:
-            return one
-        texts = (one.code, one.file, *((one.metric,) if isinstance(one, Difference) else ()))
-        if not all(isinstance(text, str) for text in texts) or not isinstance(one.line, int):
-            raise TypeError(f"{self.name} gave {one!r}")
-        if isinstance(one, Difference) and not math.isfinite(one.seconds + one.bytes):
-            raise ValueError(f"{self.name} gave {one!r}")
-        text = " ".join(_worded(self.words, one).split())[:_LONGEST]
-        return replace(one, instrument=self.name, arguments={"text": text})
+            return item
+        texts = (item.code, item.file, *((item.metric,) if isinstance(item, Difference) else ()))
+        if not all(isinstance(text, str) for text in texts) or not isinstance(item.line, int):
+            raise TypeError(f"{self.name} gave {item!r}")
+        if isinstance(item, Difference) and not math.isfinite(item.seconds + item.bytes):
+            raise ValueError(f"{self.name} gave {item!r}")
+        text = " ".join(_worded(self.words, item).split())[:_LONGEST]
+        return replace(item, instrument=self.name, arguments={"text": text})
 
 
 @cache
 def instruments() -> Mapping[str, Instrument]:
     """Return perfci's own instruments by name, in their order."""
     modules = built_in_modules(sys.modules[__name__])
-    found = (_instrument(name, module, added=False) for name, module in modules)
-    return {one.name: one for one in sorted(found, key=lambda one: one.place)}
+    own = (_instrument(name, module, added=False) for name, module in modules)
+    return {each.name: each for each in sorted(own, key=lambda instrument: instrument.place)}
 
 
 @cache
 def added() -> Mapping[str, Instrument]:
-    """Return those of other distributions by name. UsageError for a broken one."""
-    found: dict[str, Instrument] = {}
+    """Return other distributions' instruments by name. Raises UsageError for a broken one."""
+    others: dict[str, Instrument] = {}
     for point in entry_points_of(GROUP):
-        module = load_plugin(point, _wrong)
+        module = load_plugin(point, _defect)
         name = module.__name__
-        if name in instruments() or name in found:
+        if name in instruments() or name in others:
             raise broken_entry_point(point, f"there is an instrument `{name}` already")
-        found[name] = _instrument(name, module, added=True)
-    return found
+        others[name] = _instrument(name, module, added=True)
+    return others
 
 
 def in_worker(name: str) -> Instrument:
-    """Return the instrument of that name; another's that isn't here says so when it records."""
+    """Return the instrument ``name``. One that isn't installed here raises when it records."""
     if name in instruments():
         return instruments()[name]
     try:
         module = importlib.import_module(name)
-        wrong = _wrong(module)
+        defect = _defect(module)
     except ModuleNotFoundError as error:
         absent = "it is not installed in the Python that measures"
-        wrong = absent if error.name == name else str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (anybody's code: whatever it raises is said)
-        wrong = f"{type(error).__name__}: {error}"
-    if not wrong:
+        defect = absent if error.name == name else str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (foreign code: any error is reported)
+        defect = f"{type(error).__name__}: {error}"
+    if not defect:
         return _instrument(name, module, added=True)
 
-    def refuse(_scene: Scene) -> Recorded:
-        raise Unusable("broken_instrument", wrong)
+    def refuse(_scene: RecordingScene) -> Recorded:
+        raise Unusable("broken_instrument", defect)
 
     return Instrument(name, LAST, "early", refuse, lambda *_: (), {}, added=True)
 
@@ -192,16 +235,16 @@ def _instrument(name: str, module: Any, *, added: bool) -> Instrument:
         differences=module.differences,
         words=module.WORDS,
         added=added,
-        **{key: vars(module)[one] for key, one in optional.items() if one in vars(module)},
+        **{key: vars(module)[hook] for key, hook in optional.items() if hook in vars(module)},
     )
 
 
-def _wrong(module: Any) -> str:
-    return next(_wrongs(module), "")
+def _defect(module: Any) -> str:
+    """Return the first defect of another distribution's module, or an empty string."""
+    return next(_defects(module), "")
 
 
-def _wrongs(module: Any) -> Iterator[str]:
-    """Yield what is wrong with another distribution's module."""
+def _defects(module: Any) -> Iterator[str]:
     if not isinstance(module, ModuleType):
         yield "it is no module"
     elif missing := missing_attributes(module, *_NEEDED):
@@ -219,15 +262,15 @@ def _wrongs(module: Any) -> Iterator[str]:
                 yield f"its `{hook}` can't be called"
 
 
-def words(one: Difference | Hint) -> str:
-    """Return it in English. KeyError, TypeError or ValueError where it can't be said."""
-    if own := instruments().get(one.instrument):
-        return _worded(own.words, one)
-    if not isinstance(text := one.arguments["text"], str):
-        raise TypeError(f"the words of {one.instrument} are {text!r}")
+def words(item: Difference | Hint) -> str:
+    """Return ``item`` in English. Raises KeyError, TypeError or ValueError for a damaged one."""
+    if own := instruments().get(item.instrument):
+        return _worded(own.words, item)
+    if not isinstance(text := item.arguments["text"], str):
+        raise TypeError(f"the words of {item.instrument} are {text!r}")
     return text
 
 
-def _worded(words: Words, one: Difference | Hint) -> str:
-    wording, arguments = words[one.code], one.arguments
+def _worded(words: Words, item: Difference | Hint) -> str:
+    wording, arguments = words[item.code], item.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)

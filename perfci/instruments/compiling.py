@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfci.errors import Unusable
-from perfci.instruments import Recorded, Scene, Words
+from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs.counters import counters, frames_traced
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.units import counted, format_value
 
 PLACE = 12
@@ -85,7 +85,7 @@ class _Phases:
 
 
 @contextmanager
-def record(_scene: Scene) -> Iterator[dict[str, Any]]:
+def record(_scene: RecordingScene) -> Iterator[dict[str, Any]]:
     """Listen to the steps of the first call's compilations, whoever calls torch.compile.
 
     Raises Unusable where this torch doesn't report them.

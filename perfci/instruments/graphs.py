@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from perfci.instruments import Recorded, Scene, Words
+from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import new_events
 from perfci.metrics.graphs.counters import frames_traced
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 from perfci.model.worker import GraphEvent
 from perfci.units import counted
 
@@ -34,7 +33,7 @@ _FRAME = re.compile(
 
 
 @contextmanager
-def record(scene: Scene) -> Iterator[dict[str, Any]]:
+def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
     """Listen to torch.compile, whoever calls it, where set-up has imported torch."""
     recorded: dict[str, Any] = {"events": [], "nodes": None, "kernels": None}
     if "torch" not in sys.modules:
@@ -56,7 +55,9 @@ def record(scene: Scene) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _nodes_counted(scene: Scene, nodes: Counter[tuple[str, str, int, str]]) -> Iterator[bool]:
+def _nodes_counted(
+    scene: RecordingScene, nodes: Counter[tuple[str, str, int, str]]
+) -> Iterator[bool]:
     """Count the nodes of each graph that Dynamo gives to a backend; whether this torch lets it."""
     try:
         from torch._dynamo.output_graph import OutputGraph
@@ -80,7 +81,7 @@ def _nodes_counted(scene: Scene, nodes: Counter[tuple[str, str, int, str]]) -> I
         OutputGraph.call_user_compiler = compile_graph
 
 
-def _place(scene: Scene, trace: str) -> tuple[str, int, str]:
+def _place(scene: RecordingScene, trace: str) -> tuple[str, int, str]:
     """Return the innermost line of the user's in a node's stack: file, line, function and text."""
     for match in reversed(list(_FRAME.finditer(trace))):
         if file := scene.place(match["file"]):

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfci.instruments import Recorded, Scene, Words
-from perfci.model.why import Difference, Hint
+from perfci.instruments import Recorded, RecordingScene, Words
+from perfci.model.finding import Difference, Hint
 from perfci.units import counted, format_share
 
 PLACE = 90
@@ -46,7 +46,7 @@ class _Seen:
     backward: bool = False
 
 
-def record(scene: Scene) -> Recorded:
+def record(scene: RecordingScene) -> Recorded:
     """Time some calls one by one, and look at the operators and the outputs of one more."""
     times = _times(scene)
     seen, keeps_graph = _Seen(), False
@@ -74,7 +74,7 @@ def record(scene: Scene) -> Recorded:
     }
 
 
-def _share(scene: Scene, names: Collection[str]) -> float:
+def _share(scene: RecordingScene, names: Collection[str]) -> float:
     """Return which share of the operators' own time is of those named; a device's, if it works."""
     rows = scene.profiled(3).key_averages()
     for clock in ("self_device_time_total", "self_cpu_time_total"):
@@ -84,7 +84,7 @@ def _share(scene: Scene, names: Collection[str]) -> float:
     return 0.0
 
 
-def _times(scene: Scene) -> list[float]:
+def _times(scene: RecordingScene) -> list[float]:
     """Return the time of each of some calls, in s."""
     times: list[float] = []
     ended = time.perf_counter() + _SECONDS
@@ -96,7 +96,7 @@ def _times(scene: Scene) -> list[float]:
 
 
 @contextmanager
-def _watching(scene: Scene, seen: _Seen) -> Iterator[None]:
+def _watching(scene: RecordingScene, seen: _Seen) -> Iterator[None]:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 

@@ -18,9 +18,8 @@ from time import perf_counter, thread_time
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfci.instruments import Recorded, Scene
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.instruments import Recorded, RecordingScene
+from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value
 
 PLACE = 60
@@ -58,7 +57,7 @@ class _Import:
 class _ImportTimes:
     """Times each import while it is open, in s; its value is what it has recorded by its end."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
         self._way: list[_Import] = []
         self._found: list[_Import] = []
@@ -129,7 +128,7 @@ class _ImportTimes:
         return _module_of(caller), caller.f_code.co_filename, caller.f_lineno
 
 
-def record(scene: Scene) -> AbstractContextManager[dict[str, Any]]:
+def record(scene: RecordingScene) -> AbstractContextManager[dict[str, Any]]:
     """Time the imports of the benchmark's file, of its set-up and of the first call."""
     return _ImportTimes(scene)
 

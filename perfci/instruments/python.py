@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from perfci.instruments import PERFCI, Recorded, Scene
-from perfci.model.why import Difference, Stack
+from perfci.instruments import PERFCI, Recorded, RecordingScene
+from perfci.model.finding import Difference, Stack
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
@@ -80,7 +80,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
         sys.setswitchinterval(switch_s)
 
 
-def record(scene: Scene) -> Recorded:
+def record(scene: RecordingScene) -> Recorded:
     """Sample calls for a while; where torch is loaded, beside a profile of its operators."""
     profiler = _profiler()
     if profiler is None:
@@ -117,7 +117,7 @@ def _calls(once: Callable[[], None]) -> tuple[int, float]:
 
 
 def _recorded(
-    scene: Scene,
+    scene: RecordingScene,
     seen: Sequence[tuple[int, _Stack]],
     ran: Sequence[tuple[int, int, str]],
     call_s: float,
@@ -150,7 +150,7 @@ class _Frames:
     frame.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._known: dict[tuple[CodeType, int], int] = {}

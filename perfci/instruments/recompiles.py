@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from perfci.errors import Unusable
-from perfci.instruments import Recorded, Scene, Words
+from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs.counters import frames_traced
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 PLACE = 11
 WHEN = "early"
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d+")
 # In the worker.
 
 
-def record(scene: Scene) -> Recorded:
+def record(scene: RecordingScene) -> Recorded:
     """Make some calls and hear what each compiles. Unusable where torch can't be listened to."""
     calls: list[list[list[object]]] = []
     if "torch" not in sys.modules:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfci.errors import Unusable
-from perfci.instruments import Recorded, Scene, Words
-from perfci.model.why import Difference
+from perfci.instruments import Recorded, RecordingScene, Words
+from perfci.model.finding import Difference
 
 PLACE = 95
 WHEN = "work"
@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20
 """Who reads a trace that is larger refuses it: a worker may send anything."""
 
 
-def record(scene: Scene) -> Recorded:
+def record(scene: RecordingScene) -> Recorded:
     """Profile as many calls as make a trace of a good size. Unusable where one is too many.
 
     The profiler's own file is no JSON where a name has a quotation mark (seen with torch 2.13).
@@ -38,7 +38,7 @@ def record(scene: Scene) -> Recorded:
     return {"trace": base64.b64encode(packed).decode()}
 
 
-def _events(scene: Scene, calls: int) -> Sequence[Any]:
+def _events(scene: RecordingScene, calls: int) -> Sequence[Any]:
     events: Sequence[Any] = scene.profiled(calls).profiler.kineto_results.events()
     return events
 

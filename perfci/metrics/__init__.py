@@ -31,7 +31,7 @@ from perfci.collecting import (
     Work,
 )
 from perfci.errors import Unusable, UsageError
-from perfci.model.metric import Metric, why_unfit
+from perfci.model.case import Metric, why_unfit
 from perfci.model.worker import WorkerOutput
 from perfci.plugins import (
     broken_entry_point,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Collector, Reading
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfci.metrics import NOTHING, Collector, Moved, Reading, Warm
 from perfci.metrics.graphs.counters import counters
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.model.worker import WorkerOutput
 from perfci.stats.quantile import median, upper_median
 

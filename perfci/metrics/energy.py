@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfci.metrics import NOTHING, Collector, Reading, Warm
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 
 PLACE = 7
 METRICS = {

@@ -12,8 +12,8 @@ from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.metrics import NOTHING, Collector, Reading
+from perfci.model.case import Metric
 from perfci.model.finding import Finding, found
-from perfci.model.metric import Metric
 
 PLACE = 9
 METRICS = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from perfci.metrics import NOTHING, Collector, Reading, Warm
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.stats.quantile import median, quantile, samples_needed, tail_quantile
 
 PLACE = 1

@@ -19,7 +19,7 @@ from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.metrics.observed.cgroup import Charged
 from perfci.metrics.observed.tree import Spent, TreePeak, held_by_descendants, resident
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 
 PLACE = 4
 _PAGE = float(mmap.PAGESIZE)

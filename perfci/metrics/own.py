@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perfci.errors import Unusable
 from perfci.metrics import Collector, Reading
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 
 PLACE = 8
 METRICS: dict[Metric, str] = {}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from perfci.collecting import LeafSketch, OutputSketch
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.metrics.accuracy import AccuracyUnsupported, leaves, plain
+from perfci.model.case import Metric
 from perfci.model.finding import found
-from perfci.model.metric import Metric
 
 if TYPE_CHECKING:
     import torch

@@ -12,8 +12,8 @@ from statistics import fmean
 
 from perfci.collecting import Steps
 from perfci.metrics import NOTHING, Collector, Reading
+from perfci.model.case import Metric
 from perfci.model.finding import Finding, found
-from perfci.model.metric import Metric
 from perfci.units import counted
 
 PLACE = 1.4

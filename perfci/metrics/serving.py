@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from perfci.metrics import Reading
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.stats.quantile import median, samples_needed, tail_quantile
 
 PLACE = 1.6

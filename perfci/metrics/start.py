@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from perfci.metrics import Collector, Moved, Reading
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.model.worker import WorkerOutput
 from perfci.stats.quantile import median
 from perfci.units import format_value

@@ -1,13 +1,17 @@
-"""A case: one benchmark at one point of its axes, as discovery finds it."""
+"""A case, as discovery finds it, and a metric: name, unit, direction, kind, threshold and gate."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 """A name that can stand in a case's id, in tables, paths and comments."""
+_LONGEST_NAME, _LONGEST_UNIT = 100, 50
+"""What a report keeps of either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +106,82 @@ class Discovery:
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Direction = Literal["lower", "higher"]
+Kind = Literal["sampled", "per_worker", "exact"]
+Gate = Literal["fail", "warn", "info"]
+Undecided = Literal["inconclusive", "pass"]
+_DIRECTIONS, _GATES = get_args(Direction), get_args(Gate)
+_KINDS, _UNDECIDED = get_args(Kind), get_args(Undecided)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric and its default policy.
+
+    ``threshold`` is a share of base (0.05: five per cent), or an amount in ``unit`` where
+    ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
+    ``whole`` names the metric that this metric is a part of. Unless somebody sets a threshold, it
+    is never less than ``share_of_whole`` of base's whole.
+    ``floor``: smaller values count as this much. ``step``: its instrument counts in multiples of
+    it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
+    an inconclusive gating comparison makes of the verdict. ``rounds_setting`` is the setting that
+    gives it more rounds.
+    A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
+    every case that is measured has it, where the machine can measure it at all. ``zero_if_absent``:
+    a worker that doesn't give it counts as zero where another worker of the case gives it.
+    """
+
+    name: str
+    unit: str
+    kind: Kind
+    threshold: float
+    gate: Gate
+    direction: Direction = "lower"
+    absolute: bool = False
+    share: float = 0.0
+    whole: str = ""
+    share_of_whole: float = 0.0
+    floor: float | None = None
+    step: float = 0.0
+    undecided: Undecided = "pass"
+    rounds_setting: str = "rounds"
+    always: bool = False
+    zero_if_absent: bool = False
+
+
+def why_unfit(metric: Metric) -> str:
+    """Return what is wrong with a metric that isn't perfci's own, or nothing.
+
+    Asked where it is written, and by the parent: the message that brings it can be anyone's.
+    """
+    share = metric.threshold
+    checks = (
+        ("name", metric.name, _is_name(metric.name), "letters, digits, `_`, `.`, `-`; at most 100"),
+        ("unit", metric.unit, _is_short_text(metric.unit), "text of at most 50 characters"),
+        ("kind", metric.kind, metric.kind in _KINDS, "sampled, per_worker or exact"),
+        ("undecided", metric.undecided, metric.undecided in _UNDECIDED, "inconclusive or pass"),
+        ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
+        ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
+        ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),
+        ("step", metric.step, _is_number(metric.step) and 0.0 <= metric.step < math.inf, "a size"),
+    )
+    wrong = (
+        f"its `{option}` is {value!r}, not {wanted}"
+        for option, value, sound, wanted in checks
+        if not sound
+    )
+    return next(wrong, "")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and bool(NAME.fullmatch(name)) and len(name) <= _LONGEST_NAME
+
+
+def _is_short_text(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST_UNIT and text.isprintable()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

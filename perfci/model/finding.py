@@ -1,13 +1,51 @@
-"""Findings: what was found, as a code with its arguments. ``words`` makes sentences of them."""
+"""Findings: codes with arguments. Why a case moved is a ranked list of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-Plain = str | int | float
 IN_WORDS = "in-words"
 """The code of what a file from before there were codes says; its words are its ``text``."""
+ANCESTORS_DIFFER = "ancestors-differ"
+"""The code of an interval that variance between ancestors has widened."""
+DELAYED_MORE = "delayed-more"
+"""The code of head's bursts being kept off their core more often than base's."""
+OF_WORKERS = frozenset(
+    {
+        "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
+        "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
+    }
+)  # fmt: skip
+"""Codes of what a worker may remark beside a metric: all else of it is not believed."""
+REMARKS = frozenset(
+    {
+        "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
+        "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        DELAYED_MORE,
+        "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
+        *OF_WORKERS,
+    }
+)  # fmt: skip
+"""Codes of what a reader has to know of the numbers; they are no reason for a status."""
+NOTHING_EXERCISED = "nothing-exercised"
+"""The code of a report in which no case used anything that the change differs in."""
+WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric", NOTHING_EXERCISED})
+"""Codes of reasons that fail nothing: a reader is warned of them."""
+JUDGED = frozenset(
+    {
+        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
+        "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
+        "out-of-reach", "near-threshold", "more-rounds",
+    }
+)  # fmt: skip
+"""Codes of a judgement's own. They hold for the family that the row was judged in: judged in
+another (a whole report instead of a shard), a row has them anew, or no more."""
+MOST_STACK_S = 1e9
+"""Longer than any call: a page adds stacks up."""
+
+
+Plain = str | int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,43 +89,60 @@ def because(code: str, why: Finding) -> Finding:
     return Finding(code, {**why.arguments, "why": why.code})
 
 
-ANCESTORS_DIFFER = "ancestors-differ"
-"""The code of an interval that variance between ancestors has widened."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one instrument found to differ between the sides, as a code with its arguments.
 
-DELAYED_MORE = "delayed-more"
-"""The code of head's bursts being kept off their core more often than base's."""
+    ``seconds`` is how much slower that made a call of head, or its start, and ``bytes`` how much
+    larger; below zero where it is better, 0 where that isn't known. ``metric`` is what such a
+    difference moves, or what the names of its metrics begin with: ``latency``, ``cold_start``,
+    ``import_time``, ``compile_time``, ``peak_host_memory``, ``peak_device_memory``. ``file`` is
+    relative to head's tree, where it is in one, and ``hunk`` says that its line was changed. One
+    that is not ``exact`` may be variance between processes, of which a side has one here.
+    """
 
-OF_WORKERS = frozenset(
-    {
-        "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
-        "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
-    }
-)  # fmt: skip
-"""Codes of what a worker may remark beside a metric: all else of it is not believed."""
+    instrument: str
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    seconds: float = 0.0
+    bytes: float = 0.0
+    metric: str = ""
+    file: str = ""
+    line: int = 0
+    hunk: bool = False
+    exact: bool = True
 
-REMARKS = frozenset(
-    {
-        "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
-        "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
-        DELAYED_MORE,
-        "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
-        *OF_WORKERS,
-    }
-)  # fmt: skip
-"""Codes of what a reader has to know of the numbers; they are no reason for a status."""
 
-NOTHING_EXERCISED = "nothing-exercised"
-"""The code of a report in which no case used anything that the change differs in."""
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a profile of head shows that is often a mistake. It is no reason for any verdict."""
 
-WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric", NOTHING_EXERCISED})
-"""Codes of reasons that fail nothing: a reader is warned of them."""
+    instrument: str
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    file: str = ""
+    line: int = 0
 
-JUDGED = frozenset(
-    {
-        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
-        "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
-        "out-of-reach", "near-threshold", "more-rounds",
-    }
-)  # fmt: skip
-"""Codes of a judgement's own. They hold for the family that the row was judged in: judged in
-another (a whole report instead of a shard), a row has them anew, or no more."""
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack of functions, the outermost first, and what it takes of a call on each side, in s."""
+
+    frames: tuple[str, ...]
+    base: float
+    head: float
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why one case moved: the differences, the first the likeliest reason.
+
+    ``stacks`` are where both sides' calls spend their time on the host, those that take most.
+    ``untold`` says by instrument why it could not say anything, ``""`` standing for all of them.
+    """
+
+    case: str
+    differences: tuple[Difference, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)
+    stacks: tuple[Stack, ...] = ()

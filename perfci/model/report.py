@@ -9,23 +9,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from perfci.model.case import Failure
-from perfci.model.finding import Finding, Reason
-from perfci.model.metric import Gate
-from perfci.model.ran import Ran
-from perfci.model.run import Environment, Side
+from perfci.model.case import Failure, Gate
+from perfci.model.finding import Finding, Reason, Why
+from perfci.model.run import Environment, Ran, Side
 from perfci.model.status import Status
-from perfci.model.version import REPORT_SCHEMA
-from perfci.model.why import Why
 from perfci.model.words import reason_words, words
+from perfci.version import REPORT_SCHEMA
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
-Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
 MOST_VALUES = 200
 """Values of a side that a report keeps: the first ones."""
+_TEXTS = ("case", "metric", "unit", "status", "gate", "method", "direction")
+_NUMBERS = (
+    "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi", "threshold",
+    "p", "p_adjusted", "welch_p", "cohens_d", "detectable",
+)  # fmt: skip
+_ESTIMATE = ("center", "lo", "hi", "workers", "samples")
+_SIDES = tuple(f"{side}_{name}" for side in ("base", "head") for name in _ESTIMATE)
+COLUMNS = (*_TEXTS, *_NUMBERS, "confirmed", *_SIDES, "warnings")
+
+
+VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
+Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +244,126 @@ class Report:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with a row for each comparison; docs/api.md has the columns."""
-        from perfci.model.frame import report_frame
 
         return report_frame(self)
+
+
+Advice = Literal["use", "none", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRow:
+    """One mode of head. Times in s, memory in bytes; what isn't known is None.
+
+    ``speedup`` is eager's latency ÷ this mode's, with its 95 % interval; eager has none, and fewer
+    than five processes have no interval. ``compile_time`` is with an empty compile cache,
+    ``compile_time_cached`` with a warm one; ``pays_after`` and ``pays_after_cached`` are the calls
+    after which it is made good, of a mode that is faster.
+    """
+
+    mode: str
+    case: str
+    latency: float
+    speedup: float | None = None
+    speedup_lo: float | None = None
+    speedup_hi: float | None = None
+    peak_memory: float | None = None
+    compile_time: float | None = None
+    compile_time_cached: float | None = None
+    pays_after: int | None = None
+    pays_after_cached: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeMatrix:
+    """The modes of ``case``, which is an id without its mode, eager first.
+
+    ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
+    A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
+    ``base_best`` are base's, empty where there is none; ``moved`` are the modes of which latency,
+    memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
+    """
+
+    case: str
+    advice: Advice
+    best: str
+    threshold: float
+    memory: str
+    rows: tuple[ModeRow, ...]
+    base_advice: Advice | Literal[""] = ""
+    base_best: str = ""
+    moved: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a mode moved, or another is to be used than on base."""
+        decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
+        return bool(self.moved) or (decided and self.best != self.base_best)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """One shape of head. Times in s; what isn't known is None.
+
+    ``ratio`` is head's latency ÷ base's with its 95 % interval; ``compiles`` is 1 where the
+    shape's first call compiled, by the failed ``guard``, empty where there was none.
+    """
+
+    shape: str
+    latency: float | None
+    base_latency: float | None = None
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    compiles: float | None = None
+    base_compiles: float | None = None
+    guard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTable:
+    """The shapes of ``case``, the smallest sizes first.
+
+    ``hit_rate`` is the share of shapes that code compiled for another served, of compiled work;
+    ``suggestion`` the one thing that may spare compiles, None where nothing does. ``moved`` are the
+    shapes of which latency or compiles moved.
+    """
+
+    case: str
+    rows: tuple[ShapeRow, ...]
+    hit_rate: float | None = None
+    base_hit_rate: float | None = None
+    suggestion: Finding | None = None
+    moved: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a shape moved, or base served another share of them."""
+        rates = (self.hit_rate, self.base_hit_rate)
+        return bool(self.moved) or (None not in rates and self.hit_rate != self.base_hit_rate)
+
+
+Cell = str | int | float | bool | None
+
+
+def cells(row: Comparison) -> dict[str, Cell]:
+    """Return a comparison's cells by column; ``base_…`` and ``head_…`` hold the estimates."""
+    return {
+        **{name: getattr(row, name) for name in (*_TEXTS, *_NUMBERS, "confirmed")},
+        **_estimate("base", row.base),
+        **_estimate("head", row.head),
+        "warnings": "; ".join(row.warnings),
+    }
+
+
+def _estimate(side: str, estimate: Estimate | None) -> dict[str, Cell]:
+    return {f"{side}_{name}": getattr(estimate, name, None) for name in _ESTIMATE}
+
+
+def report_frame(report: Report) -> pd.DataFrame:
+    """Return a row for each comparison: numbers as float64, NaN where there is none."""
+    import pandas as pd
+
+    frame = pd.DataFrame([cells(row) for row in report.results], columns=list(COLUMNS))
+    kinds = {**dict.fromkeys((*_NUMBERS, *_SIDES), "float64"), "confirmed": "boolean"}
+    return frame.astype(kinds)

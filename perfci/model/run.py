@@ -1,12 +1,16 @@
-"""Sides, environments, and runs: all that was measured for one side at one time."""
+"""Sides, environments and runs: what was measured, what ran, and what the history holds of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from perfci.model.case import Case, Failure
+from perfci.model.case import Case, Direction, Failure
 from perfci.model.worker import WorkerOutput
+
+WRONG_CODE = "wrong_code"
+"""The kind of failure of a case whose worker ran what isn't its side's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,122 @@ class Run:
     created_at: str
     cases: tuple[CaseRun, ...]
     failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One case's metric in one recorded run.
+
+    ``value`` is the centre over workers, in ``unit``; ``values`` is one number for each worker,
+    empty where an imported file has none.
+    """
+
+    case: str
+    metric: str
+    unit: str
+    value: float
+    values: tuple[float, ...] = ()
+    direction: Direction = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What one run says of itself: of which commit it is, and where and when it was measured.
+
+    ``source`` is how it came: ``run``, ``compare``, ``nightly``, or an importer's name such as
+    ``asv``. ``sha`` is empty where an imported file has none. ``position`` counts the commit's
+    first-parent ancestors, None where no repository was asked. Times are ISO 8601 in UTC, empty
+    where not known (``measured_at`` always is). ``runner`` names the machine.
+    """
+
+    id: str
+    source: str
+    sha: str
+    subject: str
+    branch: str
+    committed_at: str
+    measured_at: str
+    position: int | None
+    runner: str
+
+
+HEADER = tuple(one.name for one in fields(RunHeader))
+
+
+def header_fields(run: Any) -> dict[str, Any]:
+    """Return the fields of a header, of whatever has them as attributes."""
+    return {name: getattr(run, name) for name in HEADER}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun(RunHeader):
+    """One run of one commit on one machine, whole. A run recorded twice is there once.
+
+    ``source_hashes`` maps a case to the hash of its benchmark's source; ``failed`` maps a case to
+    why it has no points.
+    """
+
+    environment: Environment
+    points: tuple[Point, ...]
+    source_hashes: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """How one comparison of two sides ended: what the gate's own health is made of.
+
+    ``same`` says that both sides were the same commit (A/A), so that each ``fail`` was false.
+    ``comparisons`` counts the gating ones; ``regressed`` and ``inconclusive`` are of these.
+    """
+
+    id: str
+    command: str
+    created_at: str
+    environment: str
+    runner: str
+    base_sha: str
+    head_sha: str
+    same: bool
+    verdict: str
+    comparisons: int
+    regressed: int
+    inconclusive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A shared library of a side's tree that its workers loaded, and its content's SHA-256."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideRan:
+    """What one side's workers ran. Paths are relative to its tree.
+
+    ``tree`` is git's hash of the tree that was checked out, uncommitted changes included.
+    ``folders`` are those that modules were imported from. ``outside`` are files in the user's
+    checkout that no tree has (weights, say), the same for both sides. ``installed`` are packages of
+    the project that both sides imported from one installed copy, because the configuration lets
+    them. ``unknown`` says what could not be seen of what ran: ``program NAME`` for one that is no
+    Python, ``unseen fork`` for a child that ended at once. ``cases`` has a hash of all that a case
+    used, where that is known: equal ones ran the same code.
+    """
+
+    tree: str
+    folders: tuple[str, ...] = ()
+    compiled: tuple[Compiled, ...] = ()
+    outside: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    cases: Mapping[str, str] = field(default_factory=dict)
+    installed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What ran on both sides; ``base`` is None where one side was measured alone."""
+
+    base: SideRan | None
+    head: SideRan

@@ -1,9 +1,13 @@
-"""The statuses of a comparison, each with what it means to a reader. All renderers read this."""
+"""The statuses of a comparison, each with its meaning. All renderers read this table.
+
+A new status is a line of ``Status``, a line of the table, and its wording in ``words``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 Status = Literal[
     "regressed",
@@ -23,11 +27,12 @@ Side = Literal["base", "head"]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a status means.
+    """The meaning of a status.
 
-    ``rank`` orders rows, the worst first. ``group`` is where a report lists them, ``style`` how a
-    terminal colours them, ``junit`` what the row is as a test. A row of the status has no numbers
-    of the sides in ``without``. ``answers``: it is a result even where nothing was measured.
+    ``rank`` orders rows, the worst first. ``group`` is where a report lists them, ``style`` their
+    colour on a terminal, and ``junit`` the row's outcome as a test. A row of the status has no
+    numbers of the sides it ``lacks``. ``answers``: it is a result even where nothing was measured.
+    ``settled``: it is known that nothing regressed.
     """
 
     rank: int
@@ -35,36 +40,25 @@ class Traits:
     sense: Sense
     style: str
     junit: JUnit
-    without: tuple[Side, ...] = ()
+    lacks: tuple[Side, ...] = ()
     answers: bool = False
+    settled: bool = False
 
 
-def traits(status: Status) -> Traits:  # noqa: PLR0911 (a table: one return for each status)
-    """Return what ``status`` means; a status that is not listed here fails the type check."""
-    match status:
-        case "regressed":
-            return Traits(0, "moved", "worse", "red", "failure")
-        case "failed":
-            return Traits(1, "moved", "worse", "red", "error", without=("base", "head"))
-        case "improved":
-            return Traits(2, "moved", "better", "green", "passed")
-        case "inconclusive":
-            return Traits(3, "undecided", "steady", "yellow", "skipped")
-        case "not_comparable":
-            return Traits(
-                4,
-                "not_comparable",
-                "steady",
-                "yellow",
-                "skipped",
-                without=("base", "head"),
-                answers=True,
-            )
-        case "new":
-            return Traits(5, "new", "steady", "", "skipped", without=("base",), answers=True)
-        case "removed":
-            return Traits(5, "removed", "steady", "", "skipped", without=("head",))
-        case "unchanged":
-            return Traits(5, "unchanged", "steady", "dim", "passed")
-        case _:
-            assert_never(status)
+_TRAITS: Mapping[Status, Traits] = {
+    "regressed": Traits(0, "moved", "worse", "red", "failure"),
+    "failed": Traits(1, "moved", "worse", "red", "error", lacks=("base", "head")),
+    "improved": Traits(2, "moved", "better", "green", "passed", settled=True),
+    "inconclusive": Traits(3, "undecided", "steady", "yellow", "skipped"),
+    "not_comparable": Traits(
+        4, "not_comparable", "steady", "yellow", "skipped", lacks=("base", "head"), answers=True
+    ),
+    "new": Traits(5, "new", "steady", "", "skipped", lacks=("base",), answers=True),
+    "removed": Traits(5, "removed", "steady", "", "skipped", lacks=("head",), settled=True),
+    "unchanged": Traits(5, "unchanged", "steady", "dim", "passed", settled=True),
+}
+
+
+def traits(status: Status) -> Traits:
+    """Return what ``status`` means. KeyError where it is not in the table."""
+    return _TRAITS[status]

@@ -1,4 +1,8 @@
-"""The one place where findings become English. Nothing else may depend on these sentences."""
+"""The one place where findings become English. Nothing else may depend on these sentences.
+
+A wording is a template, or a function of the arguments by name. The function of a verdict's reason
+also gets that reason.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfci.model.finding import IN_WORDS, Finding, Reason
+from perfci.model.status import traits
 from perfci.units import counted, format_change, format_interval, format_share, format_value
-
-# Pieces of a sentence.
 
 
 def _amount(value: float, unit: str) -> str:
@@ -17,7 +20,7 @@ def _amount(value: float, unit: str) -> str:
 
 
 def _rounds(count: int, setting: str) -> str:
-    """Return so many rounds; where `--rounds` doesn't give them, with the setting that does."""
+    """Return the rounds, with the setting that gives them unless that is `--rounds`."""
     return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
@@ -29,12 +32,9 @@ def _looks(moved: str) -> Callable[..., str]:
     return lambda *, why, **of_why: f"looks {moved}: {words(Finding(why, of_why))}"
 
 
-# Functions where a template doesn't do: arguments by name, as the finding has them.
-
-
 def _base_only(*, why: str = "") -> str:
-    said = why or "head's workers reported none"
-    return f"only base has a value: {said}"
+    reason = why or "head's workers reported none"
+    return f"only base has a value: {reason}"
 
 
 def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
@@ -60,9 +60,9 @@ def _bursts_disturbed(*, workers: int, reason: str) -> str:
 
 
 def _failed(*, side: str, stage: str, kind: str, message: str = "", alone: str = "") -> str:
-    said = f": {message}" if message else ""
+    text = f": {message}" if message else ""
     again = {"": "", "ran": "; alone it ran", "failed": "; alone it failed again"}[alone]
-    return f"{side} failed in {stage} ({kind}){said}{again}"
+    return f"{side} failed in {stage} ({kind}){text}{again}"
 
 
 def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
@@ -162,7 +162,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of shapes and torch.compile
     "guard-failed": "the guard that failed: {guard}",
     "spare-dynamic": lambda *, shapes: (
-        f"compile_options={{'dynamic': True}} may spare compiling {shapes} anew"
+        f"compile_options={{'dynamic': True}} may spare compiling {shapes} again"
     ),
     "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
     "flop-share": lambda *, share, peak, dtype: (
@@ -259,12 +259,11 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
     # of lines that accept a regression
     "accept-from-fork": (
-        "a line accepts it that a fork brings, and that the default branch hasn't got: it doesn't "
-        "count"
+        "`accept` entries from a fork are ignored unless the default branch has them, too"
     ),
     "accept-unbounded": (
-        "a line that base has already accepts it, and has no `up_to` and no `until`: it doesn't "
-        "count for a new regression"
+        "an `accept` entry that base has already, without `up_to` or `until`, doesn't accept a new "
+        "regression"
     ),
     "accept-expired": "it was accepted until {until}",
     "accept-exceeded": lambda *, up_to, unit="": (
@@ -273,9 +272,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "accept-unneeded": lambda *, case, metric, status: (
         f"`accept` names {case} {metric}, which "
         + (
-            f"did not regress ({status}): the line can go once it is merged"
-            if status in {"improved", "unchanged", "removed"}
-            else f"was not decided ({status.replace('_', ' ')}): the line may be needed yet"
+            f"did not regress ({status}): the entry can go once this is merged"
+            if traits(status).settled
+            else f"was not decided ({status.replace('_', ' ')}): the entry may still be needed"
         )
     ),
     "accept-unknown": lambda *, case, metric, near="": (
@@ -294,25 +293,22 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "ancestor-state": "{message}",
     "ancestor-unfit": "{message}",
 }
-"""By code: a template, or a function of the finding's arguments."""
+"""The wording of each code: a template, or a function of the finding's arguments."""
 
 
 def words(finding: Finding) -> str:
-    """Return ``finding`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
+    """Return ``finding`` in English. KeyError, TypeError or ValueError where perfci has no such."""
     wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
 
 
 def sayable(finding: Finding) -> bool:
-    """Say whether ``words`` has any for what may be a stranger's."""
+    """Say whether ``words`` can put an untrusted finding into English."""
     try:
         words(finding)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return False
     return True
-
-
-# Reasons for a verdict: a function is given the reason, and its arguments by name.
 
 
 def _regressed(
@@ -395,7 +391,7 @@ that it is because of) and ``because`` (the same in brackets)."""
 
 
 def reason_words(reason: Reason) -> str:
-    """Return ``reason`` in English. KeyError, TypeError or ValueError where it is not perfci's."""
+    """Return ``reason`` in English. KeyError, TypeError or ValueError where perfci has no such."""
     wording = REASONS[reason.code]
     if not isinstance(wording, str):
         return wording(reason, **reason.arguments)

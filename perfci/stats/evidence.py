@@ -1,4 +1,4 @@
-"""Evidence: all that one metric's values on both sides say, on the scale that fits them."""
+"""All that one metric's values on both sides say: the test, the size, and each side's centre."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.model.finding import Finding, found
-from perfci.stats.effect import cohens_d
-from perfci.stats.nested import how_many, nested_t
-from perfci.stats.power import detectable_difference
-from perfci.stats.student import CONFIDENCE, Resolution, TTest, mean, no_evidence
-from perfci.stats.summary import bounded_exp
-from perfci.stats.welch import welch_t, welch_t_of_sessions
+from perfci.stats.spread import detectable_difference
+from perfci.stats.t_tests import (
+    CONFIDENCE,
+    EXACT,
+    Resolution,
+    TTest,
+    how_many,
+    mean,
+    nested_t,
+    no_evidence,
+    t_quantile,
+    variance,
+    welch_t,
+    welch_t_of_sessions,
+)
 
 _ROUNDING = 1e-12
 """Spread below this share of the values is rounding: the best clocks resolve 1e-9."""
+_LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +220,76 @@ def _optional(
     function: Callable[[float], float | None],
 ) -> Callable[[float | None], float | None]:
     return lambda value: None if value is None else function(value)
+
+
+Magnitude = Literal["negligible", "small", "medium", "large"]
+
+
+def cohens_d(
+    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
+) -> float | None:
+    """Return Cohen's d of head against base, or None where there is no spread to compare with.
+
+    Notes
+    -----
+    ``(mean(head) - mean(base)) / s_pooled`` with
+    ``s_pooled² = ((n_b - 1) s_b² + (n_h - 1) s_h²) / (n_b + n_h - 2)`` (Cohen 1988, Statistical
+    Power Analysis, 2.2). Reported for pairs too, with this same divisor: ``d_z``, which divides
+    by the spread of the differences, grows as pairing gets better and would say of any change
+    that could be detected that it is large.
+    """
+    if min(len(base), len(head)) < 2 or no_evidence((*base, *head)):
+        return None
+    parts = [(len(side) - 1, variance(side, resolution)) for side in (base, head)]
+    pooled = sum(df * spread for df, spread in parts) / sum(df for df, _ in parts)
+    if pooled == 0.0:
+        return None
+    return (mean(head) - mean(base)) / math.sqrt(pooled)
+
+
+def magnitude(d: float) -> Magnitude:
+    """Return Cohen's word for an effect size of either sign (Cohen 1988, 2.2.3)."""
+    size = abs(d)
+    if size >= _LARGE:
+        return "large"
+    if size >= _MEDIUM:
+        return "medium"
+    return "small" if size >= _SMALL else "negligible"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A centre and its 95 % interval, which is None where it cannot be known."""
+
+    center: float | None
+    lo: float | None = None
+    hi: float | None = None
+
+
+def summarise(values: Sequence[float], *, logarithmic: bool = True) -> Summary:
+    """Return the geometric mean with its t interval; the arithmetic one for values ≤ 0.
+
+    Notes
+    -----
+    ``exp(mean(log x) ± t(0.975; n - 1) s / √n)``: times are skewed to the right and compared
+    as ratios, and the ratio of two geometric means is the mean of the log ratios (Fleming &
+    Wallace 1986, Communications of the ACM 29:218-221). ``logarithmic=False`` asks for the
+    arithmetic mean always, for what is compared by differences.
+    """
+    if not values or no_evidence(values):
+        return Summary(None)
+    logarithmic = logarithmic and min(values) > 0.0
+    scaled = [math.log(value) for value in values] if logarithmic else list(values)
+    center = mean(scaled)
+    if len(scaled) < 2:
+        return Summary(values[0])
+    half_width = t_quantile(0.5 + CONFIDENCE / 2, len(scaled) - 1) * math.sqrt(
+        variance(scaled) / len(scaled)
+    )
+    back = bounded_exp if logarithmic else float
+    return Summary(back(center), back(center - half_width), back(center + half_width))
+
+
+def bounded_exp(exponent: float) -> float:
+    """Return ``exp(exponent)``, kept between 1e-300 and 1e300: reports hold finite numbers only."""
+    return math.exp(min(max(exponent, -690.0), 690.0))

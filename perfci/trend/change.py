@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.trend.series import Series, SeriesKey, Timeline
 
 ChangeKind = Literal["step", "ramp"]
 EventKind = Literal["code", "environment", "excursion"]
@@ -258,3 +258,20 @@ class Trend:
     recent_days: int = 14
     forge: str = ""
     replacements: tuple[Replacement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrendSettings:
+    """How sure, how large, how recent.
+
+    ``alpha`` is about the chance of any false change in one quiet series, ``false_discoveries``
+    bounds the share of false ones among all that a report names. ``floor`` is the smallest change
+    worth naming, a share of the level. ``drift_days`` are compared with the accepted level, and
+    ``drift_floor`` is the smallest drift worth naming.
+    """
+
+    alpha: float = 0.001
+    false_discoveries: float = 0.05
+    floor: float = 0.005
+    drift_days: int = 14
+    drift_floor: float = 0.02

@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median_low
+from typing import TYPE_CHECKING, Any
 
 from perfci.trend.change import Change, Event, Evidence, KnownChange
-from perfci.trend.places import Span, common_places
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline, dates_of
+from perfci.trend.noise import CRITICAL
+from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST = 0.5
 """Of an environment's series: where as many move at once, it may be the environment itself."""
@@ -26,6 +30,10 @@ LONG_RAMP = 7
 """Runs: a longer ramp is no event of one night, and is grouped with ramps alone."""
 _BACK = 0.25
 """As in ``matching``: of the change, what may be left of it when it has come back."""
+OWN_PLACE = 10.0
+"""What a place costs, as twice a log likelihood: more than a change gains by moving to the edge of
+its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +288,66 @@ def _with_known_ids(events: Sequence[Event], remembered: Mapping[str, str]) -> l
 
 def _newest_first(event: Event) -> tuple[str, int, str, tuple[int, int]]:
     return event.at, event.series, event.environment, event.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a change may be, in rows: its first new one is after ``lo``, at ``hi`` at the latest.
+
+    ``before`` and ``after`` are the same where it fits best.
+    """
+
+    lo: int
+    before: int
+    after: int
+    hi: int
+
+
+def common_places(spans: Sequence[Span]) -> list[int]:
+    """Return for each span the row at which it is most likely to begin, shared as widely as may be.
+
+    Notes
+    -----
+    A span bears a place as a parabola of the log likelihood would: nothing between ``before`` and
+    ``after``, ``CRITICAL`` at the ends. Places are opened one by one, the one that lowers the sum
+    of all costs most first (greedy facility location), and each span goes to its cheapest.
+    """
+    import numpy as np
+
+    if not spans:
+        return []
+    profiles, which = np.unique(
+        np.array([(one.lo, one.before, one.after, one.hi) for one in spans], dtype=np.int64),
+        axis=0,
+        return_inverse=True,
+    )
+    weights = np.bincount(which.ravel(), minlength=len(profiles))
+    costs = [_costs(*profile) for profile in profiles.tolist()]
+    lo, hi = profiles[:, 0], profiles[:, 3]
+    gains = np.zeros(int(hi.max()) + 1)
+    for index, cost in enumerate(costs):
+        gains[lo[index] + 1 : hi[index] + 1] += weights[index] * (OWN_PLACE - cost)
+    now = np.full(len(profiles), OWN_PLACE)
+    chosen = np.full(len(profiles), -1)
+    while (chosen < 0).any() or gains.max() > OWN_PLACE + _ROUNDING:
+        place = int(gains.argmax())
+        for index in np.flatnonzero((lo < place) & (place <= hi)).tolist():
+            cost = costs[index]
+            better = float(cost[place - lo[index] - 1])
+            if better >= now[index]:
+                continue
+            change = np.maximum(0.0, better - cost) - np.maximum(0.0, now[index] - cost)
+            gains[lo[index] + 1 : hi[index] + 1] += weights[index] * change
+            now[index], chosen[index] = better, place
+    return [int(chosen[index]) for index in which.ravel().tolist()]
+
+
+def _costs(lo: int, before: int, after: int, hi: int) -> NDArray[Any]:
+    """Return what each row from ``lo + 1`` to ``hi`` costs as the place."""
+    import numpy as np
+
+    rows = np.arange(lo + 1, hi + 1, dtype=np.float64)
+    left = np.maximum(0.0, before + 1 - rows) / max(1, before - lo)
+    right = np.maximum(0.0, rows - after) / max(1, hi - after)
+    off: NDArray[Any] = CRITICAL * np.maximum(left, right) ** 2
+    return off

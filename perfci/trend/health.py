@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfci.model.history import GateOutcome
-from perfci.model.instant import date_of, day_of, in_utc
+from perfci.model.run import GateOutcome
 from perfci.trend.change import Health, RunnerDrift
-from perfci.trend.timeline.series import Series, Timeline
-from perfci.trend.timeline.still_measured import is_own
+from perfci.trend.replaced import is_own
+from perfci.trend.series import Series, Timeline
+from perfci.units import date_of, day_of, in_utc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

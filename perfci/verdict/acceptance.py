@@ -12,9 +12,8 @@ from difflib import get_close_matches
 from perfci.model.finding import Finding, found
 from perfci.model.report import Accepted, Comparison, Report
 from perfci.model.words import words
-from perfci.verdict.margin import threshold_of, worse_by
-from perfci.verdict.policy import Policy
-from perfci.verdict.report import build_report, decide_on, opened
+from perfci.verdict.decision import build_report, decide_on, opened
+from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Caveats: why a significant change may be between-process variance, and not the code.
+"""Caveats: why a significant change may be noise, and what a reader should blame for a row. Pure.
 
 A process may run in one of two states for as long as it lives (memory layout, alignment). What
 differs then between the sides is the share of slow processes, and a t test of a few of them
@@ -8,17 +8,34 @@ ignores it: when all but one fell into the same state, their variance is tiny, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import Literal
 
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, found
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ROUNDS
-from perfci.stats.modes import Modes, two_modes
+from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.quantile import median
+from perfci.stats.spread import Modes, two_modes
 
 ONE_SESSION = found("one-session")
 _SHARE_OF_ALPHA = 0.25
 _GAP_REACH = 1.5
+_OF_THE_METHOD = frozenset(
+    {
+        # too little was measured
+        "few-rounds", "few-ancestors", "few-workers", "too-few", "too-few-ancestors",
+        "one-ancestor", "no-pairs", "one-pair", "no-values-on-one-side",
+        "one-value-on-one-side", "one-session",
+        "one-session-of-spread", "nothing-measured", "no-round", "budget-ended", "interrupted",
+        "session-ended", "not-reached", "measure-together",
+        # the values are too coarse for a test, or no numbers
+        "same-values", "no-spread", "no-spread-on-one-side", "not-finite", "out-of-range",
+        "below-floor", "no-ratio", "no-ratio-of-mean",
+        # the sides did not measure the same
+        "base-only", "no-graph", "left-out", "unreported", "not-reported", "absent", "no-baseline",
+        "other-environment", "source-changed",
+    }
+)  # fmt: skip
 
 
 def chance_of_separation(base: int, head: int) -> float:
@@ -164,3 +181,32 @@ def _falls_short(middle: float, ratio: float) -> bool:
 def _counts(modes: Modes, count: int) -> tuple[int, int]:
     high = round(modes.share_high * count)
     return count - high, high
+
+
+Cause = Literal["code", "noise", "machine", "method", ""]
+"""``code``: what differs between the sides. ``noise``: variance between processes. ``machine``:
+something else ran, or the machine throttled. ``method``: how it was measured (too few rounds, a
+value too coarse, sides that can't be compared). Empty where there is nothing to blame."""
+
+
+def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
+    """Return what to blame for ``row``; of the cases in ``same_code`` nothing that ran differs."""
+    match row.status:
+        case "new" | "removed" | "unchanged":
+            return ""
+        case "not_comparable":
+            return "method"
+        case "failed":
+            return "code"
+        case "regressed" | "improved":
+            return "machine" if row.case in same_code else "code"
+        case "inconclusive":
+            if any(_reason(one) in _OF_THE_METHOD for one in row.findings[-1:]):
+                return "method"
+            return "machine" if row.disturbance or row.case in same_code else "noise"
+
+
+def _reason(finding: Finding) -> str:
+    """Return the finding's code; of a change that is not believed, the code of why it is not."""
+    looks = finding.code.startswith("looks-")
+    return str(finding.arguments["why"]) if looks else finding.code

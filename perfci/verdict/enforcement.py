@@ -10,16 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS
+from perfci.model.case import Gate, Metric
 from perfci.model.finding import Reason, found, stated
-from perfci.model.metric import Gate, Metric
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.verdict.comparison.cases import empty_row
-from perfci.verdict.comparison.exact import judge_exactly
-from perfci.verdict.decision import placeholder, was_measured
+from perfci.verdict.comparisons import empty_row, judge_exactly
+from perfci.verdict.decision import build_report, decide_on, opened, placeholder, was_measured
 from perfci.verdict.judgement import readjust
-from perfci.verdict.margin import threshold_of, worse_by
-from perfci.verdict.policy import MetricPolicy, Policy, metric_policy
-from perfci.verdict.report import build_report, decide_on, opened
+from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, threshold_of, worse_by
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")

@@ -1,4 +1,4 @@
-"""Statuses: every tested comparison of a report, corrected for there being so many.
+"""Statuses: every tested comparison of a report, corrected for their number.
 
 A change is ``regressed`` or ``improved`` when the adjusted p is below alpha and the change reaches
 the threshold; in a ``check`` Cohen's d must be large enough, too. ``unchanged`` is earned: the
@@ -8,16 +8,16 @@ interval lies within the margin. All else is ``inconclusive``, and says what it 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, Finding, Plain, because, found
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS
 from perfci.model.status import Status
-from perfci.stats.multiple_testing import holm
-from perfci.stats.power import detectable_difference, pairs_needed
+from perfci.model.worker import DECIDING_ANCESTORS, DECIDING_ROUNDS
+from perfci.stats.levels import holm
+from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
     draws,
@@ -26,11 +26,13 @@ from perfci.verdict.caveats import (
     shares_ancestors,
     why_not_unchanged,
 )
-from perfci.verdict.margin import is_beyond, is_within, margin, threshold_of, worse_by
-from perfci.verdict.policy import Policy
+from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshold_of, worse_by
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
+# Suspicion: which cases of a check are measured again, both sides together.
+_SHARE = 0.5
+SAME_CODE = found("same-code")
 
 
 def adjust(
@@ -223,11 +225,6 @@ def _threshold(row: Comparison) -> dict[str, Plain]:
     return {"threshold": row.threshold, **in_unit}
 
 
-# Suspicion: which cases of a check are measured again, both sides together.
-
-_SHARE = 0.5
-
-
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     """Return the cases that may have regressed: what a stored baseline can say, and no more.
 
@@ -248,3 +245,59 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
         return False
     share = _SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
     return change >= share * threshold_of(row)
+
+
+def may_be_same_code(rows: Sequence[Comparison]) -> bool:
+    """Say whether no row speaks against it.
+
+    Counts agree, both sides have each metric, and no metric that may fail the report moved by more
+    than its threshold.
+    """
+    return all(
+        row.status == "unchanged"
+        if row.method == "exact"
+        else row.method == "paired_t" and not (row.gate == "fail" and _moved_despite_same_code(row))
+        for row in rows
+    )
+
+
+def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """Return rows that are ``unchanged`` without a test; each side's own number stays.
+
+    A row that moved by more than its threshold stays as it was compared: undecided.
+    """
+    return tuple(
+        row
+        if row.method == "exact" or _moved_despite_same_code(row)
+        else _unchanged_as_same_code(row)
+        for row in rows
+    )
+
+
+def _moved_despite_same_code(row: Comparison) -> bool:
+    """Say whether the row changed by more than its threshold, for better or worse, or by what
+    can't be said.
+    """
+    change, _, _ = worse_by(row)
+    return change is None or abs(change) > threshold_of(row)
+
+
+def _unchanged_as_same_code(row: Comparison) -> Comparison:
+    return replace(
+        row,
+        method="same_code",
+        status="unchanged",
+        ratio=None,
+        ratio_lo=None,
+        ratio_hi=None,
+        difference=None,
+        difference_lo=None,
+        difference_hi=None,
+        p=None,
+        welch_p=None,
+        df=None,
+        cohens_d=None,
+        detectable=None,
+        caveat=None,
+        findings=(SAME_CODE,),
+    )

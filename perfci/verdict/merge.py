@@ -13,11 +13,11 @@ from perfci.errors import DamagedFile, UsageError
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
-from perfci.model.ran import Ran, SideRan
 from perfci.model.report import Comparison, Report, Timing, Verdict
+from perfci.model.run import Ran, SideRan
+from perfci.verdict.decision import Judged, Measured, build_report, decide_on, opened
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
-from perfci.verdict.report import Judged, Measured, build_report, decide_on, opened
 from perfci.verdict.shards import Shard, parse_shard
 
 # Whether reports are shards of one report: what has to agree in them. Pure.

@@ -1,4 +1,4 @@
-"""Modes of one benchmark beside each other: which is faster than eager, and what it costs. Pure.
+"""Modes and shapes of one benchmark compared with each other. Pure.
 
 The processes of two modes are unpaired: one is compiled for a minute while another has long ended.
 What an ancestor has in common for all modes is in both spreads, and makes intervals wider.
@@ -11,12 +11,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from perfci.model.modes import Advice, ModeMatrix, ModeRow
-from perfci.model.report import Comparison, Estimate
-from perfci.model.settings import DECIDING_ROUNDS
-from perfci.stats.multiple_testing import holm
-from perfci.stats.summary import bounded_exp
-from perfci.stats.welch import welch_t
+from perfci.model.report import (
+    Advice,
+    Comparison,
+    Estimate,
+    ModeMatrix,
+    ModeRow,
+    ShapeRow,
+    ShapeTable,
+)
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.stats.evidence import bounded_exp
+from perfci.stats.levels import holm
+from perfci.stats.t_tests import welch_t
 
 EAGER = "eager"
 ALPHA = 0.01
@@ -28,6 +35,12 @@ _COLD, _WARM = "compile_time", "compile_time_cached"
 _MEMORY = ("peak_device_memory", "peak_host_memory")
 _MOVED = frozenset({"regressed", "improved"})
 _MOST_CALLS = 10**15
+MOST_SHAPES = 200
+_SHAPE_LATENCY, _COMPILES, _HIT_RATE = "latency_", "compiles_", "shape_hit_rate"
+_LABEL = re.compile(r"\d[0-9xd_]*")
+"""What follows in the names of the metrics of one shape: 8x128, or 8x128_8 of two inputs."""
+_SUGGESTIONS = frozenset({"spare-dynamic", "spare-buckets"})
+
 
 _Side = Callable[[Comparison], Estimate | None]
 _Rows = Mapping[str, Mapping[str, Comparison]]
@@ -86,8 +99,6 @@ def _matrix(case: str, rows: _Rows) -> ModeMatrix | None:
 
 
 # One side's modes.
-
-
 @dataclass(frozen=True, slots=True)
 class _Mode:
     """What one mode of one side took; ``latencies`` are its workers', without outliers."""
@@ -133,8 +144,6 @@ def _values(row: Comparison, side: _Side) -> tuple[float, ...]:
 
 
 # A mode beside eager.
-
-
 @dataclass(frozen=True, slots=True)
 class _Gain:
     """A speed-up over eager; its interval and p are missing where there is no evidence."""
@@ -212,3 +221,69 @@ def _calls(spent: float | None, saved: float) -> int | None:
     if spent is None or saved <= 0.0:
         return None
     return math.ceil(min(spent / saved, _MOST_CALLS))
+
+
+def shape_tables(results: Iterable[Comparison]) -> tuple[ShapeTable, ...]:
+    """Return a table for each case that measured two shapes or more."""
+    found: dict[str, dict[str, Comparison]] = {}
+    for row in results:
+        found.setdefault(row.case, {})[row.metric] = row
+    made = (_table(case, rows) for case, rows in found.items())
+    return tuple(table for table in made if table)
+
+
+def _table(case: str, rows: Mapping[str, Comparison]) -> ShapeTable | None:
+    labels = [
+        name.removeprefix(_SHAPE_LATENCY)
+        for name in rows
+        if name.startswith(_SHAPE_LATENCY) and _LABEL.fullmatch(name.removeprefix(_SHAPE_LATENCY))
+    ]
+    if len(labels) < 2:
+        return None
+    labels = sorted(labels, key=_sizes)[:MOST_SHAPES]
+    rate = rows.get(_HIT_RATE)
+    return ShapeTable(
+        case=case,
+        rows=tuple(_shape_row(label, rows) for label in labels),
+        hit_rate=_shape_center(rate.head) if rate else None,
+        base_hit_rate=_shape_center(rate.base) if rate else None,
+        suggestion=next(
+            (one for one in (rate.findings if rate else ()) if one.code in _SUGGESTIONS), None
+        ),
+        moved=tuple(
+            label
+            for label in labels
+            if any(
+                name in rows and rows[name].status in _MOVED
+                for name in (_SHAPE_LATENCY + label, _COMPILES + label)
+            )
+        ),
+    )
+
+
+def _sizes(label: str) -> list[int]:
+    return [int(size) for size in re.findall(r"\d+", label)]
+
+
+def _shape_row(label: str, rows: Mapping[str, Comparison]) -> ShapeRow:
+    latency, compiles = rows[_SHAPE_LATENCY + label], rows.get(_COMPILES + label)
+    guards = (
+        str(one.arguments["guard"])
+        for one in (compiles.findings if compiles else ())
+        if one.code == "guard-failed"
+    )
+    return ShapeRow(
+        shape=label,
+        latency=_shape_center(latency.head),
+        base_latency=_shape_center(latency.base),
+        ratio=latency.ratio,
+        ratio_lo=latency.ratio_lo,
+        ratio_hi=latency.ratio_hi,
+        compiles=_shape_center(compiles.head) if compiles else None,
+        base_compiles=_shape_center(compiles.base) if compiles else None,
+        guard=next(guards, ""),
+    )
+
+
+def _shape_center(estimate: Estimate | None) -> float | None:
+    return estimate.center if estimate else None

@@ -1,18 +1,33 @@
-"""When an interval has settled on which side of the margin around "no change" it is."""
+"""When a case is decided, and which undecided cases get the next rounds. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
-from perfci.verdict.caveats import ancestors_differ, draws, is_unproven, why_not_unchanged
-from perfci.verdict.margin import is_beyond, is_within, threshold_of, worse_by
-from perfci.verdict.policy import Policy
+from perfci.model.worker import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
+from perfci.stats.quantile import median
+from perfci.stats.spread import Spread, upper_bound
+from perfci.stats.t_tests import mean, t_quantile, variance
+from perfci.verdict.caveats import (
+    ancestors_differ,
+    draws,
+    is_unproven,
+    rounds_to_believe,
+    shares_ancestors,
+    why_not_unchanged,
+)
+from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
 
 _ENOUGH_WITHOUT_SPREAD = 10
+_LIKELY, _HARDLY = 0.5, 0.05
+_SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
+_STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 
 
 def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: float) -> bool:
@@ -65,8 +80,6 @@ def _too_few(row: Comparison) -> bool:
 
 
 # Pure: whether a case needs more rounds. The rule looks at intervals, never at p.
-
-
 def undecided_metrics(
     comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
 ) -> tuple[str, ...]:
@@ -109,8 +122,6 @@ def _looks_worse(row: Comparison) -> bool:
 
 
 # Pure: how many rounds of a case come from one ancestor.
-
-
 def rounds_of_ancestor(
     comparisons: Iterable[Comparison], undecided: Collection[str], *, rounds: int, least: int
 ) -> int:
@@ -130,3 +141,137 @@ def rounds_of_ancestor(
 def _reaches(row: Comparison) -> bool:
     change, _, _ = worse_by(row)
     return change is not None and abs(change) >= threshold_of(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An undecided case: its benchmark file, what a round of it costs in s, and what it lacks.
+
+    ``needs`` has, for each undecided metric, how many rounds more would decide it.
+    """
+
+    case: str
+    file: str
+    round_s: float
+    needs: tuple[int, ...]
+
+    def decisions_a_second(self, start_s: float = 0.0) -> float:
+        """Return the best of: decisions with so many rounds ÷ what those cost, and ``start_s``."""
+        return max(
+            count / (start_s + rounds * self.round_s)
+            for count, rounds in enumerate(sorted(self.needs), start=1)
+        )
+
+
+def next_cases(
+    candidates: Sequence[Candidate], *, start_s: float, left_s: float
+) -> tuple[str, ...]:
+    """Return the cases of the next sweep; ``start_s`` is what an ancestor costs.
+
+    All, where all can be decided in the time that is left: they share ancestors, which is cheapest
+    for the whole. Else the case that is expected to decide most a second, and those of its file
+    that decide as much with its ancestor: a knapsack filled by value for weight (Dantzig 1957,
+    Operations Research 5:266-288).
+    """
+    files = {one.file for one in candidates}
+    rounds_s = sum(max(one.needs) * one.round_s for one in candidates)
+    sweeps = sum(max(max(o.needs) for o in candidates if o.file == file) for file in files)
+    if rounds_s + sweeps * start_s <= left_s:
+        return tuple(one.case for one in candidates)
+    best = max(candidates, key=lambda one: one.decisions_a_second(start_s))
+    least = best.decisions_a_second(start_s)
+    return tuple(
+        one.case
+        for one in candidates
+        if one.file == best.file and one.decisions_a_second() >= least
+    )
+
+
+def rounds_to_decide(row: Comparison, policy: Policy, family: int, most: int) -> int | None:
+    """Return how many rounds more decide a ``row`` as likely as not, or None for over ``most``."""
+    return next(
+        (more for more in range(1, most + 1) if chance(row, policy, family, more) >= _LIKELY), None
+    )
+
+
+def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> bool:
+    """Say whether even ``most`` rounds more would hardly decide a paired ``row``.
+
+    Neither as it is, nor without its most extreme pair: among five pairs one that was disturbed
+    makes most of the spread, and need not come again.
+    """
+    rows = [row, without_extreme_pair(row)]
+    return most < 1 or all(chance(one, policy, family, most) < _HARDLY for one in rows)
+
+
+def without_extreme_pair(row: Comparison) -> Comparison:
+    """Return ``row`` with the mean and the spread of its pairs but the farthest from their median.
+
+    Its counts stay. So does the whole row, where its pairs' values are not known.
+    """
+    changes = _changes(row)
+    if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None:
+        return row
+    middle = median(changes)
+    kept = sorted(changes, key=lambda change: abs(change - middle))[:-1]
+    spread = variance(changes)
+    if spread == 0.0:
+        return row
+    se = row.se * math.sqrt(variance(kept) / spread)
+    half_width = se * t_quantile(0.5 + row.confidence / 2.0, row.df)
+    lo, hi = mean(kept) - half_width, mean(kept) + half_width
+    if row.difference is not None:
+        return replace(row, se=se, difference_lo=lo, difference_hi=hi)
+    return replace(row, se=se, ratio_lo=math.exp(lo), ratio_hi=math.exp(hi))
+
+
+def _changes(row: Comparison) -> list[float]:
+    """Return each pair's change on the scale of ``row.se``; nothing where a pair is not known."""
+    if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
+        return []
+    pairs = list(zip(row.base.values, row.head.values, strict=True))
+    if row.difference is not None:
+        return [head - base for base, head in pairs]
+    if any(min(pair) <= 0.0 for pair in pairs):
+        return []
+    return [math.log(head / base) for base, head in pairs]
+
+
+def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
+    """Return the chance that a report with ``more`` rounds decides a paired ``row``.
+
+    Notes
+    -----
+    Predictive power (Spiegelhalter, Freedman & Blackburn 1986, Controlled Clinical Trials 7:8-17):
+    with n rounds of the mean m and N in the end, the final mean is ``m + σ √(1/n - 1/N) z``; σ²
+    itself is ``df s² / χ²``. Both are taken at quantiles that are alike likely. Of ancestors, not
+    of rounds, where those differ; degrees of freedom are always of ancestors. Assumes about normal
+    rounds, and no prior knowledge.
+    """
+    pairs = row.base.workers if row.base else 0
+    drawn = min(draws(row))
+    if pairs + more < DECIDING_ROUNDS or drawn + more < DECIDING_ANCESTORS:
+        return 0.0
+    _, lo, hi = worse_by(row)
+    if lo is None or hi is None or not row.se or not row.df:
+        return 1.0
+    threshold, level = threshold_of(row), policy.alpha / max(1, family)
+    beyond = is_beyond(lo, hi, threshold)
+    if beyond and drawn + more < rounds_to_believe(family, policy.alpha):
+        return 0.0
+    differ = ancestors_differ(row)
+    count, final = (drawn, drawn + more) if differ else (pairs, pairs + more)
+    left = math.sqrt(1.0 / count - 1.0 / final)
+    shared = shares_ancestors(row) and not (differ or beyond)
+    df = drawn + (math.ceil(more / ROUNDS_OF_AN_ANCESTOR) if shared else more) - 1
+    sure = t_quantile(0.5 + row.confidence / 2.0, df)
+    believed = t_quantile(1.0 - level / 2.0, df)
+    decided = 0
+    for share in _SPREADS:
+        spread = upper_bound(Spread(row.se * math.sqrt(count), int(row.df)), share)
+        se = spread / math.sqrt(final)
+        for step in _STEPS:
+            change = (lo + hi) / 2.0 + spread * left * step
+            moved = abs(change) >= max(threshold, believed * se)
+            decided += moved or is_within(change - sure * se, change + sure * se, threshold)
+    return decided / (len(_SPREADS) * len(_STEPS))

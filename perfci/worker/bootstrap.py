@@ -43,6 +43,6 @@ elif __name__ == "__main__":
     main(Ends(*ends), spawned_ns, STARTED_NS)
 elif __name__ == "__mp_main__":  # in a process that multiprocessing spawned
     _register_package()
-    from perfci.worker.spawned import serve_imports
+    from perfci.worker.loading import serve_imports
 
     serve_imports()

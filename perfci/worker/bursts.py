@@ -1,11 +1,18 @@
-"""The bursts of one worker: its samples, and how long the kernel kept it off its core."""
+"""The bursts of one worker: its samples, garbage collection, and whether the work forked.
+
+Left to the collector, a collection falls into some samples and not into others. Left lying, what
+calls leave in reference cycles would count as memory, and more of it the quicker the work is.
+"""
 
 from __future__ import annotations
 
 import base64
+import gc
 import math
+import mmap
 import os
 import sys
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,16 +20,22 @@ from typing import Any, Protocol
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import Block
-from perfci.worker.copies import Copies
 from perfci.worker.devices import Device
-from perfci.worker.garbage import collect
 from perfci.worker.protocol import moved_high
 
 _NO_LIMIT = sys.maxsize
+# Warming up: until the worker's own latencies stop falling.
+BLOCK_S = 0.02
+_STEADY_BLOCKS = 3
+_FALLING = 0.99
+"""A block whose median is under this share of the best before is still falling."""
+_SLOW_S = 0.5
+_SLOW_CALLS = 2
+_LAST_WAIT_NS = 250_000_000
+"""A copy that the system has not let run yet is a moment late; a pool's children never return."""
+
 
 # The burst loops: what is inside them costs every sample.
-
-
 def burst(
     call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
 ) -> None:
@@ -231,16 +244,6 @@ def encoded(samples: array[int]) -> str:
     return base64.b64encode(samples.tobytes()).decode("ascii")
 
 
-# Warming up: until the worker's own latencies stop falling.
-
-BLOCK_S = 0.02
-_STEADY_BLOCKS = 3
-_FALLING = 0.99
-"""A block whose median is under this share of the best before is still falling."""
-_SLOW_S = 0.5
-_SLOW_CALLS = 2
-
-
 def warm_up(
     warm: Callable[[array[int], float], object], first_call_s: float, most_s: float
 ) -> float:
@@ -263,3 +266,69 @@ def warm_up(
         if median >= _SLOW_S and calls >= _SLOW_CALLS:
             break
     return median
+
+
+def _left_to_python() -> bool:
+    """Whether the quiet setting is off."""
+    return os.environ.get("PERFCI_GC") == "1"
+
+
+def freeze() -> None:
+    """Collect what there is, and look at what is left never again: a fork would copy its pages."""
+    if not _left_to_python():
+        gc.collect()
+        gc.freeze()
+
+
+def stop_collecting() -> None:
+    """From here on ``collect`` alone collects, and goes through nothing that is there by now."""
+    freeze()
+    if not _left_to_python():
+        gc.disable()
+
+
+def collect() -> None:
+    """Free what calls have left since; takes microseconds where they have left nothing."""
+    if not _left_to_python():
+        gc.collect()
+
+
+class Copies:
+    """What a worker shares with whatever it forks: a copy that returns leaves its mark there.
+
+    The two would measure side by side, on one core. ``multiprocessing`` ends its children itself.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._returned = mmap.mmap(-1, 1)
+
+    def end(self) -> None:
+        """End this process where it is a copy."""
+        if os.getpid() != self._pid:
+            self._returned[0] = 1
+            os._exit(0)
+
+    def require_none(self) -> None:
+        """Raise Unusable where a copy has returned until now; end this process where it is one."""
+        self.end()
+        if self._returned[0]:
+            raise Unusable(
+                "forked_copy",
+                "it forked, and both copies of the process went on after it: end the child inside, "
+                "with os._exit",
+            )
+
+    def require_none_at_last(self) -> None:
+        """Do so once nothing is called more: a child that still runs may be about to return."""
+        until = monotonic_ns() + _LAST_WAIT_NS
+        while not self._returned[0] and _child_runs() and monotonic_ns() < until:
+            time.sleep(0.005)
+        self.require_none()
+
+
+def _child_runs() -> bool:
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False

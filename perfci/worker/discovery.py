@@ -18,15 +18,10 @@ from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import Kind, kinds, registered
-from perfci.worker.failure import kind_of, where_it_failed
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
-from perfci.worker.own_packages import (
-    importable,
-    installed_copies,
-    other_sources,
-    python_folders,
-)
+from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
+from perfci.worker.protocol import kind_of, where_it_failed
 
 # The facts of this side's Python, torch and device that decide speed.
 

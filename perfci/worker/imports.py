@@ -1,23 +1,29 @@
 """What benchmark files import, in which order, and what that does to the process.
 
 Discovery records it in a fresh process of each side; an ancestor records the same of what it
-imports for both sides, and the parent compares them (``perfci.session.ancestor``).
+imports for both sides, and the parent compares them (``perfci.measure.starters``).
+
+Their first call would import it: 2 to 3 s of each worker's start, the same on both sides.
 """
 
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import resolve_name
 from types import FrameType
 from typing import Any
 
+from perfci.errors import Unusable
 from perfci.model.case import FileImports
+from perfci.model.worker import UNLIKE_FRESH
 
 _CHANGES = {"os.putenv": 2, "os.unsetenv": 1}
 _STARTS = frozenset(
@@ -26,6 +32,26 @@ _STARTS = frozenset(
 _BYTECODE = (".py", ".pyc")
 _ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
 """Files whose code imports what other code asks for."""
+_STATE: Mapping[str, Callable[[Any], object]] = {
+    "default dtype": lambda torch: torch.get_default_dtype(),
+    "default device": lambda torch: torch.get_default_device(),
+    "threads": lambda torch: torch.get_num_threads(),
+    "interop threads": lambda torch: torch.get_num_interop_threads(),
+    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
+    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
+    "grad mode": lambda torch: torch.is_grad_enabled(),
+    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
+    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
+    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
+    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
+    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
+    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
+    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
+    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
+}
+DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
+_SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
+"""What it sets as it compiles, and reads later than at its import."""
 
 
 @dataclass(slots=True)
@@ -241,20 +267,37 @@ def torch_state() -> dict[str, str]:
     return state
 
 
-_STATE: Mapping[str, Callable[[Any], object]] = {
-    "default dtype": lambda torch: torch.get_default_dtype(),
-    "default device": lambda torch: torch.get_default_device(),
-    "threads": lambda torch: torch.get_num_threads(),
-    "interop threads": lambda torch: torch.get_num_interop_threads(),
-    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
-    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
-    "grad mode": lambda torch: torch.is_grad_enabled(),
-    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
-    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
-    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
-    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
-    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
-    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
-    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
-    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
-}
+def importable(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the compiler's modules that an ancestor may import.
+
+    Where Triton is installed Inductor starts processes as it is imported.
+    """
+    has_triton = importlib.util.find_spec("triton") is not None
+    return tuple(name for name in names if name != INDUCTOR or not has_triton)
+
+
+def forget_places() -> None:
+    """Forget the folder of temporary files that the compiler chose: each worker has its own."""
+    tempfile.tempdir = None
+
+
+def use_own_places() -> None:
+    """Let Inductor keep what it makes of C++ headers where this process would have put that."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if hasattr(codecache, "_HEADER_DIR"):
+        codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"  # noqa: SLF001
+        codecache._HEADER_LOCK_DIR = f"{codecache._HEADER_DIR}/locks"  # noqa: SLF001
+
+
+def require_same_environment(before: Mapping[str, str]) -> None:
+    """Raise Unusable where set-up changed the environment: the compiler has read it already."""
+    names = {*before, *os.environ} - _SET_BY_INDUCTOR
+    changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
+    if changed:
+        raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")
+
+
+def require_compiled(*, compiled: bool) -> None:
+    """Raise Unusable where neither set-up nor the first call compiled: they import no compiler."""
+    if not compiled:
+        raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")

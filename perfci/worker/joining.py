@@ -17,11 +17,19 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
-from perfci.api.ranks.launched import RANK_AND_SIZE, Joined, Orders
-from perfci.api.ranks.link import VARIABLE, Link, Meeting, connected, interface_of
-from perfci.api.ranks.rank import WHERE_IT_IS, serve
+from perfci.api.distributed.launched import (
+    RANK_AND_SIZE,
+    VARIABLE,
+    Joined,
+    Link,
+    Meeting,
+    Orders,
+    connected,
+    interface_of,
+)
+from perfci.api.distributed.rank import WHERE_IT_IS, serve
 from perfci.worker.hook.perfci_watch.watch import begin_in_child
-from perfci.worker.spawned import serve_imports
+from perfci.worker.loading import serve_imports
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

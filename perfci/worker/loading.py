@@ -1,16 +1,36 @@
-"""Importing benchmark files by path, each under a name of its own."""
+"""Benchmark files as modules, and the work that an order's case builds.
+
+``multiprocessing`` starts a Python anew under ``spawn`` and ``forkserver``, runs the main file of
+the process that asked for it, and imports the modules of what it is sent. A worker's main file is
+``bootstrap.py``, and its benchmark's module is in no folder under its name.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+from binascii import crc32
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from perfci.api.definition import Benchmark
-from perfci.worker.spawned import PREFIX, name_of
+from perfci.api.definition import Benchmark, Point, Work
+from perfci.errors import Unusable
+from perfci.metrics import METRICS
+from perfci.metrics.own import ExtraMetric
+from perfci.model.worker import WorkOrder
+
+PREFIX = "perfci_benchmarks_"
+"""Begins the name of the module that a benchmark file is imported as."""
+_DOT = "__dot__"
+_DIGITS = 8
 
 
 def prepare_path(python_path: tuple[str, ...]) -> None:
@@ -57,3 +77,106 @@ def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
         if isinstance(value, Benchmark) and os.path.realpath(value.file) == here
     }
     return tuple(sorted(own.values(), key=lambda benchmark: benchmark.line))
+
+
+def name_of(file: str) -> str:
+    """Return the name of a benchmark file's module.
+
+    The path decides it: two folders may each have a file of one name.
+    """
+    stem = file.rpartition("/")[2].removesuffix(".py")
+    return f"{PREFIX}{stem.replace('.', _DOT)}_{crc32(file.encode()):0{_DIGITS}x}"
+
+
+class BenchmarkFinder:
+    """Finds a benchmark's module by its name, in the folders of ``sys.path``.
+
+    A spawned process has its parent's, among them the folder of each benchmark file imported.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the module's spec; None where ``name`` is none of a benchmark file."""
+        del path, target
+        if not name.startswith(PREFIX):
+            return None
+        stem = name[len(PREFIX) : -_DIGITS - 1].replace(_DOT, ".")
+        for folder in sys.path:
+            file = f"{folder}/{stem}.py"
+            if name_of(file) == name and os.path.isfile(file):  # noqa: PTH113 (pathlib takes 5 ms)
+                return spec_from_file_location(name, file)
+        return None
+
+
+def serve_imports() -> None:
+    """Let this spawned process import benchmark files, and the perfci that they ask for."""
+    sys.meta_path.append(BenchmarkFinder())
+
+
+def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
+    """Import the order's benchmark file and return its benchmarks; for a saved model, torch."""
+    if order.benchmark_file:
+        return benchmarks_in(load(order.benchmark_file, order.python_path))
+    import torch  # noqa: F401 (a saved model's start is torch's)
+
+    return ()
+
+
+GoOn = Callable[[Work], None]
+"""What is done with the work, once it is set up."""
+
+
+def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:
+    """Return the set-up at the order's point of its benchmark's axes; it goes on with the work.
+
+    A benchmark that hands its work over does so within its own frames, with all that it holds open.
+    """
+    if not order.benchmark_file:
+        for saved in order.saved:
+            for mode in saved.modes:
+                if order.case == f"{saved.name}[mode={mode}]":
+                    from perfci.api.saved import saved_work
+
+                    return lambda go_on: go_on(_work(saved_work(saved, mode)))
+    for benchmark in benchmarks:
+        for point in benchmark.points():
+            if point.id == order.case:
+                return partial(_set_up, benchmark, point)
+    raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
+
+
+def _set_up(benchmark: Benchmark, point: Point, go_on: GoOn) -> None:
+    if benchmark.hands_over:
+        benchmark.function(lambda made: go_on(_work(made)), **point.values)
+    else:
+        go_on(_work(_checked(benchmark, benchmark.function(**point.values))))
+
+
+def _checked(benchmark: Benchmark, made: Any) -> Any:
+    first = made[0] if isinstance(made, tuple) and made else made
+    if isinstance(first, Work) or callable(first):
+        return made
+    what = "nothing" if made is None else repr(made)[:80]
+    raise Unusable(
+        "nothing_returned" if made is None else "not_callable",
+        f"{benchmark.file}:{benchmark.line}: `{benchmark.name}` returned {what}; return the "
+        "callable to measure: `return lambda: model(x)`, or perfci.inference(model, x)",
+    )
+
+
+def _work(made: Any) -> Work:
+    """Return the work with the metrics that were returned beside it."""
+    call, *extras = made if isinstance(made, tuple) else (made,)
+    work = call if isinstance(call, Work) else Work(call)
+    metrics = (*work.metrics, *extras)
+    taken = set(METRICS)
+    for extra in metrics:
+        if not isinstance(extra, ExtraMetric):
+            raise Unusable(
+                "not_a_metric", f"{repr(extra)[:80]} beside the work is no perfci.metric(...)"
+            )
+        name = extra.metric.name
+        if name in taken:
+            raise Unusable("metric_name", f"a metric can't be called {name!r}: that name is taken")
+        taken.add(name)
+    return replace(work, metrics=metrics)

@@ -1,47 +1,58 @@
-"""Measuring one case: set-up, first call, warm-up, bursts as ordered, then what is slow to know."""
+"""Measuring one case: set-up, first call, warm-up, bursts as ordered, then what is slow to know.
+
+Both sides get the same code; base's shares are zero, so that its own cost cancels. Nothing is
+computed into a result: the time is really spent, the memory really taken.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import sys
+import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.work import Work
-from perfci.clock import monotonic_ns
+from perfci.api.definition import Work
+from perfci.clock import monotonic_ns, perf_counter_ns
+from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
+from perfci.metrics.observed.tree import resident
+from perfci.model.case import Metric
 from perfci.model.finding import Finding
-from perfci.model.metric import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
-from perfci.worker.building import set_up
-from perfci.worker.bursts import Bursts, encoded, warm_up
-from perfci.worker.compiler import require_compiled, require_same_environment
-from perfci.worker.copies import Copies
-from perfci.worker.devices import (
-    Device,
-    Kind,
-    check_devices,
-    kinds,
-    named,
-    used,
-    why_on_host,
-)
-from perfci.worker.garbage import collect, stop_collecting
-from perfci.worker.injection import ballast, slowed, wait_longer
-from perfci.worker.lazy import require_ran
+from perfci.worker.bursts import Bursts, Copies, collect, encoded, stop_collecting, warm_up
+from perfci.worker.devices import Device, Kind, check_devices, kinds, named, used, why_on_host
+from perfci.worker.imports import require_compiled, require_same_environment
+from perfci.worker.loading import set_up
 from perfci.worker.protocol import Alone
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
     from perfci.worker.main import Stage, Start
     from perfci.worker.protocol import Channel
+
+_PAGE = b"\1"  # of zeros, the kernel would give no page
+_LOOKED_AT = 100
+"""How many values of a container are looked at."""
+_ITERATE = "go through it inside the work, `for _ in steps(): pass`"
+_LAZY = (
+    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
+    (GeneratorType, "a generator", _ITERATE),
+    (AsyncIterator, "an async generator", "go through it inside, with asyncio.run"),
+    (Iterator, "an iterator", _ITERATE),
+    (Awaitable, "an awaitable", "await it inside, with asyncio.run"),
+    ((FunctionType, MethodType, partial), "a function", "call it inside the work"),
+)
 
 
 def measure(
@@ -247,8 +258,6 @@ def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
 
 
 # What the metrics' collectors find, hook by hook.
-
-
 class _Gathering:
     """The collectors of a worker, in the order of reports, and all that they found so far."""
 
@@ -306,3 +315,70 @@ class _Gathering:
         self.remarks |= reading.remarks
         for name, seconds in reading.calls.items():
             self.observed[name] = encoded(array("q", [int(one * 1e9) for one in seconds]))
+
+
+def slowed(call: Callable[[], Any], share: float, device: Device | None) -> Callable[[], Any]:
+    """Return ``call`` that takes ``share`` of its own time longer, spinning on the host.
+
+    Resolves about 0.1 µs. On a device the work is waited for first: the time it takes is known
+    only then, and a launch that runs ahead would hide the spin.
+    """
+    if device is None:
+
+        def spun() -> Any:
+            started = perf_counter_ns()
+            output = call()
+            ended = perf_counter_ns()
+            deadline = ended + int((ended - started) * share)
+            while perf_counter_ns() < deadline:
+                pass
+            return output
+
+        return spun
+
+    def spun_after_device() -> Any:
+        started = perf_counter_ns()
+        output = call()
+        device.synchronize()
+        ended = perf_counter_ns()
+        deadline = ended + int((ended - started) * share)
+        while perf_counter_ns() < deadline:
+            pass
+        return output
+
+    return spun_after_device
+
+
+def wait_longer(spent_s: float, share: float) -> None:
+    """Wait for ``share`` of what was spent already."""
+    if share:
+        time.sleep(spent_s * share)
+
+
+def ballast(share: float) -> bytes:
+    """Return memory of ``share`` of what is resident now, every page of it touched."""
+    return _PAGE * int((resident("VmRSS") or 0) * share)
+
+
+def require_ran(output: object) -> None:
+    """Raise Unusable where ``output``, or a value in it, runs only when somebody asks for it.
+
+    Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
+    is an iterator that is not lazy.
+    """
+    for value in (output, *_values_of(output)):
+        for kind, article, advice in _LAZY:
+            if isinstance(value, kind) and not isinstance(value, io.IOBase):
+                if isinstance(value, (CoroutineType, GeneratorType)):
+                    value.close()  # Python would complain that it was never awaited
+                held = "" if value is output else "what holds "
+                message = f"the work returned {held}{article}; nothing ran: {advice}"
+                raise Unusable("nothing_ran", message)
+
+
+def _values_of(output: object) -> tuple[object, ...]:
+    if isinstance(output, Mapping):
+        return tuple(islice(output.values(), _LOOKED_AT))
+    if isinstance(output, (tuple, list, set, frozenset)):
+        return tuple(islice(output, _LOOKED_AT))
+    return ()

@@ -25,12 +25,10 @@ from typing import Self
 
 from perfci.clock import monotonic_ns
 from perfci.model.worker import WorkOrder
-from perfci.worker.compiler import forget_places, importable
+from perfci.worker.bursts import freeze
 from perfci.worker.devices import Kind, kinds
-from perfci.worker.failure import flush, where_it_failed
-from perfci.worker.garbage import freeze
-from perfci.worker.imports import ImportRecord, modules, torch_state
-from perfci.worker.protocol import Channel, Ends
+from perfci.worker.imports import ImportRecord, forget_places, importable, modules, torch_state
+from perfci.worker.protocol import Channel, Ends, flush, where_it_failed
 
 _LARGEST_REQUEST = 1 << 16
 _MOST_DESCRIPTORS = 16

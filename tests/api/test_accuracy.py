@@ -7,7 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from perfci.metrics.accuracy import AccuracyMismatch, AccuracyUnsupported, accuracy_loss  # noqa: E402
+from perfci.metrics.accuracy import (  # noqa: E402
+    AccuracyMismatch,
+    AccuracyUnsupported,
+    accuracy_loss,
+)
 
 EPS = torch.finfo(torch.float32).eps
 

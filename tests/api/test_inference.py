@@ -6,7 +6,7 @@ pytestmark = pytest.mark.torch
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 import perfci  # noqa: E402
-from perfci.api import reference  # noqa: E402
+from perfci.api import torch_models  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
 from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
@@ -240,10 +240,10 @@ class Remembers(torch.nn.Module):
 )  # fmt: skip
 def test_the_reference_of_a_large_model_is_that_of_a_copy(monkeypatch, model, x):
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    copied = reference.float64_reference(model, [(x,)], {})
-    monkeypatch.setattr(reference, "MOST_COPIED", 0)
-    monkeypatch.setattr(reference, "float64_copy", None)
-    large = reference.float64_reference(model, [(x,)], {})
+    copied = torch_models.float64_reference(model, [(x,)], {})
+    monkeypatch.setattr(torch_models, "MOST_COPIED", 0)
+    monkeypatch.setattr(torch_models, "float64_copy", None)
+    large = torch_models.float64_reference(model, [(x,)], {})
     for one, other in zip(*map(tree_leaves, (copied, large)), strict=True):
         assert one.dtype == other.dtype == torch.float64
         torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-13)
@@ -251,8 +251,8 @@ def test_the_reference_of_a_large_model_is_that_of_a_copy(monkeypatch, model, x)
 
 
 def test_a_large_model_that_changes_itself_has_no_reference_and_stays_as_it_is(monkeypatch):
-    monkeypatch.setattr(reference, "MOST_COPIED", 0)
+    monkeypatch.setattr(torch_models, "MOST_COPIED", 0)
     model = Remembers()
     with pytest.raises(ValueError, match=r"too many for a copy.*changes the"):
-        reference.float64_reference(model, [(torch.randn(2, 8),)], {})
+        torch_models.float64_reference(model, [(torch.randn(2, 8),)], {})
     assert not model.last.any()

@@ -6,7 +6,7 @@ import os
 from multiprocessing.connection import Connection
 from threading import Timer
 
-from perfci.api.ranks.output import RankOutput, standing
+from perfci.api.distributed.member import RankOutput, standing
 
 STACK = b"""warming up
 Current thread 0x00007f (most recent call first):

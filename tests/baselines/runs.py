@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfci.baselines.environment import make_environment
-from perfci.model.case import Case, Failure
-from perfci.model.metric import Metric
+from perfci.baselines.baseline import make_environment
+from perfci.model.case import Case, Failure, Metric
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import GraphEvent, WorkerOutput
 

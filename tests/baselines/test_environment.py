@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.baselines.baseline import why_not_comparable, with_run
-from perfci.baselines.environment import differences, make_environment
+from perfci.baselines.baseline import differences, make_environment, why_not_comparable, with_run
 from perfci.baselines.files import upgraded
 from perfci.model.finding import found
-from perfci.model.version import BASELINE_SCHEMA
+from perfci.version import BASELINE_SCHEMA
 from tests.baselines.runs import FACTS, HERE, case, run
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perfci.baselines.environment import make_environment
+from perfci.baselines.baseline import make_environment
 from perfci.baselines.files import BaselineStore
 from perfci.errors import DamagedFile, OutsideError
 from tests.baselines.runs import BREAK, FACTS, HERE, OWN, QUANTILES, run
@@ -348,7 +348,7 @@ def test_a_killed_writer_leaves_a_whole_file_and_its_rest_is_swept(tmp_path: Pat
 
 
 def test_a_writer_waits_for_the_lock_and_survives_the_removal(tmp_path: Path) -> None:
-    from perfci.baselines.atomic import locked
+    from perfci.baselines.files import locked
 
     store = BaselineStore(tmp_path)
     store.save_run(run("a"), "one")

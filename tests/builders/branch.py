@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from perfci.history.history import open_history
-from perfci.model.history import GateOutcome, RecordedRun
+from perfci.model.run import GateOutcome, RecordedRun
 from tests.builders.project import Project
 
 QUICKEST = """\

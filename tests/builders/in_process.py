@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.cli.main import run
-from perfci.session.executor import Executor
+from perfci.measure.executor import Executor
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from perfci.session.executor import Executor
+from perfci.measure.executor import Executor
 from tests.builders.in_process import Done, in_process
 
 QUICK = """\

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.repository import Repository, open_repository
-from perfci.checkout.worktree import Worktrees
+from perfci.measure.checkout.git import Repository, open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 from tests.builders.project import Project
 
 
@@ -57,8 +57,8 @@ def state(project: Project) -> dict[str, str]:
 _HOLDER = """\
 import sys, time
 from pathlib import Path
-from perfci.checkout.repository import open_repository
-from perfci.checkout.worktree import Worktrees
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 
 root, cache, build = sys.argv[1:]
 repository = open_repository(Path(root))

@@ -23,16 +23,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
-from perfci.api.work import Work
+from perfci.api.definition import Work
+from perfci.measure.conversation import Lost, Worker, WorkerEnded
+from perfci.measure.launch import Launch, TreeDeleted
 from perfci.model.worker import Measurement, WorkOrder
-from perfci.session.conversation import Lost, Worker, WorkerEnded
-from perfci.session.launch import Launch, TreeDeleted
-from perfci.worker.building import imported, set_up
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
-from perfci.worker.failure import kind_of, way_to, where_it_failed
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
-from perfci.worker.loading import PREFIX, prepare_path
+from perfci.worker.loading import PREFIX, imported, prepare_path, set_up
+from perfci.worker.protocol import kind_of, way_to, where_it_failed
 
 LOOP_S = 20e-9
 CALL_S = 1e-6

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.kept_builds import KEPT
 from perfci.errors import MeasureError, UsageError
+from perfci.measure.checkout.kept_builds import KEPT
 from tests.builders.project import Project, assert_ends
 from tests.builders.repository import holder, opened, state, three_commits, wait_for, worktrees_of
 

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from perfci.checkout.commits import branch_of, commits
-from perfci.checkout.repository import open_repository
 from perfci.errors import UsageError
+from perfci.measure.checkout.commits import branch_of, commits
+from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
 from tests.builders.repository import opened, three_commits
 

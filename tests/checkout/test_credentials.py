@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.credentials import git_secrets
 from perfci.errors import EXIT_PASS, EXIT_USAGE
+from perfci.measure.machine.isolation import git_secrets
 from tests.builders.project import Project
 
 HEADER = "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46c2VjcmV0"

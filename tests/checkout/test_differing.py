@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.differing import bytecode_of, differing_files
-from perfci.checkout.repository import open_repository
-from perfci.checkout.worktree import Worktrees
+from perfci.measure.checkout.differing import bytecode_of, differing_files
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 from tests.builders.project import Project
 
 Trees = tuple[Path, Path]

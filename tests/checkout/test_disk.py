@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.disk import remove_folder
-from perfci.checkout.repository import open_repository
-from perfci.checkout.worktree import Worktrees
 from perfci.errors import OutsideError
+from perfci.measure.checkout.disk import remove_folder
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 from tests.builders.project import Project
 from tests.builders.repository import mounted, opened, three_commits
 
@@ -85,7 +85,7 @@ def test_a_repository_on_a_full_disk_says_so(tmp_path: Path) -> None:
 REMOVES = """\
 import os, sys
 from pathlib import Path
-from perfci.checkout.disk import remove_folder
+from perfci.measure.checkout.disk import remove_folder
 
 os.chdir(sys.argv[1])  # a user who may not come here from above
 if os.geteuid() == 0:  # whom no mode keeps out

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.environment import python_in
 from perfci.errors import UsageError
+from perfci.measure.checkout.environments import python_in
 from tests.builders.project import Project
 from tests.builders.repository import opened, worktrees_of
 from tests.builders.wheels import wheel
-from tests.session.provenance.installs import Session, benchmark, right, venv
+from tests.measure.provenance.installs import Session, benchmark, right, venv
 
 PIP = "{python} -m pip install --quiet --no-index --disable-pip-version-check"
 SETUP = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.checkout.forge import comparable_address, remotes_of, web_page
-from perfci.render.site.forge import address
+from perfci.measure.checkout.git import comparable_address, remotes_of, web_page
+from perfci.report.site.words import address
 from tests.builders.project import Project
 
 ONE, TWO = "a" * 40, "b" * 40

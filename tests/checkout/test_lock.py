@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.lock import take, take_if_free
 from perfci.errors import OutsideError
+from perfci.measure.checkout.disk import take, take_if_free
 
 
 def times_open(path: Path) -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.overlay import BenchmarkFiles, Overlay, lay_over
-from perfci.checkout.repository import Resolved
 from perfci.errors import UsageError
+from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.overlay import BenchmarkFiles, Overlay, lay_over
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, worktrees_of
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.repository import open_repository
 from perfci.errors import OutsideError, UsageError
+from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, three_commits
 
@@ -221,7 +221,7 @@ def test_the_variables_of_a_hook_lead_nowhere_else(
 def test_no_git_on_the_path_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from perfci.checkout.repository import open_repository\n"
+        "from perfci.measure.checkout.git import open_repository\n"
         "from perfci.errors import OutsideError\n"
         "try: open_repository(Path(sys.argv[1]))\n"
         "except OutsideError as error: sys.exit(error.slug)\n"
@@ -238,7 +238,7 @@ def test_no_git_on_the_path_says_so(project: Project, monkeypatch: pytest.Monkey
 
 def test_importing_the_package_imports_no_git() -> None:
     program = (
-        "import sys, perfci.checkout.worktree, perfci.checkout.repository\n"
+        "import sys, perfci.measure.checkout.worktrees, perfci.measure.checkout.git\n"
         "print(*{'git', 'gitdb'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.blobs import blobs_of
-from perfci.checkout.differing import differing_files
-from perfci.checkout.repository import open_repository
-from perfci.checkout.submodules import SUBMODULE_COMMIT_MISSING
-from perfci.checkout.worktree import Worktrees
-from perfci.checkout.written import uncommitted, written_since
 from perfci.errors import MeasureError
+from perfci.measure.checkout.differing import blobs_of, differing_files
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.submodules import SUBMODULE_COMMIT_MISSING
+from perfci.measure.checkout.worktrees import Worktrees, uncommitted, written_since
 from tests.builders.project import Project
 
 LOCAL = ("-c", "protocol.file.allow=always")

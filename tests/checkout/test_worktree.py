@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.checkout.repository import open_repository
-from perfci.checkout.worktree import Worktrees
 from perfci.errors import OutsideError
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 from tests.builders.project import Project
 from tests.builders.repository import (
     holder,
@@ -192,8 +192,8 @@ def test_a_tree_that_cannot_be_removed_is_noted_and_costs_no_results(
 _SESSIONS = """\
 import sys
 from pathlib import Path
-from perfci.checkout.repository import open_repository
-from perfci.checkout.worktree import Worktrees
+from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.worktrees import Worktrees
 
 root, cache = map(Path, sys.argv[1:])
 repository = open_repository(root)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from perfci.checkout.written import uncommitted, written_since
+from perfci.measure.checkout.worktrees import uncommitted, written_since
 from tests.builders.project import Project
 
 

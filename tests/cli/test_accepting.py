@@ -74,7 +74,7 @@ def test_a_line_that_base_has_needs_a_bound(project: Project) -> None:
     project.commit("accept in advance")
     accepting(project)
     report, _ = compared(project, 1)
-    assert "no `up_to` and no `until`" in rows(report, "counting")["latency_p50"]["warnings"][0]
+    assert "without `up_to` or `until`" in rows(report, "counting")["latency_p50"]["warnings"][0]
 
 
 def test_an_accept_that_names_nothing_is_a_note(project: Project) -> None:

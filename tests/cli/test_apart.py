@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.outputs import require_distinct
 from perfci.errors import UsageError
-from perfci.history.address import files_at
+from perfci.history.database import files_at
 from perfci.history.history import open_history
+from perfci.outputs import require_distinct
 from tests.builders.project import Done, Project
 from tests.builders.recorded import recorded
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.machine.parts import physical_cores
-from perfci.machine.quiet import available_cores
+from perfci.measure.machine.hardware import physical_cores
+from perfci.measure.machine.quiet import available_cores
 from tests.builders.project import QUICK, Project
 
 pytestmark = [

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.baseline import cut_short
+from perfci.commands.revisions import cut_short
 from perfci.model.run import CaseRun
-from perfci.model.settings import MeasureSettings
+from perfci.model.worker import MeasureSettings
 from tests.cli.stepping_in import SteppedInto
 from tests.verdict.workers import case, side
 

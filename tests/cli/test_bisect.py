@@ -11,16 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perfci.app.bisect.commits import Commits
-from perfci.app.bisect.search import _Search
-from perfci.app.bisect.state import State, StateFile
-from perfci.app.explain import of_report
+from perfci.bisect.answer import NamedCommit
+from perfci.commands.bisect import CommitRange
+from perfci.commands.bisect_answers import SearchState, StateFile
+from perfci.commands.bisect_search import _Search
+from perfci.commands.explain import of_report
 from perfci.history.history import open_history
-from perfci.model.bisection import NamedCommit
-from perfci.model.history import Point
+from perfci.measure.journal import Interrupt
+from perfci.measure.workplace import Wanted
+from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
-from perfci.session.interrupts import Interrupt
-from perfci.session.workplace import Wanted
 from tests.builders.project import Project, rows
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
@@ -302,25 +302,25 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
     asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
     sent, begun = [], []
 
-    def kept(file: StateFile, state: State) -> None:
+    def kept(file: StateFile, state: SearchState) -> None:
         write(file, state)
         if state.sought and not sent:
             sent.append(state)
             signal.raise_signal(signal.SIGTERM)
 
-    def side(commits: Commits, name: str, commit: NamedCommit) -> Wanted:
+    def side(commits: CommitRange, name: str, commit: NamedCommit) -> Wanted:
         begun.extend(sent)
         return of_commit(commits, name, commit)
 
     def looked(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    write, of_commit = StateFile.write, Commits.side
+    write, of_commit = StateFile.write, CommitRange.side
     if place == "between sessions":
         monkeypatch.setattr(StateFile, "write", kept)
-        monkeypatch.setattr(Commits, "side", side)
+        monkeypatch.setattr(CommitRange, "side", side)
     else:
-        monkeypatch.setattr("perfci.app.bisect.why.explain_case", looked)
+        monkeypatch.setattr("perfci.commands.bisect_search.explain_case", looked)
     found = bisected(project, *asked, code=3)
     assert (found["ended"], begun) == ("interrupted", [])
     monkeypatch.undo()

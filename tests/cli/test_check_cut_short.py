@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.session.interrupts import Interrupt
+from perfci.measure.journal import Interrupt
 from tests.builders.project import rows
 from tests.cli.stepping_in import EXPIRING, LIBRARY, SteppedInto
 

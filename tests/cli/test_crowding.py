@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from perfci.measure.round import ran_out_of_memory
 from perfci.model.case import Failure
-from perfci.session.round import ran_out_of_memory
 from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.render.report_json import render_json
-from tests.publish.github.conftest import HEAD, report_of
-from tests.publish.github.server import TOKEN, FakeGitHub
-from tests.publish.github.state import REPOSITORY, Pull
+from perfci.report.exporters.json import render as render_json
+from tests.forges.github.conftest import HEAD, report_of
+from tests.forges.github.server import TOKEN, FakeGitHub
+from tests.forges.github.state import REPOSITORY, Pull
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "tests" / "data" / "golden" / "report.json"

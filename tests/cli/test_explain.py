@@ -15,12 +15,8 @@ from typing import Any, cast
 import pytest
 
 from perfci.instruments import instruments
-from perfci.model.case import Case, Failure
-from perfci.model.why import Difference, Stack
-from perfci.model.worker import WorkOrder
-from perfci.render.report_json import render_json
-from perfci.session.conversation import WorkerEnded
-from perfci.session.explaining import (
+from perfci.measure.conversation import WorkerEnded
+from perfci.measure.explaining import (
     _Findings,
     _keep_traces,
     _require_sound,
@@ -28,10 +24,14 @@ from perfci.session.explaining import (
     explain_case,
     write_trace,
 )
-from perfci.session.plan import SessionPlan
+from perfci.measure.plan import SessionPlan
+from perfci.model.case import Case, Failure
+from perfci.model.finding import Difference, Stack
+from perfci.model.worker import WorkOrder
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
-from tests.render.examples import passing_report
+from tests.report.examples import passing_report
 
 TIMES = {"operator": "aten::mm", "calls": 1.0, "before": 1e-3, "after": 2e-3}
 
@@ -101,7 +101,7 @@ def test_a_side_that_dies_only_under_a_profiler_says_so(grown: Project) -> None:
     done = grown.perfci("explain", "HEAD~1", "HEAD", "-k", "dies", "--within", "5m")
     assert done.code == 0, done.text
     assert (
-        "not told by operators, memory, python: base failed under it in record (SIGABRT)"
+        "unavailable from operators, memory, python: base failed under it in record (SIGABRT)"
         in done.out
     )
 
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
 def test_compare_says_why_a_case_moved_and_writes_its_traces(
     grown: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfci.session.explaining.EXPLAIN_S", 300.0)  # on a busy machine
+    monkeypatch.setattr("perfci.measure.explaining.EXPLAIN_S", 300.0)  # on a busy machine
     traces = ("--trace", str(tmp_path / "traces"))
     report = grown.report("compare", "HEAD~1", "HEAD", "-k", "net", *traces, code=1)
     (why,) = report["why"]
@@ -221,7 +221,7 @@ def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_a
             return message.get(name)
 
     started = [(Profiled(side), 0.3) for side in ("base", "head")]
-    monkeypatch.setattr("perfci.session.explaining._Explaining._started", lambda *_: started)
+    monkeypatch.setattr("perfci.measure.explaining._Explaining._started", lambda *_: started)
     plan = cast("SessionPlan", SimpleNamespace(settings=SimpleNamespace(hints=False)))
     executor = cast("Simulated", SimpleNamespace(now=lambda: clock.time))
     case, row = Case("net[a b]", "net", {}, "bench.py", 1, ""), passing_report().results[0]

@@ -14,7 +14,8 @@ from perfci.errors import EXIT_OUTSIDE, EXIT_REGRESSION
 from perfci.model.finding import stated
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Environment
-from perfci.render.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from tests.builders.project import Done, Project
 from tests.verdict.shards import paired, shard
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.output import conclude, deliver, show_report
+from perfci.cli.report import conclude, deliver, show_report
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict
-from perfci.render.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
-from tests.render.examples import rich_report
+from tests.report.examples import rich_report
 
 
 def test_a_file_that_cannot_be_written_does_not_take_the_table_along(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.machine.parts import physical_cores
-from perfci.machine.quiet import available_cores
+from perfci.measure.machine.hardware import physical_cores
+from perfci.measure.machine.quiet import available_cores
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 
 CORES = physical_cores(available_cores())

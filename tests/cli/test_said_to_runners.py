@@ -11,10 +11,10 @@ import pytest
 from perfci.cli import main
 from perfci.errors import EXIT_OUTSIDE, EXIT_USAGE, OutsideError
 from perfci.model.run import Environment
-from perfci.render.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
-from tests.render.examples import hostile_report
-from tests.render.test_clean import commands
+from tests.report.examples import hostile_report
+from tests.report.test_clean import commands
 from tests.verdict.shards import paired, shard
 
 NAMES = ("##[add-mask]e", "x\n::add-mask::e\n", "\x1b[2K\r::error::x", "\u202e##[error]")

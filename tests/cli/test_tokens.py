@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_USAGE
-from perfci.machine.tokens import TOKEN_NAMES
+from perfci.measure.machine.isolation import TOKEN_NAMES
 from tests.builders.project import Project
 
 COMMANDS = {

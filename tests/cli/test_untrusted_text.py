@@ -19,16 +19,16 @@ from perfci.cli.main import cli
 from perfci.cli.printing import rewrite
 from perfci.history.history import open_history
 from perfci.model.run import Environment
-from perfci.render.clean import clean_json, clean_styled
-from perfci.render.report_json import render_json
-from perfci.render.trend_json import trend_json
+from perfci.report.clean import clean_json, clean_styled
+from perfci.report.exporters.json import render as render_json
+from perfci.report.trend import trend_json
 from tests.baselines.runs import run
 from tests.builders.project import NOISE_PASSES, Project
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
-from tests.render.examples import hostile_report, rich_report
-from tests.render.site.histories import quiet_trend
-from tests.render.test_clean import commands
+from tests.report.examples import hostile_report, rich_report
+from tests.report.site.histories import quiet_trend
+from tests.report.test_clean import commands
 from tests.verdict.shards import paired, shard
 
 BAD = "\x1b]0;t\x07\x1b[2K\n::error file=x::y\r::add-mask::z ##[error]w\u202e\u200b\x9b1m\u2028end"
@@ -271,12 +271,12 @@ def test_only_cleaning_makes_text_clean() -> None:
                 given = node.args[0] if isinstance(node, ast.Call) and node.args else None
                 if name.id == "Clean" or (isinstance(given, ast.Name) and given.id == "Clean"):
                     made.append(path.relative_to(package).as_posix())
-    assert set(made) == {"render/clean.py", "render/exporters/__init__.py"}
+    assert set(made) == {"report/clean.py", "report/exporters/__init__.py"}
 
 
 def test_a_rich_report_is_printed_as_it_was(project: Project) -> None:
     project.write("r.json", render_json(rich_report()))
     done = project.perfci("report", "r.json", "--format", "markdown")
-    from perfci.render.markdown import render_markdown
+    from perfci.report.exporters.markdown import render as render_markdown
 
     assert done.out == render_markdown(rich_report())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.app.worker_notes import warning_notes
+from perfci.commands.conclusion import warning_notes
 from perfci.model.worker import WorkerOutput
 from tests.builders.project import Project
 from tests.verdict.workers import worker
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.processes
 
 UNCHECKED = """\
 import perfci
-from perfci.api.work import Work
+from perfci.api.definition import Work
 
 Odd = type("<img src=x>\\n::error::@everyone", (), {})
 

@@ -9,8 +9,8 @@ import pytest
 from perfci.config.loading import Config, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.metrics import METRICS
-from perfci.model.settings import MeasureSettings
-from perfci.trend.settings import TrendSettings
+from perfci.model.worker import MeasureSettings
+from perfci.trend.change import TrendSettings
 from tests.verdict.workers import case
 
 EVERYTHING = """

@@ -14,11 +14,11 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7
 
 from perfci.config.loading import parse_config
-from perfci.render.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests import schemas
 from tests.config.test_loading import EVERYTHING, WRONG
 from tests.docs.pages import page
-from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
+from tests.report.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.workflows.examples import ROOT
 
 SCHEMAS = schemas.schemas()

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
+from perfci.measure.selection import select
 from perfci.model.case import Case
-from perfci.session.selection import select
 from tests.docs.pages import page, rows, section
 
 ENCODER = product((1, 16), ("eager", "default", "max-autotune"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from perfci.app.calibration.trials import TRIED
-from perfci.model.settings import Quiet
+from perfci.commands.calibrate_parts import TRIED
+from perfci.model.worker import Quiet
 from tests.docs.pages import page, section
 
 

@@ -7,9 +7,8 @@ from dataclasses import fields
 
 from perfci.config.loading import Config, parse_config
 from perfci.metrics import METRICS, families
-from perfci.model.settings import MeasureSettings, Quiet
-from perfci.model.worker import SavedModel
-from perfci.trend.settings import TrendSettings
+from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.trend.change import TrendSettings
 from perfci.units import format_share, format_value
 from tests.docs.pages import page, rows, section
 

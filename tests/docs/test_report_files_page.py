@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from perfci.render.report_json import render_json
+from perfci.report.exporters.json import render as render_json
 from tests.docs.pages import page, section
-from tests.render.examples import rich_report
+from tests.report.examples import rich_report
 
 
 def test_the_frame_of_the_notebook_has_the_rows_and_columns_that_are_told(

@@ -14,10 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfci.engine.folder import JobFolder
+from perfci.engine.job import Gathered, JobFolder, gather
 from perfci.engine.local import LocalEngine
 from perfci.engine.plan import Plan, Slot
-from perfci.engine.waiting import Gathered, gather
 from perfci.errors import DamagedFile, UsageError
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))

@@ -25,12 +25,12 @@ from pathlib import Path
 
 from perfci.errors import PerfciError
 from perfci.history.history import open_history
-from perfci.model.history import GateOutcome, RecordedRun
+from perfci.model.run import GateOutcome, RecordedRun
 from tests.attacks import keep, kept
 from tests.builders.project import Project
 from tests.faults.scenarios import HISTORY, SCENARIOS, contents, records
-from tests.publish.github.server import TOKEN, FakeGitHub
-from tests.publish.github.state import REPOSITORY, Pull
+from tests.forges.github.server import TOKEN, FakeGitHub
+from tests.forges.github.state import REPOSITORY, Pull
 
 _ENDS_S = 20.0
 """How soon the processes of a killed command are gone."""
@@ -195,8 +195,8 @@ class Commenting(Subject):
     github: FakeGitHub | None = None
 
     def prepare(self, folder: Path) -> None:
-        from perfci.render.report_json import render_json
-        from tests.publish.github.conftest import HEAD, report_of
+        from perfci.report.exporters.json import render as render_json
+        from tests.forges.github.conftest import HEAD, report_of
 
         folder.mkdir()
         subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
@@ -204,7 +204,7 @@ class Commenting(Subject):
         (folder / "report.json").write_text(render_json(report_of(HEAD)), encoding="utf-8")
 
     def fresh(self) -> None:
-        from tests.publish.github.conftest import BASE, HEAD
+        from tests.forges.github.conftest import BASE, HEAD
 
         super().fresh()
         self.close()

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfci.errors import PerfciError
-from perfci.render.exporters import named
-from perfci.render.report_json import read_report
+from perfci.report.exporters import named
+from perfci.report.reading import read_report
 from tests.builders.project import NOISE_PASSES, Project
 from tests.faults.campaign import Disk, Fault, Outcome
 from tests.faults.kills import left_running

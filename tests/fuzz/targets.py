@@ -71,8 +71,8 @@ def _reports() -> list[bytes]:
 
 
 def _reported(content: bytes) -> None:
-    from perfci.app.reports import report_in
-    from perfci.render.exporters import formats
+    from perfci.commands.project import report_in
+    from perfci.report.exporters import formats
 
     report = report_in(content, "report.json")
     for one in formats()[0].values():
@@ -83,7 +83,7 @@ def _reported(content: bytes) -> None:
 
 
 def _exports() -> list[bytes]:
-    from perfci.foreign.recognition import read_foreign
+    from perfci.history.importers.document import read_foreign
     from perfci.history.interchange import to_lines
 
     foreign = [read_foreign(one, "results.json", "2026-01-01T00:00:00+00:00") for one in _results()]
@@ -103,7 +103,7 @@ def _results() -> list[bytes]:
 
 
 def _foreign(content: bytes) -> None:
-    from perfci.foreign.recognition import read_foreign
+    from perfci.history.importers.document import read_foreign
 
     read_foreign(content, "results.json", "2026-01-01T00:00:00+00:00")
 
@@ -157,7 +157,7 @@ def _events() -> list[bytes]:
 
 
 def _event(content: bytes) -> object:
-    from perfci.publish.github.event import read_event
+    from perfci.forges.actions import read_event
 
     return read_event(content, "event.json")
 
@@ -172,8 +172,8 @@ def _arguments() -> list[bytes]:
 
 def _argument(content: bytes) -> None:
     """Believed where any of them takes it; a ValueError of ours is a sentence of the command."""
-    from perfci.history.address import parse_address
-    from perfci.publish.webhook import require_webhook
+    from perfci.forges.webhook import require_webhook
+    from perfci.history.database import parse_address
     from perfci.units import parse_duration, parse_share
     from perfci.verdict.shards import parse_shard
 

@@ -16,21 +16,19 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.project import Caller
-from perfci.app.project import Project as Opened
-from perfci.app.recorder import Recorder, recorder
-from perfci.checkout.repository import open_repository
+from perfci.commands.project import Caller
+from perfci.commands.project import Project as Opened
+from perfci.commands.recorder import Recorder, recorder
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
-from perfci.history.address import parse_address
-from perfci.history.database import Database, copy_file
+from perfci.history.database import Database, copy_file, parse_address, upgrade
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines
-from perfci.history.revision import upgrade
+from perfci.measure.checkout.git import open_repository
 from tests.baselines.runs import run
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
-from tests.render.examples import rich_report
+from tests.report.examples import rich_report
 
 FOREIGN = Path(__file__).parent.parent / "data" / "foreign"
 

@@ -12,9 +12,8 @@ from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
 from perfci.history.history import OpenHistory, open_history
-from perfci.model.history import Point, RecordedRun
-from perfci.model.run import Environment
-from perfci.trend.timeline.series import SeriesKey
+from perfci.model.run import Environment, Point, RecordedRun
+from perfci.trend.series import SeriesKey
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.history.postgres import Server
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.app.nightly.test_filling import WAITS
 from tests.builders.branch import Branch, measured, wait_for
 from tests.builders.project import Project
+from tests.commands.nightly.test_filling import WAITS
 from tests.history.postgres import Server
 
 pytestmark = pytest.mark.processes

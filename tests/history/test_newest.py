@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perfci.history.history import open_history
-from perfci.model.history import Point, RecordedRun
-from perfci.trend.timeline.series import SeriesKey
+from perfci.model.run import Point, RecordedRun
+from perfci.trend.series import SeriesKey
 from tests.builders.recorded import HERE, THERE, recorded
 
 KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")

@@ -16,11 +16,9 @@ from sqlalchemy import Connection, TableClause, column, create_engine, insert, s
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history import schema
-from perfci.history.address import parse_address
-from perfci.history.database import Database
+from perfci.history.database import MIGRATIONS, Database, parse_address, upgrade
 from perfci.history.history import open_history
-from perfci.history.packing import unpacked_points
-from perfci.history.revision import MIGRATIONS, upgrade
+from perfci.history.schema import unpacked_points
 from tests.builders.recorded import change, in_order, outcome, recorded
 from tests.history.postgres import PASSWORD, Server
 

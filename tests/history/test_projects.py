@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.history.place import history_place, own_history
-from perfci.app.notices import silent
-from perfci.app.project import Caller
-from perfci.app.project import Project as Opened
-from perfci.app.recorder import recorder
-from perfci.checkout.commits import first_commit
-from perfci.checkout.repository import open_repository
+from perfci.commands.project import Caller, history_place, own_history
+from perfci.commands.project import Project as Opened
+from perfci.commands.recorder import recorder
 from perfci.config.loading import Config
 from perfci.errors import UsageError
-from perfci.history.address import own_file, shared_file
+from perfci.history.database import own_file, shared_file
 from perfci.history.history import open_history
+from perfci.measure.checkout.commits import first_commit
+from perfci.measure.checkout.git import open_repository
+from perfci.notices import silent
 from tests.builders.project import Project
 from tests.builders.recorded import change, outcome, recorded
 

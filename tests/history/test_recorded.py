@@ -9,7 +9,7 @@ from perfci.history.records import kind_of_field, outcome_of, recorded_run
 from perfci.model.case import Failure
 from perfci.model.run import Run
 from tests.baselines.runs import run, worker
-from tests.render.examples import rich_report
+from tests.report.examples import rich_report
 
 
 def recorded(one: Run, runner: str = "lab", **said):

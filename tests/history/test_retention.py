@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from perfci.history.retention import superfluous
-from perfci.model.history import RunHeader
+from perfci.history.records import superfluous
+from perfci.model.run import RunHeader
 from perfci.trend.change import KnownChange
 from tests.builders.recorded import change
 

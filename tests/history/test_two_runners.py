@@ -98,7 +98,7 @@ def test_a_claim_ends_with_its_holder_however_it_dies(shared: str) -> None:
 def test_two_runners_of_one_machine_tell_each_other_by_a_file(
     project: Project, tmp_path: Path
 ) -> None:
-    from perfci.app.nightly import claimed
+    from perfci.commands.nightly import claimed
 
     place = str(tmp_path / "history.sqlite")
     with open_history(place) as one, open_history(place) as other:

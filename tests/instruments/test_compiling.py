@@ -14,7 +14,7 @@ from perfci.instruments.compiling import _Phases, differences
 
 _RECORD = """
 import json, sys, time
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.compiling import record
 from perfci.model.worker import WorkOrder
 import torch
@@ -33,7 +33,7 @@ def compiled(x):
 def work():  # a plain callable, which nobody calls compiled
     return compiled(torch.ones(8)) if layers else torch.ones(8)
 
-with record(Scene(WorkOrder("/", (), "/"))) as recorded:
+with record(RecordingScene(WorkOrder("/", (), "/"))) as recorded:
     work()
 print(json.dumps(recorded))
 """

@@ -13,13 +13,13 @@ from perfci.instruments.graphs import differences
 
 _RECORD = """
 import json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.graphs import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
 sys.path.insert(0, root)
 import torch, model
-with record(Scene(WorkOrder(root, (), root))) as recorded:
+with record(RecordingScene(WorkOrder(root, (), root))) as recorded:
     model.forward(torch.ones(8))
 print(json.dumps(recorded))
 """

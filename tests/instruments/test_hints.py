@@ -15,7 +15,7 @@ from tests.builders.project import QUICK, Project
 
 _RECORD = """
 import json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.hints import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
@@ -23,7 +23,7 @@ sys.path.insert(0, root)
 import model
 for name in sys.argv[2:]:
     call = getattr(model, name)
-    recorded = record(Scene(WorkOrder(root, (), root), call=call, once=call))
+    recorded = record(RecordingScene(WorkOrder(root, (), root), call=call, once=call))
     print(json.dumps({**recorded, "times": []}))
 """
 _MODEL = """\

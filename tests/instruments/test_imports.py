@@ -15,12 +15,12 @@ from tests.builders.project import Project
 
 _RECORD = """
 import json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.imports import record
 from perfci.model.worker import WorkOrder
 root, installed = sys.argv[1:]
 sys.path[:0] = [root, installed]
-scene = Scene(WorkOrder(root, (), root))
+scene = RecordingScene(WorkOrder(root, (), root))
 with record(scene) as recorded:
     import model
     scene.set_up = True

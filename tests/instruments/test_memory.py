@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from perfci.instruments import Recorded, words
-from perfci.instruments.memory import device_row, differences
-from perfci.instruments.memory.snapshot import held_at_peak
-from perfci.model.why import Difference
+from perfci.instruments.memory import device_row, differences, held_at_peak
+from perfci.model.finding import Difference
 
 _RECORD = """
 import gc, json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.memory import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
@@ -30,7 +29,7 @@ device = None
 if getattr(model, "device", "cpu") != "cpu":
     from perfci.worker.devices.cuda import Cuda
     device = Cuda(model.device)
-print(json.dumps(record(Scene(WorkOrder(root, (), root), once=model.call, device=device))))
+print(json.dumps(record(RecordingScene(WorkOrder(root, (), root), once=model.call, device=device))))
 """
 _MODEL = """
 import torch

@@ -15,13 +15,13 @@ from perfci.instruments.python import differences, stacks
 
 _RECORD = """
 import json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.python import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
 sys.path.insert(0, root)
 import model
-scene = Scene(WorkOrder(root, (), root), once=model.call)
+scene = RecordingScene(WorkOrder(root, (), root), once=model.call)
 for _ in range(3):
     print(json.dumps(record(scene)))
 """

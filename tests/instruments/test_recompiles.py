@@ -17,14 +17,15 @@ from tests.builders.project import Project
 
 _RECORD = """
 import json, sys
-from perfci.instruments import Scene
+from perfci.instruments import RecordingScene
 from perfci.instruments.recompiles import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
 sys.path.insert(0, root)
 import model
 model.call()  # the first one
-print(json.dumps(record(Scene(WorkOrder(root, (), root), call=model.call, once=model.call))))
+scene = RecordingScene(WorkOrder(root, (), root), call=model.call, once=model.call)
+print(json.dumps(record(scene)))
 """
 _MODEL = """\
 import torch

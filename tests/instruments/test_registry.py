@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from perfci.instruments import Instrument, instruments, words
-from perfci.model.why import Difference, Hint
+from perfci.model.finding import Difference, Hint
 from tests.builders.project import Project
 from tests.plugins import Environment, install
 
@@ -21,7 +21,7 @@ GROUP = "perfci.instruments"
 CALLS = """
 import sys
 
-from perfci.model.why import Difference, Hint
+from perfci.model.finding import Difference, Hint
 
 WHEN = "work"
 RUNS = 2
@@ -113,7 +113,7 @@ def test_what_only_perfcis_own_python_has_is_untold_and_says_why(
 ) -> None:
     lines = explained(slower, environment.python, PYTHONPATH=site)
     why = "on base: it is not installed in the Python that measures"
-    assert f"  not told by someones_calls: {why}" in lines
+    assert f"  unavailable from someones_calls: {why}" in lines
     assert not any(SAID in line for line in lines)
 
 
@@ -172,11 +172,11 @@ OTHERS = replace(
 )
 def test_what_no_report_can_hold_is_refused(odd: Difference | Hint) -> None:
     with pytest.raises((TypeError, ValueError, KeyError)):
-        OTHERS.told(odd)
+        OTHERS.as_reported(odd)
 
 
 def test_words_of_others_are_cut_and_are_under_their_own_name() -> None:
-    told = OTHERS.told(Difference("memory", "c", {"n": "x"}))
+    told = OTHERS.as_reported(Difference("memory", "c", {"n": "x"}))
     assert (told.instrument, words(told)) == ("someones", "x" * 500)
     own: Instrument = instruments()["memory"]
-    assert own.told(Hint("memory", "x")) == Hint("memory", "x")
+    assert own.as_reported(Hint("memory", "x")) == Hint("memory", "x")

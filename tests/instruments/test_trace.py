@@ -16,7 +16,7 @@ from tests.builders.project import Project
 
 _RECORD = """
 import json, torch
-from perfci.instruments import Scene, trace
+from perfci.instruments import RecordingScene, trace
 from perfci.model.worker import WorkOrder
 x = torch.zeros(8)
 
@@ -25,7 +25,7 @@ def call():
         return x + 1
 
 call()
-scene = Scene(WorkOrder("/", (), "/"), call=call, once=call)
+scene = RecordingScene(WorkOrder("/", (), "/"), call=call, once=call)
 print(json.dumps(trace.record(scene)))
 trace._MOST_EVENTS = 1
 try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.machine.gpu_watch import GpuState, GpuWatches, set_aside_reason
+from perfci.measure.machine.gpu_watch import GpuState, GpuWatches, set_aside_reason
 from perfci.worker.devices import cuda
 
 FIRST, SECOND = "00112233445566aa", "ffeeddccbbaa9988"

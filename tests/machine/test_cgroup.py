@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.machine import cgroup as machine
+from perfci.measure.leftovers import undivide
+from perfci.measure.machine import quiet as machine
 from perfci.metrics.memory import HostMemory
 from perfci.metrics.observed import cgroup as observed
-from perfci.session.leftovers import undivide
 
 SESSION = f"{observed.PREFIX}{'0' * 16}"
 

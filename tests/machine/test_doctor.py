@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfci.machine import doctor as examination
-from perfci.machine.hardware import (
+from perfci.measure.machine import doctor as examination
+from perfci.measure.machine.hardware import (
     Card,
     Finding,
     card_of,
@@ -19,8 +19,8 @@ from perfci.machine.hardware import (
     load,
     turbo,
 )
-from perfci.machine.quiet import available_cores
-from perfci.model.settings import MeasureSettings, Quiet
+from perfci.measure.machine.quiet import available_cores
+from perfci.model.worker import MeasureSettings, Quiet
 from tests.builders.project import Project
 from tests.builders.repository import mounted
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, error, processes

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.machine.gpu_watch import (
+from perfci.measure.machine.gpu_watch import (
     GpuState,
     GpuWatches,
     Unwatchable,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
-from perfci.machine.launcher import require_exec
+from perfci.measure.machine.isolation import require_exec
 from tests.builders.project import Project
 
 pytestmark = pytest.mark.processes

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.machine.doctor import _looks
-from perfci.machine.looks import PRELOAD, SWITCH, Looks, _compiled, seen_from_below
+from perfci.measure.machine.doctor import _looks
+from perfci.measure.machine.looks import PRELOAD, SWITCH, Looks, _compiled, seen_from_below
 
 
 def test_it_is_built_once_and_kept(tmp_path: Path) -> None:

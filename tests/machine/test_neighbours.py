@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.machine.neighbours import SHARED, own_cores
-from perfci.machine.quiet import plan_cores
+from perfci.measure.machine.quiet import SHARED, own_cores, plan_cores
 
 PLAN = partial(plan_cores, cores=1, threads=1, pin=True)
 
@@ -49,7 +48,7 @@ def test_a_folder_in_a_locks_place_costs_the_knowledge_of_others_alone(tmp_path:
 
 def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     holder = (
-        "import time; from perfci.machine.neighbours import own_cores\n"
+        "import time; from perfci.measure.machine.quiet import own_cores\n"
         "from tests.machine.test_neighbours import PLAN\n"
         "with own_cores((0, 1), PLAN):\n    print('held', flush=True); time.sleep(60)"
     )

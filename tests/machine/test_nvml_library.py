@@ -23,7 +23,7 @@ READING = """
 import dataclasses, json, os, sys
 from pathlib import Path
 import pynvml
-from perfci.machine.gpu_watch import GpuWatches, set_aside_reason
+from perfci.measure.machine.gpu_watch import GpuWatches, set_aside_reason
 
 answers, uuid, own = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
 watches, states = GpuWatches(), []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.machine.quiet import (
+from perfci.measure.machine.quiet import (
     child_environment,
     library_facts,
     plan_cores,
     quiet_facts,
     unpassed_of_job,
 )
-from perfci.model.settings import Quiet
+from perfci.model.worker import Quiet
 
 INHERITED = {
     "PATH": "/bin",

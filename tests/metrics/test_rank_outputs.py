@@ -9,15 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from perfci.metrics.rank_outputs import (  # noqa: E402
-    TOLERANCE,
-    difference,
-    reading_of,
-    sketched,
-)
+from perfci.metrics.rank_outputs import TOLERANCE, difference, reading_of, sketched  # noqa: E402
 from perfci.model.report import Comparison  # noqa: E402
 from perfci.model.words import words  # noqa: E402
-from perfci.verdict.comparison.cases import compare_case  # noqa: E402
+from perfci.verdict.comparisons import compare_case  # noqa: E402
 from perfci.verdict.decision import decide  # noqa: E402
 from perfci.verdict.judgement import adjust  # noqa: E402
 from perfci.verdict.policy import default_policy  # noqa: E402

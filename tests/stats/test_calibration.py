@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from perfci.stats.evidence import paired_evidence, unpaired_evidence
-from perfci.stats.multiple_testing import holm
-from perfci.stats.power import detectable_difference, pairs_needed
-from perfci.stats.welch import welch_t_of_sessions
+from perfci.stats.levels import holm
+from perfci.stats.spread import detectable_difference, pairs_needed
+from perfci.stats.t_tests import welch_t_of_sessions
 
 RUNS = 4000
 ALPHA = 0.01

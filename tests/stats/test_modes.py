@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.stats.modes import two_modes
+from perfci.stats.spread import two_modes
 
 FAST_AND_SLOW = (1.0, 1.002, 1.101, 0.999, 1.1, 1.098, 1.001, 1.099)
 

@@ -13,9 +13,7 @@ from scipy import stats
 
 from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.stats.evidence import paired_evidence
-from perfci.stats.nested import components, grouped, how_many, nested_t
-from perfci.stats.paired import paired_t
-from perfci.stats.student import Resolution
+from perfci.stats.t_tests import Resolution, components, grouped, how_many, nested_t, paired_t
 
 values = st.integers(-999, 999).map(lambda whole: whole / 7.0)
 ancestors = st.integers(0, 4)

@@ -24,7 +24,7 @@ from benchmarks.statistics.paths import (
 )
 from benchmarks.statistics.scoring import wilson_interval
 from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
-from perfci.model.settings import MeasureSettings
+from perfci.model.worker import MeasureSettings
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from perfci.stats.spread import Spread, spread_ratio, upper_bound
-from perfci.stats.student import variance
+from perfci.stats.t_tests import variance
 
 
 def test_the_upper_bound_is_that_of_the_chi_squared_table() -> None:

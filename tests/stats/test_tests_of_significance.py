@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfci.model.finding import found
-from perfci.stats.effect import cohens_d, magnitude
-from perfci.stats.evidence import paired_evidence, unpaired_evidence
-from perfci.stats.paired import paired_t
-from perfci.stats.welch import welch_t, welch_t_of_sessions
+from perfci.stats.evidence import cohens_d, magnitude, paired_evidence, unpaired_evidence
+from perfci.stats.t_tests import paired_t, welch_t, welch_t_of_sessions
 
 BASE = (1.02, 0.98, 1.05, 1.01, 0.97, 1.00)
 HEAD = (1.10, 1.04, 1.15, 1.07, 1.03, 1.09)

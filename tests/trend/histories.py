@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from perfci.model.history import RunHeader
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.model.run import RunHeader
+from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 ENVIRONMENT = "machine"

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.stats.multiple_testing import benjamini_hochberg
+from perfci.stats.levels import benjamini_hochberg
 from perfci.trend.analysis import Analysed, analyse
-from perfci.trend.change import Change, KnownChange
-from perfci.trend.detect.drift import _recent_row
-from perfci.trend.settings import TrendSettings
-from perfci.trend.timeline.series import Timeline
+from perfci.trend.change import Change, KnownChange, TrendSettings
+from perfci.trend.drift import _recent_row
+from perfci.trend.series import Timeline
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from perfci.trend.detect.moves import SizedMove, examine
-from perfci.trend.settings import TrendSettings
+from perfci.trend.change import TrendSettings
+from perfci.trend.moves import SizedMove, examine
 from tests.trend.histories import wobbling
 
 SETTINGS = TrendSettings()

@@ -11,9 +11,8 @@ import pytest
 from benchmarks.trend.events import score
 from perfci.trend.analysis import analyse
 from perfci.trend.change import Event, KnownChange
-from perfci.trend.events import group_events
-from perfci.trend.places import Span, common_places
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
+from perfci.trend.events import Span, common_places, group_events
+from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.trend.histories import run, wobbling
 
 SIZE = 120

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from perfci.trend.analysis import analyse
 from perfci.trend.health import health
-from perfci.trend.timeline.series import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
-from perfci.trend.timeline.timelines import arrange
+from perfci.trend.series import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
+from perfci.trend.timelines import arrange
 from tests.trend.histories import ENVIRONMENT, run, wobbling
 
 

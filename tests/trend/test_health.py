@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.model.history import GateOutcome
-from perfci.model.instant import date_of, day_of
+from perfci.model.run import GateOutcome
 from perfci.trend.health import health
-from perfci.trend.timeline.series import Timeline
+from perfci.trend.series import Timeline
+from perfci.units import date_of, day_of
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-03-23T05:00:00Z"

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.render.site.pages import render_site
-from perfci.render.trend_json import trend_json
-from perfci.render.trend_text import render_trend_markdown, trend_lines
-from perfci.trend.timeline.replaced import replacements
-from perfci.trend.timeline.series import Series, SeriesKey, Timeline
-from tests.render.hostile import NAMES
-from tests.render.site.histories import quiet_trend
+from perfci.report.site.pages import render_site
+from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
+from perfci.trend.replaced import replacements
+from perfci.trend.series import Series, SeriesKey, Timeline
+from tests.report.hostile import NAMES
+from tests.report.site.histories import quiet_trend
 from tests.trend.histories import run, series
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from perfci.trend.timeline.series import SeriesKey, Timeline
-from perfci.trend.timeline.still_measured import replaced_environments, series_gone
+from perfci.trend.replaced import replaced_environments, series_gone
+from perfci.trend.series import SeriesKey, Timeline
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines
 
 

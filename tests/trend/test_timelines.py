@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfci.trend.timeline.series import (
+from perfci.trend.series import (
     LoadedHistory,
     LoadedRun,
     LoadedSeries,
@@ -11,7 +11,7 @@ from perfci.trend.timeline.series import (
     Timeline,
     dates_of,
 )
-from perfci.trend.timeline.timelines import Arranged, arrange, current_name, earlier_names
+from perfci.trend.timelines import Arranged, arrange, current_name, earlier_names
 from tests.trend.histories import ENVIRONMENT, date, run
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")

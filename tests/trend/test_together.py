@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfci.trend.detect.moves import examine, examine_all
-from perfci.trend.settings import TrendSettings
+from perfci.trend.change import TrendSettings
+from perfci.trend.moves import examine, examine_all
 
 
 def any_series(rng: np.random.Generator) -> np.ndarray:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from random import Random
 
+from perfci.calibrate.noise import Pairs
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.calibration.noise import Pairs
 from tests.verdict.workers import case
 
 SPREAD = 0.01

@@ -25,28 +25,26 @@ from typing import Any
 
 import pytest
 
-from perfci.app import confirmation
-from perfci.app.check import against_baselines
-from perfci.app.compare import BothSides, Request
-from perfci.app.conclusion import conclude, judged_alone, run_of, with_session
-from perfci.app.run import Alone
 from perfci.baselines.baseline import Baseline, with_run
+from perfci.commands import check
+from perfci.commands.check import against_baselines
+from perfci.commands.compare import BothSides, MeasureOptions, OneSide
+from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
 from perfci.config.loading import Config
-from perfci.model.case import Case, Failure
+from perfci.measure.discovery import Discovered
+from perfci.measure.progress import CaseState, SessionResult
+from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
-from perfci.model.metric import Metric
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
-from perfci.render.report_json import render_json
-from perfci.session.discovery import Discovered
-from perfci.session.state import CaseState, SessionResult
-from perfci.verdict.comparison.cases import compare_case
+from perfci.report.exporters.json import render as render_json
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.decision import Judged, Measured, build_report, decide_on
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
-from perfci.verdict.report import Judged, Measured, build_report, decide_on
 from perfci.verdict.shards import Part
 from perfci.verdict.stopping import undecided_metrics
 
@@ -81,7 +79,7 @@ def load() -> Kept:
 def keep(options: list[str]) -> None:
     """Run ``examples/demo.py``'s comparison in this process, and write what its workers gave."""
     from perfci.cli.main import main
-    from perfci.session.session import Session
+    from perfci.measure.session import Session
 
     measure = Session.measure
 
@@ -289,11 +287,11 @@ def _alone(kept: Kept) -> Report:
     return _report(_measured(kept, result, "run"), judged_alone(result, default_policy()))
 
 
-def _checked(kept: Kept, sessions: int) -> tuple[Alone, Judged]:
+def _checked(kept: Kept, sessions: int) -> tuple[OneSide, Judged]:
     result = _result(kept, ("head",))
     measured = _measured(kept, result, "check")
     run = run_of(result, "head", measured, ENVIRONMENT)
-    alone = Alone(Part(tuple(one.case for one in kept.cases)), result, run, measured)
+    alone = OneSide(Part(tuple(one.case for one in kept.cases)), result, run, measured)
     baselines = _stored(kept, sessions)
     return alone, against_baselines(alone, {}, baselines, default_policy(), "")
 
@@ -316,7 +314,7 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, alone: Alone, judged: Judged) -> Report:
+def _confirmed(kept: Kept, alone: OneSide, judged: Judged) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),
@@ -325,17 +323,17 @@ def _confirmed(kept: Kept, alone: Alone, judged: Judged) -> Report:
     suspected = suspects(judged.rows, default_policy())
     wanted = SimpleNamespace(python="python3")
 
-    def again(_: object, __: object, ___: object, request: Request) -> BothSides:
+    def again(_: object, __: object, ___: object, request: MeasureOptions) -> BothSides:
         asked = replace(kept, cases=tuple(o for o in kept.cases if o.case.id in request.only))
         measured, judged = _both(asked)
         rows = tuple(row for row in judged.rows if row.case in request.only)
         return BothSides((), measured, replace(judged, rows=rows))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(confirmation, "measure_both", again)
+        patch.setattr(check, "measure_both", again)
         return _report(
-            *confirmation.confirmed(
-                around, alone, judged, suspected, _stored(kept, 2), wanted, Request()
+            *check.confirmed(
+                around, alone, judged, suspected, _stored(kept, 2), wanted, MeasureOptions()
             )
         )
 

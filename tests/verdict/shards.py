@@ -7,7 +7,7 @@ from typing import Any
 
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import both, case

@@ -55,8 +55,8 @@ def test_it_accepts_no_other_row() -> None:
     [
         ({"up_to": 0.2}, {}, "it is accepted up to 20 % only"),
         ({"until": "2026-11-22"}, {}, "it was accepted until 2026-11-22"),
-        ({}, {"refused": [LINE]}, "that a fork brings"),
-        ({"until": ""}, {"old": [replace(LINE, until="")]}, "no `up_to` and no `until`"),
+        ({}, {"refused": [LINE]}, "entries from a fork are ignored"),
+        ({"until": ""}, {"old": [replace(LINE, until="")]}, "without `up_to` or `until`"),
     ],
 )
 def test_a_line_that_does_not_count_fails_as_before_and_the_row_says_why(
@@ -98,7 +98,7 @@ def test_a_line_that_names_no_row_is_said(line: Acceptance, said: str) -> None:
 def test_a_line_whose_row_did_not_regress_can_go() -> None:
     row = replace(paired("a[8]", 1.0), status="unchanged")
     (finding,) = accept([row], [LINE], TODAY).findings
-    assert "did not regress (unchanged): the line can go" in words(finding)
+    assert "did not regress (unchanged): the entry can go" in words(finding)
 
 
 @pytest.mark.parametrize("status", ["inconclusive", "failed", "not_comparable"])
@@ -122,7 +122,7 @@ def test_a_forks_author_accepts_nothing() -> None:
     report = believed(reported(accepted()), False, (), TODAY, POLICY)
     assert report.verdict.status == "fail"
     assert report.results[0].accepted is None
-    assert "that a fork brings" in report.results[0].warnings[0]
+    assert "entries from a fork are ignored" in report.results[0].warnings[0]
 
 
 def test_a_line_of_the_default_branch_accepts_what_a_fork_measured() -> None:

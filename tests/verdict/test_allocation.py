@@ -11,7 +11,9 @@ import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER, found
 from perfci.model.report import Comparison
-from perfci.verdict.allocation import (
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.policy import default_policy, is_within, worse_by
+from perfci.verdict.stopping import (
     Candidate,
     chance,
     is_out_of_reach,
@@ -19,9 +21,6 @@ from perfci.verdict.allocation import (
     rounds_to_decide,
     without_extreme_pair,
 )
-from perfci.verdict.comparison.cases import compare_case
-from perfci.verdict.margin import is_within, worse_by
-from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, side
 
 POLICY = default_policy()

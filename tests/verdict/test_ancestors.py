@@ -8,8 +8,8 @@ import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ANCESTORS, ROUNDS_OF_AN_ANCESTOR
-from perfci.verdict.comparison.cases import compare_case
+from perfci.model.worker import DECIDING_ANCESTORS, ROUNDS_OF_AN_ANCESTOR
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import awaits_rounds, rounds_of_ancestor, wants_rounds

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.finding import found
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import both, case
 

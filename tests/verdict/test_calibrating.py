@@ -9,11 +9,11 @@ from statistics import mean
 
 import pytest
 
-from perfci.stats.sequential import look_confidence
-from perfci.stats.student import mean as average
-from perfci.stats.student import t_quantile, t_test, variance
-from perfci.verdict.calibration.noise import Pairs, calibrate, judge_setting
-from perfci.verdict.calibration.promise import SessionRounds, detectable, detectable_in
+from perfci.calibrate.noise import Pairs, calibrate, judge_setting
+from perfci.calibrate.promise import SessionRounds, detectable, detectable_in
+from perfci.stats.levels import look_confidence
+from perfci.stats.t_tests import mean as average
+from perfci.stats.t_tests import t_quantile, t_test, variance
 from perfci.verdict.policy import MetricPolicy, default_policy
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs

@@ -9,9 +9,9 @@ import pytest
 from perfci.model.finding import because, found
 from perfci.model.report import Comparison
 from perfci.model.words import WORDS
-from perfci.verdict import cause
-from perfci.verdict.cause import cause_of
-from tests.render.examples import EAGER, bare, row
+from perfci.verdict import caveats
+from perfci.verdict.caveats import cause_of
+from tests.report.examples import EAGER, bare, row
 
 ROW = row(EAGER, "latency_p50", 1.0, 1.1, "inconclusive")
 NOISY = replace(ROW, findings=(found("near-threshold", change=0.1, threshold=0.05),))
@@ -46,4 +46,4 @@ def test_what_moved_though_nothing_differs_is_the_machines_doing() -> None:
 
 
 def test_its_codes_are_those_of_findings() -> None:
-    assert WORDS.keys() >= cause._OF_THE_METHOD
+    assert WORDS.keys() >= caveats._OF_THE_METHOD

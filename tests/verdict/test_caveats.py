@@ -13,7 +13,7 @@ from perfci.verdict.caveats import (
     chance_of_separation,
     rounds_to_believe,
 )
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.model.report import Comparison
-from perfci.stats.student import t_quantile
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.stats.t_tests import t_quantile
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.judgement import adjust
-from perfci.verdict.margin import standard_error, worse_by
-from perfci.verdict.policy import MetricPolicy, Policy, default_policy
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy, standard_error, worse_by
 from perfci.verdict.stopping import is_decided, wants_rounds
 from tests.verdict.workers import OWN, STEADY, both, case, side, worker
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perfci.model.finding import IN_WORDS, found
 from perfci.model.report import Comparison, Estimate
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, default_policy

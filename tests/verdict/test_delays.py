@@ -11,10 +11,10 @@ from scipy.stats import permutation_test
 from perfci.model.finding import DELAYED_MORE
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
-from perfci.stats.paired import sign_flip_p
-from perfci.verdict.comparison.cases import compare_case
-from perfci.verdict.comparison.delays import delayed_more
+from perfci.stats.t_tests import sign_flip_p
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
+from perfci.verdict.sampled import delayed_more
 from tests.verdict.workers import case, worker
 
 

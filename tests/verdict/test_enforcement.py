@@ -11,8 +11,8 @@ from perfci.model.finding import IN_WORDS, Reason, found, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.model.worker import WorkerOutput
-from perfci.render.outline import headline
-from perfci.verdict.comparison.cases import compare_case
+from perfci.report.outline import headline, outline
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
 from perfci.verdict.judgement import adjust, readjust
@@ -148,7 +148,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     assert now.verdict.reasons[0].startswith(
         "warning: a: latency_p50 (every case has latency_p50, and"
     )
-    assert headline(now).endswith("3 removed metrics (a latency_p50 and 2 more)")
+    assert headline(outline(now)).endswith("3 removed metrics (a latency_p50 and 2 more)")
     here_too = {"a": ("cold_start",)}
     assert enforced(report, POLICY, here_too) is report
 
@@ -230,7 +230,7 @@ def lacking(report: Report) -> list[str]:
 def test_a_benchmark_that_is_known_here_and_the_report_says_nothing_of_is_removed() -> None:
     report = with_unreported(passing(paired("a[n=1]")), {"bench.py": ["a", "b"]}, POLICY)
     assert report.verdict.status == "pass"
-    assert headline(report) == "no regression in 1 case; 1 removed case"
+    assert headline(outline(report)) == "no regression in 1 case; 1 removed case"
     assert lacking(passing()) == ["a", "b", "c"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from perfci.config.loading import parse_config
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy, default_policy

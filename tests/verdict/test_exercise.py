@@ -8,10 +8,10 @@ import pytest
 
 from perfci.model.finding import NOTHING_EXERCISED, found
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.render.outline import headline, other_reasons
+from perfci.report.outline import headline, other_reasons, outline
+from perfci.verdict.decision import Judged, build_report, decide_on, opened
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.merge import joined_findings
-from perfci.verdict.report import Judged, build_report, decide_on, opened
 from tests.verdict.shards import POLICY, paired, shard
 
 FINDING = found(NOTHING_EXERCISED, names="a.py, b.py, uv.lock", sources=4, locks=1)
@@ -30,13 +30,13 @@ def decided(rows: tuple[Comparison, ...] = (), *, strict: bool = False, part: st
 def test_a_pass_says_so_first_and_once() -> None:
     report = decided()
     assert report.verdict.status == "pass"
-    assert headline(report).startswith(f"{SAID}; no regression in ")
-    assert other_reasons(report) == ()
+    assert headline(outline(report)).startswith(f"{SAID}; no regression in ")
+    assert other_reasons(outline(report)) == ()
 
 
 def test_a_strict_policy_does_not_let_it_pass_also_where_it_is_enforced_elsewhere() -> None:
     assert decided(strict=True).verdict.status == "inconclusive"
-    assert headline(decided(strict=True)) == SAID
+    assert headline(outline(decided(strict=True))) == SAID
     held = enforced(decided(), replace(POLICY, strict=True))
     assert held.verdict.status == "inconclusive"
     assert held.verdict.findings[0].code == NOTHING_EXERCISED

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as any_of
 
+from perfci.calibrate.noise import Pairs
+from perfci.model.case import Kind, Metric
 from perfci.model.codec import to_plain
-from perfci.model.metric import Kind, Metric
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.units import format_value
-from perfci.verdict.calibration.noise import Pairs
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.report import Comparison
-from perfci.model.settings import DECIDING_ROUNDS
-from perfci.verdict.comparison.cases import compare_case, number_rows
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Verdict
-from perfci.render.row_checks import why_untrue
-from perfci.verdict.comparison.cases import compare_case
+from perfci.report.row_checks import why_untrue
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
-from perfci.verdict.identity import may_be_same_code, same_code_rows
-from perfci.verdict.judgement import adjust
+from perfci.verdict.judgement import adjust, may_be_same_code, same_code_rows
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, shard
 from tests.verdict.workers import case, worker

@@ -10,7 +10,8 @@ import pytest
 from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
 from perfci.model.report import Comparison, Definition, Explanation, Report, Timing
 from perfci.model.run import Environment, Side
-from perfci.render.report_json import read_report, render_json
+from perfci.report.exporters.json import render as render_json
+from perfci.report.reading import read_report
 from perfci.verdict.decision import failure_rows
 from perfci.verdict.judgement import adjust
 from perfci.verdict.merge import Merged, merge

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Estimate
-from perfci.stats.summary import summarise
+from perfci.stats.evidence import summarise
 from perfci.verdict.modes import mode_matrices, without_mode
-from tests.render.examples import row
-from tests.render.mode_reports import HELPS, USELESS, mode_rows
+from tests.report.examples import row
+from tests.report.mode_reports import HELPS, USELESS, mode_rows
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfci.calibrate.promise import Candidate, PromisePlan, judge_promise, plan_promise
 from perfci.model.report import Comparison
-from perfci.verdict.calibration.promise import Candidate, PromisePlan, judge_promise, plan_promise
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.identical import identical
 

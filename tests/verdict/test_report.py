@@ -9,8 +9,8 @@ import pytest
 
 import perfci
 from perfci.model.report import Report
-from perfci.verdict.report import build_report, opened
-from tests.render.examples import alone_report, hostile_report, passing_report, rich_report
+from perfci.verdict.decision import build_report, opened
+from tests.report.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.verdict.shards import shard
 
 PACKAGE = Path(perfci.__file__).parent
@@ -33,4 +33,4 @@ def test_no_other_module_builds_a_report_or_patches_one() -> None:
                 patched = isinstance(first, ast.Name) and first.id in {"report", "told", "joined"}
                 if node.func.id == "Report" or (node.func.id == "replace" and patched):
                     found.add(str(path.relative_to(PACKAGE)))
-    assert found == {"verdict/report.py"}
+    assert found == {"verdict/decision.py"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.calibration import DefaultSession, Seen, TwoModes
-from perfci.verdict.calibration.suggestions import suggest
+from perfci.calibrate.calibration import DefaultSession, Seen, TwoModes
+from perfci.calibrate.suggestions import suggest
 from perfci.verdict.policy import default_policy
 
 SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)

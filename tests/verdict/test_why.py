@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.verdict.why import changed_lines, leading, ranked, with_hunks
-from tests.render.examples import bare
+from tests.report.examples import bare
 
 WAYS = ("regressed", "improved")
 SLOW = Difference("operators", "operator-calls", seconds=3e-4, metric="latency")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy

@@ -14,7 +14,7 @@ from time import sleep
 
 import pytest
 
-from perfci.api.ranks.link import Meeting, accepted, connected, meeting
+from perfci.api.distributed.launched import Meeting, accepted, connected, meeting
 from tests.builders.project import assert_ends
 from tests.worker.driver import Bench
 from tests.worker.launcher import NODE, second_node

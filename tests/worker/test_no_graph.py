@@ -7,12 +7,12 @@ import pytest
 from perfci.model.codec import from_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Measurement, WorkerOutput
-from perfci.verdict.comparison.cases import compare_case
+from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.explanation import explain
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
-from perfci.verdict.reduction import reduce
+from perfci.verdict.sampled import reduce
+from perfci.verdict.why import explain
 from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.machine.quiet import child_environment
-from perfci.model.settings import Quiet
+from perfci.measure.machine.quiet import child_environment
+from perfci.model.worker import Quiet
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.processes

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import Unusable
-from perfci.worker.lazy import require_ran
+from perfci.worker.measurement import require_ran
 from tests.worker.driver import Bench
 
 TORCH = pytest.mark.torch

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perfci.app.init.workflows import ACTIONS
+from perfci.commands.workflows import ACTIONS
 
 BIN = Path(sys.executable).parent
 

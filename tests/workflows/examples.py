@@ -10,8 +10,13 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from perfci.app.init.github import FOLDER, REQUIREMENTS
-from perfci.app.init.workflows import WORKFLOWS, WorkflowChoices, render_workflow
+from perfci.commands.workflows import (
+    FOLDER,
+    REQUIREMENTS,
+    WORKFLOWS,
+    WorkflowChoices,
+    render_workflow,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 

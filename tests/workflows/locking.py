@@ -14,7 +14,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 
-from perfci.app.init.github import REQUIREMENTS
+from perfci.commands.workflows import REQUIREMENTS
 from tests.workflows.examples import ROOT
 
 LOCK = ROOT / "templates" / "workflows" / REQUIREMENTS

@@ -12,12 +12,11 @@ import pytest
 
 from perfci.history.history import open_history
 from perfci.history.interchange import to_lines
-from perfci.model.history import Point
-from perfci.model.run import Environment
+from perfci.model.run import Environment, Point
 from tests.builders.project import Project
 from tests.builders.recorded import recorded
-from tests.publish.github.server import TOKEN, FakeGitHub
-from tests.publish.github.state import REPOSITORY, Pull
+from tests.forges.github.server import TOKEN, FakeGitHub
+from tests.forges.github.state import REPOSITORY, Pull
 from tests.workflows.acting import Act
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]

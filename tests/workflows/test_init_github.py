@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from perfci.app.init.github import REQUIREMENTS
-from perfci.app.init.workflows import WORKFLOWS
+from perfci.commands.workflows import REQUIREMENTS, WORKFLOWS
 from tests.builders.project import Project
 from tests.workflows.examples import parsed
 from tests.workflows.locking import LOCK

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.init.workflows import WORKFLOWS
+from perfci.commands.workflows import WORKFLOWS
 from tests.workflows.examples import PLAIN, ROOT, VARIANTS, parsed, write_workflows
 
 pytestmark = pytest.mark.slow

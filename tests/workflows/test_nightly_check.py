@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.init.workflows import render_workflow
+from perfci.commands.workflows import render_workflow
 from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfci.app.init import github as module
-from perfci.app.init.github import own_requirement
-from perfci.model.version import VERSION
+from perfci.commands import workflows as module
+from perfci.commands.workflows import own_requirement
+from perfci.version import VERSION
 
 SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.app.init.workflows import WorkflowChoices, render_workflow
+from perfci.commands.workflows import WorkflowChoices, render_workflow
 from tests.workflows.examples import ROOT
 from tests.workflows.locking import LOCK
 

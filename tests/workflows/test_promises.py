@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfci.app.init.workflows import WORKFLOWS, render_workflow
+from perfci.commands.workflows import WORKFLOWS, render_workflow
 from tests.workflows.examples import ROOT, VARIANTS, parsed
 
 ALL = [(variant, name) for variant in VARIANTS for name in WORKFLOWS]

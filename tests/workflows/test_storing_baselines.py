@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.app.init.workflows import render_workflow
+from perfci.commands.workflows import render_workflow
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 from tests.workflows.remote import Remote
 

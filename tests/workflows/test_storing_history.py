@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from perfci.app.init.workflows import render_workflow
+from perfci.commands.workflows import render_workflow
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
-from perfci.model.history import RecordedRun
+from perfci.model.run import RecordedRun
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, recorded
 from tests.workflows.examples import PLAIN, parsed, run_step, step

@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from perfci.app.init.workflows import render_workflow
-from perfci.checkout.repository import open_repository
+from perfci.commands.workflows import render_workflow
+from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfci.metrics import Collector, Moved, Reading, Ruling
 from perfci.metrics.graphs.counters import frames_traced
-from perfci.model.metric import Metric
+from perfci.model.case import Metric
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.stats.quantile import upper_median
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from perfci.history.packing import pack_points
+from perfci.history.schema import pack_points
 
 revision = "0005"
 down_revision = "0004"

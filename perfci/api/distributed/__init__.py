@@ -1,0 +1,1 @@
+"""Ranks of a process group as work."""

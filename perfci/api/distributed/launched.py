@@ -1,0 +1,489 @@
+"""Ranks that a launcher starts (``srun``, ``mpirun``, ``torchrun``), on any node, over TCP.
+
+The proof is ``multiprocessing``'s: a challenge each way, answered by its HMAC. What comes after is
+neither signed nor encrypted, as is all that ranks themselves send each other.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import os
+import secrets
+import select
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from pathlib import Path
+
+from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, Started
+from perfci.api.distributed.rank import Job, Place, Task, environment
+from perfci.errors import Unusable
+
+JOINS = "join"
+"""The word after ``BOOTSTRAP`` of a process that is to become a rank."""
+RANK_AND_SIZE = {
+    "RANK": "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
+    "PMIX_RANK": "",
+    "PMI_RANK": "PMI_SIZE",
+    "SLURM_PROCID": "SLURM_NTASKS",
+}
+"""Variables of launchers for a rank and how many there are; under ``torchrun`` in ``srun`` both."""
+_POLL_MS = 50.0
+_CLOCK_READINGS = 3
+VARIABLE = "PERFCI_RANKS"
+"""What a rank needs to find its worker, the key included: no other process of its has it."""
+_STRANGER_S = 5.0
+"""How long somebody who connects may take to prove the key: others wait meanwhile."""
+_PROOF_S = 60.0
+_CONNECT_S = 3.0
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""In s, but for the last: how soon the silence of a node that is gone is noticed."""
+_SIOCGIFADDR = 0x8915
+_INTERFACE = 256  # bytes of an ``ifreq`` and more
+_NOT_PROVED = (AuthenticationError, AssertionError, EOFError, OSError)
+"""What ``multiprocessing`` raises where the other end is no perfci, or has another key."""
+
+
+BOOTSTRAP = str(Path(__file__).parents[2] / "worker" / "bootstrap.py")
+_TIED = str(Path(__file__).parents[1] / "tied.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a process says that is to become a rank: ``variable`` is the one that said which."""
+
+    host: str
+    here: str
+    there: str
+    variable: str = ""
+    rank: int = -1
+    world: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a rank gets beside its task: the worker's folder, import path and variables."""
+
+    task: Task
+    folder: str
+    path: tuple[str, ...]
+    variables: Mapping[str, str]
+    address: str
+
+
+def launch(words: Sequence[str], within_s: float, job: Job, started: Started) -> None:
+    """Have the launcher start a process for each rank of ``job``, which join within the time.
+
+    Raises Unusable, with what to do, where they don't.
+    """
+    if shutil.which(words[0]) is None:
+        raise Unusable(
+            "rank_launcher",
+            f"the ranks' launcher `{shlex.join(words)}` can't be started: there is no {words[0]} "
+            "on the worker's PATH: install it, or write its whole path",
+        )
+    listener, where = meeting(backlog=6 * job.world)
+    with listener:
+        launcher = _Launcher(words, where.encoded())
+        started.launcher = launcher
+        joining = _Joining(job.world, launcher, listener, where.key, within_s)
+        try:
+            joined = joining.all_joined()
+            for member in _members(job, joined):
+                started.members.append(member)
+        except BaseException:
+            joining.close()
+            raise
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A rank whose connections are coming in."""
+
+    joined: Joined
+    control: Connection
+    others: dict[str, Connection] = field(default_factory=dict)
+
+    def tell(self, order: str, what: object = None) -> None:
+        """Send an order. Unusable where the process has gone since it joined."""
+        try:
+            self.control.send((order, what))
+        except OSError:
+            raise self._gone() from None
+
+    def asked(self, order: str, what: object = None) -> int:
+        """Return the answer to an order. Unusable where the process has gone since it joined."""
+        self.tell(order, what)
+        try:
+            answer: int = self.control.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        return answer
+
+    def _gone(self) -> Unusable:
+        return Unusable(
+            "rank_died", f"rank {self.joined.rank} on {self.joined.host} ended before its set-up"
+        )
+
+
+@dataclass(slots=True)
+class _Joining:
+    """The ranks that have joined so far."""
+
+    world: int
+    launcher: _Launcher
+    listener: socket.socket
+    key: bytes
+    within_s: float
+    candidates: dict[int, _Candidate] = field(default_factory=dict)
+    refused: int = 0
+
+    def all_joined(self) -> list[_Candidate]:
+        """Return the ranks in their order, once each has all its connections."""
+        until = time.monotonic() + self.within_s
+        poll = select.poll()
+        poll.register(self.listener, select.POLLIN)
+        whole = 0
+        while whole < self.world:
+            if poll.poll(_POLL_MS):
+                self._take()
+            elif (code := self.launcher.ended()) is not None:
+                raise self._failure(
+                    f"it {code} before all ranks had joined",
+                    f"try it by hand on this node: {self.launcher.line} hostname",
+                )
+            elif time.monotonic() > until:
+                raise self._failure(
+                    f"not all ranks have joined in {self.within_s:g} s",
+                    "it has to start one process a rank, on nodes that reach this one by TCP; "
+                    "under Slurm, beside the other side's: srun --overlap",
+                )
+            whole = sum(len(one.others) == 2 for one in self.candidates.values())
+        return [self.candidates[rank] for rank in range(self.world)]
+
+    def close(self) -> None:
+        """Hang up: no process that has joined lives on."""
+        for one in self.candidates.values():
+            for connection in (one.control, *one.others.values()):
+                connection.close()
+
+    def _take(self) -> None:
+        connection = accepted(self.listener, self.key)
+        if connection is None:
+            self.refused += 1
+            return
+        said, what = connection.recv()
+        if said != "control":
+            self.candidates[what].others[said] = connection
+            return
+        if wrong := self._wrong(what):
+            connection.close()
+            raise self._failure(*wrong)
+        self.candidates[what.rank] = _Candidate(what, connection)
+
+    def _wrong(self, one: Joined) -> tuple[str, str] | None:
+        """Return what is wrong with who joins, and what to do."""
+        tasks = f"have it start as many processes as `ranks` says, {self.world}"
+        if not one.variable:
+            known = ", ".join(RANK_AND_SIZE)
+            return (
+                f"a process on {one.host} doesn't know which rank it is: it has none of {known}",
+                "take a launcher that sets one of them, as srun, mpirun and torchrun do",
+            )
+        if one.world and one.world != self.world:
+            size = RANK_AND_SIZE[one.variable]
+            return f"it starts {one.world} processes, by {size} on {one.host}", tasks
+        if not 0 <= one.rank < self.world:
+            return f"a process on {one.host} is rank {one.rank}, by {one.variable}", tasks
+        if other := self.candidates.get(one.rank):
+            hosts = f"{other.joined.host} and {one.host}"
+            return f"two processes are rank {one.rank}, by {one.variable}, on {hosts}", tasks
+        return None
+
+    def _failure(self, what: str, advice: str) -> Unusable:
+        missing = sorted({*range(self.world)} - {*self.candidates})
+        found = f"{len(self.candidates)} of {self.world} ranks joined"
+        if self.candidates:
+            there = ", ".join(
+                f"{n} on {one.joined.host}" for n, one in sorted(self.candidates.items())
+            )
+            found += f" ({there}); {', '.join(map(str, missing))} didn't" if missing else ""
+        if self.refused:
+            found += f"; {self.refused} that connected had not the key and were refused"
+        said = self.launcher.said()
+        said = f"\nIt said:\n{said}" if said else ""
+        self.close()
+        self.launcher.end()
+        return Unusable(
+            "rank_launcher",
+            f"of the ranks' launcher `{self.launcher.line}`: {what}; {found}: {advice}{said}",
+        )
+
+
+def _members(job: Job, joined: Sequence[_Candidate]) -> Iterator[Member]:
+    """Give each rank its task, and yield what leads it."""
+    here = socket.gethostname()
+    hosts = [one.joined.host for one in joined]
+    nodes = list(dict.fromkeys(hosts))
+    # what other nodes know this one by, which may have more addresses than they reach
+    seen_as = next((one.joined.there for one in joined if one.joined.host != here), "")
+    addresses = [
+        seen_as if seen_as and one.joined.host == here else one.joined.here for one in joined
+    ]
+    master = addresses[0], joined[0].asked("listen", addresses[0])
+    for rank, one in enumerate(joined):
+        host = hosts[rank]
+        place = Place(
+            rank,
+            job.world,
+            local_rank=hosts[:rank].count(host),
+            local_world=hosts.count(host),
+            node=nodes.index(host),
+            nodes=len(nodes),
+            host=host,
+        )
+        task = Task(job, place, master, 0, environment(place, master, os.environ))
+        ahead_ns = _ahead_ns(one)
+        folder, path = str(Path.cwd()), tuple(sys.path)
+        one.tell("serve", Orders(task, folder, path, dict(os.environ), addresses[rank]))
+        output = RankOutput(f"rank {rank}", one.others["output"])
+        process, channel = _Remote(one.control), one.others["channel"]
+        yield Member(rank, process, channel, output, host, ahead_ns)
+
+
+def _ahead_ns(one: _Candidate) -> int:
+    """Return by how much a rank's clock is ahead of this one's, by the quickest of its answers."""
+    readings = []
+    for _ in range(_CLOCK_READINGS):
+        asked_ns = time.monotonic_ns()
+        theirs_ns = one.asked("clock")
+        took_ns = time.monotonic_ns() - asked_ns
+        readings.append((took_ns, theirs_ns - asked_ns - took_ns // 2))
+    return min(readings)[1]
+
+
+class _Launcher:
+    """The launcher's process: the kernel kills it with the worker."""
+
+    def __init__(self, words: Sequence[str], secret: str) -> None:
+        self.line = shlex.join(words)
+        sys.audit("perfci.command", words[0])  # what it starts elsewhere is not seen
+        named = {*RANK_AND_SIZE, *RANK_AND_SIZE.values()}
+        kept = {name: value for name, value in os.environ.items() if name not in named}
+        source, sink = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", _TIED, str(os.getpid()), *words, sys.executable, "-P", BOOTSTRAP,
+             JOINS],
+            env={**kept, VARIABLE: secret},
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+        )  # fmt: skip
+        os.close(sink)
+        self._output = RankOutput("launcher", Connection(source, writable=False))
+        self._output.start()
+
+    def ended(self) -> str | None:
+        """Return how it ended; None while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code < 0:
+            return f"was ended by signal {-code} ({signal.strsignal(-code)})"
+        return f"ended with exit code {code}"
+
+    def said(self) -> str:
+        """Return its last lines."""
+        return "\n".join(self._output.last_lines(LAST_WORDS_S))
+
+    def end(self) -> None:
+        """Wait a little: it ends when its ranks have, or is killed."""
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_S)
+            self._process.kill()
+            self._process.wait()
+        self._output.lines(LAST_WORDS_S)
+
+
+class _Remote:
+    """A rank's process, as the one beside it says that started it."""
+
+    def __init__(self, control: Connection) -> None:
+        self._control = control
+        self._code: int | None = None
+        self._over = False
+
+    @property
+    def exitcode(self) -> int | None:
+        """Its exit code; None while it lives, or where its node is gone."""
+        self.join(0.0)
+        return self._code
+
+    def join(self, within_s: float) -> None:
+        """Wait for its end."""
+        until = time.monotonic() + within_s
+        try:
+            if not self._over and self._control.poll(max(0.0, until - time.monotonic())):
+                self._code = self._control.recv()
+                self._over = True
+        except (EOFError, OSError):
+            self._over = True
+
+    def kill(self) -> None:
+        """Have it killed."""
+        self._order("kill")
+        self.join(END_S)
+        self._over = True
+        self._control.close()
+
+    def show(self) -> None:
+        """Have it write where it is."""
+        self._order("show")
+
+    def _order(self, what: str) -> None:
+        if not self._over:
+            with contextlib.suppress(OSError):  # it is gone, with all that it started
+                self._control.send(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where a worker waits for its ranks, and the key that both ends prove."""
+
+    addresses: tuple[str, ...]
+    port: int
+    key: bytes
+
+    def encoded(self) -> str:
+        """Return it as a variable's text."""
+        return f"{self.key.hex()}@{self.port}@{','.join(self.addresses)}"
+
+    @staticmethod
+    def decoded(text: str) -> Meeting:
+        """Return what ``encoded`` made a text of."""
+        key, port, addresses = text.split("@")
+        return Meeting(tuple(addresses.split(",")), int(port), bytes.fromhex(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A rank's end of a connection: its own address, and the one where it found its worker."""
+
+    connection: Connection
+    here: str
+    there: str
+
+
+def meeting(backlog: int) -> tuple[socket.socket, Meeting]:
+    """Return a listener on all addresses of this machine, and what ranks need to find it."""
+    both = socket.has_dualstack_ipv6()
+    listener = socket.create_server(
+        ("", 0),
+        family=socket.AF_INET6 if both else socket.AF_INET,
+        backlog=backlog,
+        dualstack_ipv6=both,
+    )
+    return listener, Meeting(_addresses(), listener.getsockname()[1], secrets.token_bytes(32))
+
+
+def accepted(listener: socket.socket, key: bytes) -> Connection | None:
+    """Return the next connection; None where who connects does not prove the key."""
+    try:
+        channel, _ = listener.accept()
+    except OSError:  # it hung up meanwhile
+        return None
+    with channel:
+        return _proved(channel, key, _STRANGER_S, asks_first=True)
+
+
+def connected(where: Meeting) -> Link:
+    """Return a connection to the worker, by the first of its addresses that it answers on.
+
+    Raises ConnectionError, with what each address said.
+    """
+    said = []
+    for address in where.addresses:
+        try:
+            channel = socket.create_connection((address, where.port), _CONNECT_S)
+        except OSError as error:
+            said.append(f"{address}: {error.strerror or error}")
+            continue
+        with channel:
+            here, there = channel.getsockname()[0], channel.getpeername()[0]
+            if connection := _proved(channel, where.key, _PROOF_S, asks_first=False):
+                return Link(connection, here, there)
+            said.append(f"{address}: it doesn't prove the key of this worker")
+    raise ConnectionError(f"no worker on port {where.port} of any address ({'; '.join(said)})")
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the interface with that address; nothing where there is none."""
+    return next((name for name, one in _interfaces() if one == address), "")
+
+
+def _proved(
+    channel: socket.socket, key: bytes, within_s: float, *, asks_first: bool
+) -> Connection | None:
+    """Return the connection; None where the other end has not the key, or isn't in time."""
+    channel.setblocking(True)
+    channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        channel.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    _limit(channel, within_s)
+    connection = Connection(os.dup(channel.fileno()))
+    steps = (deliver_challenge, answer_challenge)
+    try:
+        for step in steps if asks_first else reversed(steps):
+            step(connection, key)
+    except _NOT_PROVED:
+        connection.close()
+        return None
+    _limit(channel, 0.0)
+    return connection
+
+
+def _limit(channel: socket.socket, within_s: float) -> None:
+    """Limit what a read of the connection waits; 0 is for ever. A ``settimeout`` is Python's."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(within_s), 0))
+
+
+def _addresses() -> tuple[str, ...]:
+    """Return this machine's addresses, those that only it can use last."""
+    found = [one for _, one in _interfaces()]
+    try:
+        named = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
+        found += [str(one[4][0]) for one in named]
+    except OSError:  # a name that nobody knows
+        pass
+    return tuple(
+        sorted(dict.fromkeys(found), key=lambda one: one.startswith("127.") or one == "::1")
+    )
+
+
+def _interfaces() -> Iterator[tuple[str, str]]:
+    """Yield each interface of this machine that is up, with its IPv4 address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            request = array.array("B", struct.pack(f"{_INTERFACE}s", name.encode()))
+            try:
+                fcntl.ioctl(asked, _SIOCGIFADDR, request, True)
+            except OSError:  # it has none
+                continue
+            yield name, socket.inet_ntoa(request.tobytes()[20:24])

@@ -1,0 +1,253 @@
+"""A rank as its worker sees it: what it answers, what it prints, how it failed or ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from threading import Thread
+from time import monotonic
+from typing import Any, Protocol
+
+from perfci.api.distributed.rank import Raised
+
+GRACE_S = 0.5
+"""What else goes wrong within it may be the reason for what was seen first."""
+LAST_WORDS_S = 0.2
+END_S = 1.0
+"""How long ranks that wait for an order may take to end, and threads that have ended to be gone."""
+RAISED = "raised "
+_DIED_NS = 0
+"""A death comes before what others raised: their collectives fail for it."""
+_MOST_LINES, _LONGEST = 200, 4000
+_LAST_LINES = 12
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
+_WAITS = ("/torch/distributed/", "/torch/autograd/graph.py")
+"""Where a rank waits for others: in a collective, or in a backward that makes some."""
+_INNERMOST = 4
+_STACK = "most recent call first"
+"""In the line that ``faulthandler`` writes before a stack."""
+_POLL_S, _WRITING_S = 0.01, 0.2
+"""How often a stack is looked for, and how long the rest of it may take."""
+
+
+class Process(Protocol):
+    """The process of a rank, wherever it runs."""
+
+    @property
+    def exitcode(self) -> int | None:
+        """Its exit code, negative for a signal; None while it lives, or where nobody knows."""
+
+    def join(self, within_s: float) -> None:
+        """Wait for its end."""
+
+    def kill(self) -> None:
+        """Kill it, and wait for its end."""
+
+    def show(self) -> None:
+        """Have it write to standard error where its main thread is, whatever it waits for."""
+
+
+@dataclass(slots=True)
+class Member:
+    """``host`` is the node of a launched rank; ``ahead_ns`` by how much its clock is ahead."""
+
+    rank: int
+    process: Process
+    channel: Connection
+    output: RankOutput
+    host: str = ""
+    ahead_ns: int = 0
+
+    @property
+    def on_host(self) -> str:
+        """Where it runs, as a part of a sentence."""
+        return f" on {self.host}" if self.host else ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """Why a rank can't go on. Of several the least is the reason."""
+
+    when_ns: int
+    rank: int
+    kind: str
+    said: str
+
+
+def answer_of(member: Member) -> Any:
+    """Return what a rank has answered, or a ``Trouble``."""
+    try:
+        answer = member.channel.recv()
+    except (EOFError, OSError):  # of a node that is gone the kernel says "timed out"
+        member.process.join(GRACE_S)
+        return death_of(member)
+    if isinstance(answer, Raised):
+        when_ns = answer.when_ns - member.ahead_ns
+        return Trouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.said}")
+    return answer
+
+
+def death_of(member: Member) -> Trouble:
+    """Return how a rank ended."""
+    return Trouble(_DIED_NS, member.rank, "rank_died", _how_ended(member.process.exitcode))
+
+
+def _how_ended(code: int | None) -> str:
+    if code is None:
+        return "closed its connection to perfci"
+    if code < 0:
+        return f"was ended by signal {-code} ({signal.strsignal(-code)})"
+    return f"left with exit code {code}"
+
+
+class Launcher(Protocol):
+    """What started ranks that are no children."""
+
+    def said(self) -> str:
+        """Return its last lines; nothing where it said none."""
+
+    def end(self) -> None:
+        """Wait a little for its end, which its ranks' ends should bring, or kill it."""
+
+
+@dataclass(slots=True)
+class Started:
+    """The ranks that were started so far, and by what, where they aren't the worker's children."""
+
+    members: list[Member] = field(default_factory=list)
+    launcher: Launcher | None = None
+
+    def launcher_said(self) -> str:
+        """Return the launcher's last lines, as the end of a message."""
+        said = self.launcher.said() if self.launcher else ""
+        return f"\nIts launcher said:\n{said}" if said else ""
+
+    def end(self, within_s: float = END_S) -> None:
+        """End them: by themselves, if they wait for an order, so that the watch hears of it."""
+        for member in self.members:
+            member.channel.close()
+        until = time.monotonic() + within_s
+        for member in self.members:
+            member.process.join(max(0.0, until - time.monotonic()))
+            if member.process.exitcode is None:
+                member.process.kill()
+            member.output.lines(LAST_WORDS_S)  # its thread ends: a later group may want to fork
+        if self.launcher:
+            self.launcher.end()
+
+
+class RankOutput:
+    """Empties the pipe of one rank's standard streams in a thread; its last lines are kept.
+
+    ``whose`` they are goes before each line in the log.
+    """
+
+    def __init__(self, whose: str, source: Connection) -> None:
+        self._mark = f"[{whose}] ".encode()
+        self._source = source
+        self._last: deque[str] = deque(maxlen=_MOST_LINES)
+        self._thread = Thread(target=self._run, name=f"perfci {whose}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def lines(self, within_s: float) -> list[str]:
+        """Return the last lines after that time, or sooner where the rank has ended."""
+        self._thread.join(within_s)
+        return list(self._last)
+
+    def stack(self, within_s: float) -> list[str]:
+        """Return the last lines once a stack is among them, or what there is after that time."""
+        until = monotonic() + within_s
+        while not any(_STACK in line for line in list(self._last)):
+            if monotonic() > until or not self._thread.is_alive():
+                break
+            self._thread.join(_POLL_S)
+        return self.lines(_WRITING_S)
+
+    def last_lines(self, within_s: float) -> list[str]:
+        """Return the last few lines after that time."""
+        return self.lines(within_s)[-_LAST_LINES:]
+
+    def last_words(self, within_s: float, known: str) -> str:
+        """Return the last few lines but for those that say what is ``known``, or that it has none.
+
+        Empty where it says nothing else.
+        """
+        lines = self.lines(within_s)
+        if not lines:
+            return "it wrote nothing to its output"
+        return "\n".join(_without(lines, known)[-_LAST_LINES:])
+
+    def _run(self) -> None:
+        with os.fdopen(os.dup(self._source.fileno()), "rb") as lines:
+            self._source.close()
+            while line := lines.readline(_LONGEST):
+                self._last.append(line.decode("utf-8", "replace").rstrip())
+                with contextlib.suppress(OSError):  # the benchmark closed the worker's stderr
+                    os.write(2, self._mark + line.rstrip(b"\n") + b"\n")
+
+
+def _without(lines: list[str], known: str) -> list[str]:
+    """Return ``lines`` but for the last that say ``known``, in whatever lines that is broken."""
+    for size in range(1, _LAST_LINES):
+        for at in range(len(lines) - size, -1, -1):
+            said = " ".join(" ".join(lines[at : at + size]).split())
+            if said.removesuffix(":") == known:
+                return lines[:at] + lines[at + size :]
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a rank stands: ``place`` in the user's code; whether it ``waits`` for other ranks.
+
+    ``on_host`` names its node, as a part of a sentence, where a launcher started it.
+    """
+
+    rank: int
+    on_host: str
+    place: str
+    waits: bool
+
+
+def standing(rank: int, on_host: str, lines: list[str]) -> Standing:
+    """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
+    stacks = [number for number, line in enumerate(lines) if _STACK in line]
+    last = lines[stacks[-1] :] if stacks else []
+    frames = [found.groups() for line in last if (found := _FRAME.match(line))]
+    if not frames:
+        return Standing(rank, on_host, "a place that isn't known", waits=False)
+    own = [one for one in frames if not _LIBRARY.search(one[0])] or frames
+    file, line, function = own[0]
+    waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
+    return Standing(rank, on_host, f"{file}:{line} in {function}", waits)
+
+
+def why_hanging(stand: list[Standing], world: int, act: str, within_s: float) -> tuple[str, str]:
+    """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""
+    stuck = [one for one in stand if not one.waits]
+    waiting = [one for one in stand if one.waits]
+    if stuck:
+        said = "; ".join(f"it is at {one.place}" for one in stuck[:1])
+        also = "".join(f"; rank {one.rank}{one.on_host} is at {one.place}" for one in stuck[1:])
+        also += "".join(f"; rank {one.rank}{one.on_host} waits at {one.place}" for one in waiting)
+        first = f"rank {stuck[0].rank} of {world}{stuck[0].on_host} has not ended its {act}"
+        return "rank_hung", f"{first} in {within_s:g} s: {said}{also}"
+    ended = sorted(set(range(world)) - {one.rank for one in stand})
+    waits = "; ".join(
+        f"rank {one.rank}{one.on_host} waits for a collective at {one.place}" for one in waiting
+    )
+    if ended:
+        names = ", ".join(map(str, ended))
+        which = f"rank {names} has" if len(ended) == 1 else f"ranks {names} have"
+        return "ranks_diverged", f"{which} ended the {act} without it: {waits}"
+    return "ranks_diverged", f"all ranks wait for collectives that don't match: {waits}"

@@ -1,0 +1,355 @@
+"""One rank of ``perfci.distributed``: which one it is, its set-up and its steps.
+
+Standard library, and torch inside of what needs it: its threads are set before it is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from math import prod
+from multiprocessing.connection import Connection
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from perfci.api.definition import Work
+from perfci.collecting import OutputSketch, Steps
+from perfci.metrics.memory import give_back
+from perfci.metrics.observed.allocator import keep_pages
+from perfci.metrics.observed.tree import resident
+from perfci.metrics.rank_outputs import sketched
+
+T = TypeVar("T")
+LOOPBACK = "127.0.0.1"
+WHERE_IT_IS = signal.SIGUSR1
+"""Has a rank write to standard error where its main thread is, whatever it waits for."""
+_PR_SET_PDEATHSIG = 1
+_COLLECTIVES = ("gloo:", "nccl:")
+"""How torch names the range from a collective's call until it is done; """
+_KERNELS = ("ncclDevKernel", "ncclKernel")
+_STEPS = "perfci:steps"
+_SIZES = {
+    **dict.fromkeys(("bool", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("c10::Half", "c10::BFloat16", "short int", "short"), 2),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("double", "long int", "long", "c10::complex<float>"), 8),
+    "c10::complex<double>": 16,
+}
+"""Bytes of an element, by torch's name of its type in a profile; others are of eight bits."""
+_CALLS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all ranks are to run: a function of a module, by names.
+
+    ``arguments`` are pickled: what can't be made of them is the rank's failure, told like others.
+    ``allocator`` has the worker's own settings of it, which ranks get, too.
+    """
+
+    module: str
+    function: str
+    arguments: bytes
+    backend: str
+    world: int
+    seed: int
+    allocator: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one rank is to run: which it is, whose child, where rank 0 serves the rendezvous."""
+
+    job: Job
+    place: Place
+    master: tuple[str, int]
+    parent: int
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What a rank answers that could not do as it was told; ``when_ns`` is of the common clock."""
+
+    when_ns: int
+    said: str
+
+
+def serve(
+    task: Task,
+    channel: Connection,
+    output: Connection,
+    listener: socket.socket | None,
+    inherited: Sequence[Connection],
+) -> None:
+    """Do as ``channel`` says until it is closed. Standard streams go to ``output``.
+
+    ``inherited`` are its parent's ends, which a fork has, too: it would not see them closed. Rank
+    0 serves the rendezvous on ``listener``.
+    """
+    _die_with(task.parent)
+    if listener and task.place.rank:
+        listener.close()
+    for end in inherited:
+        end.close()
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    output.close()
+    os.environ.update(task.environment)
+    keep_pages(task.job.allocator)
+    # what it starts is started as by torchrun's ranks, not as this one was: a DataLoader's workers
+    multiprocessing.set_start_method(None, force=True)
+    faulthandler.enable(file=2)
+    faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
+    rank = _answer(channel, lambda: _Rank(task, listener), lambda _: None)
+    while rank:
+        try:
+            order, *arguments = channel.recv()
+        except (EOFError, ConnectionError):
+            return
+        _answer(channel, partial(getattr(rank, order), *arguments))
+
+
+def _answer(
+    channel: Connection, act: Callable[[], T], said: Callable[[T], object] = lambda made: made
+) -> T | None:
+    """Answer with what is ``said`` of what ``act`` returns, or with what it raised."""
+    try:
+        made = act()
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
+        when_ns = time.monotonic_ns()
+        traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
+        sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        channel.send(Raised(when_ns, text.removesuffix(":")[:500]))
+        return None
+    channel.send(said(made))
+    return made
+
+
+def _beyond(trace: TracebackType | None) -> TracebackType | None:
+    """Return what of ``trace`` is not of this file."""
+    while trace and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel end this process when the one that started it ends, however that does."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was quicker
+        os._exit(1)
+
+
+class _Rank:
+    """The process group, and what the user's function makes of it."""
+
+    def __init__(self, task: Task, listener: socket.socket | None) -> None:
+        self._task = task
+        job, place = task.job, task.place
+        self._function = attrgetter(job.function)(import_module(job.module))
+        self._call: Callable[[], Any] = lambda: None
+        import torch
+        import torch.distributed
+
+        random.seed(job.seed)
+        torch.manual_seed(job.seed)
+        store = torch.distributed.TCPStore(
+            *task.master,
+            job.world,
+            is_master=place.rank == 0,
+            wait_for_workers=False,
+            # torch's own socket would listen on every address of the machine
+            master_listen_fd=listener.detach() if listener and place.rank == 0 else None,
+        )
+        self._cuda = job.backend == "nccl"
+        if self._cuda:
+            torch.cuda.set_device(_device(place, torch.cuda.device_count()))
+        torch.distributed.init_process_group(
+            job.backend, store=store, rank=place.rank, world_size=job.world
+        )
+
+    def set_up(self) -> None:
+        """Have the user's function make the step."""
+        name = self._task.job.function
+        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its launcher's own)
+        self._call = made.call if isinstance(made, Work) else made
+        if not callable(self._call):
+            raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")
+        if threads := self._task.environment.get("OMP_NUM_THREADS"):  # set-up may have changed it
+            import torch
+
+            torch.set_num_threads(int(threads))
+
+    def step(self) -> None:
+        """Make one step, to its end."""
+        self._output()
+
+    def _output(self) -> Any:
+        output = self._call()
+        if self._cuda:
+            import torch
+
+            torch.cuda.synchronize()
+        return output
+
+    def begin(self) -> None:
+        """Be warm: look at what is there by now never again, when garbage is collected."""
+        if os.environ.get("PERFCI_GC") != "1":
+            gc.freeze()
+
+    def peaks(self) -> dict[str, float]:
+        """Return the most memory of a few more steps."""
+        return peaks(self.step, cuda=self._cuda)
+
+    def inspected(self, count: int) -> Steps:
+        """Make more steps under torch's profiler."""
+        steps = inspected(self.step, count, cuda=self._cuda)
+        return replace(steps, host=self._task.place.host)
+
+    def outputs(self) -> OutputSketch:
+        """Return a sketch of what one more step returns."""
+        return sketched(self._output())
+
+
+def _device(place: Place, devices: int) -> int:
+    """Return which device is this rank's: the only one where a launcher shows each its own."""
+    if devices == 1 and place.launched:
+        return 0
+    if place.local_world > devices:
+        raise RuntimeError(
+            f"{place.local_world} ranks of nccl need a CUDA device each; torch sees {devices}: "
+            "give as many `ranks` as there are at most, or backend='gloo'"
+        )
+    return place.local_rank
+
+
+def inspected(step: Callable[[], None], count: int, *, cuda: bool) -> Steps:
+    """Make ``count`` steps under torch's profiler, and return what they were like.
+
+    By the one of ``torch.autograd``: ``torch.profiler`` imports all of torch._dynamo, which takes
+    seconds.
+    """
+    from torch.autograd.profiler import profile, record_function
+
+    with profile(record_shapes=True, use_device="cuda" if cuda else None) as seen:
+        step()  # the ranks' profilers don't begin at one time
+        with record_function(_STEPS):
+            for _ in range(count):
+                step()
+    return _steps_of(seen.kineto_results.events(), count)
+
+
+def _steps_of(events: Sequence[Any], count: int) -> Steps:
+    ((began, ended),) = (_times(one) for one in events if one.name() == _STEPS)
+    calls = [
+        one
+        for one in events
+        if one.name().startswith(_COLLECTIVES) and began <= _times(one)[0] < ended
+    ]
+    # NCCL's range is that of the call alone: its kernels are the collective
+    kernels = [one for one in events if one.name().startswith(_KERNELS)]
+    return Steps(
+        count,
+        began,
+        ended,
+        tuple((one.name().partition(":")[2], _bytes_of(one)) for one in calls),
+        tuple(_times(one) for one in kernels or calls),
+        tuple(os.sched_getaffinity(0)),
+    )
+
+
+def _times(event: Any) -> tuple[float, float]:
+    began = event.start_ns()
+    return began / 1e9, (began + event.duration_ns()) / 1e9
+
+
+def _bytes_of(event: Any) -> float:
+    tensors = zip(event.shapes(), event.dtypes(), strict=False)
+    return float(sum(prod(shape) * _SIZES.get(kind, 1) for shape, kind in tensors))
+
+
+def peaks(step: Callable[[], None], *, cuda: bool) -> dict[str, float]:
+    """Return the most memory of a few steps, by metric; nothing that the kernel doesn't say.
+
+    Like a worker's own: of a heap whose free pages were given back.
+    """
+    if cuda:
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+    most = 0
+    for _ in range(_CALLS):
+        gc.collect()
+        give_back()
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:  # a kernel that has no high-water mark to reset
+            return {}
+        step()
+        most = max(most, resident("VmHWM") or 0)
+    found = {"rank_peak_memory": float(most)}
+    if cuda:
+        found["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which of ``world`` ranks, and which of ``local_world`` on the ``node``th of ``nodes``.
+
+    ``host`` is that node's name where a launcher started the rank.
+    """
+
+    rank: int
+    world: int
+    local_rank: int
+    local_world: int
+    node: int = 0
+    nodes: int = 1
+    host: str = ""
+
+    @property
+    def launched(self) -> bool:
+        """Whether a launcher started it, not its worker."""
+        return bool(self.host)
+
+
+def environment(place: Place, master: tuple[str, int], own: Mapping[str, str]) -> dict[str, str]:
+    """Return torchrun's variables and a rank's share of the threads that ``own`` variables name."""
+    found = {
+        "RANK": place.rank,
+        "LOCAL_RANK": place.local_rank,
+        "ROLE_RANK": place.rank,
+        "GROUP_RANK": place.node,
+        "WORLD_SIZE": place.world,
+        "LOCAL_WORLD_SIZE": place.local_world,
+        "ROLE_WORLD_SIZE": place.world,
+        "GROUP_WORLD_SIZE": place.nodes,
+        "MASTER_ADDR": master[0],
+        "MASTER_PORT": master[1],
+        "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the store that is there
+        "TORCHELASTIC_RESTART_COUNT": 0,
+        "TORCHELASTIC_MAX_RESTARTS": 0,
+        "TORCHELASTIC_RUN_ID": "perfci",
+    }
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        if (threads := own.get(name, "")).isdigit():
+            found[name] = max(1, int(threads) // place.local_world)
+    return {name: str(value) for name, value in found.items()}

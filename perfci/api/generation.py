@@ -1,0 +1,314 @@
+"""``perfci.generate``: requests for tokens as work; one call makes all requests of a load."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from array import array
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from time import sleep
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from perfci.api.definition import Work, user_frame
+from perfci.api.server import Endpoint, require_running
+from perfci.clock import perf_counter
+from perfci.errors import BenchmarkError, Unusable
+from perfci.metrics import Reading
+from perfci.metrics.serving import OBJECTIVES, Request, Requests
+
+if TYPE_CHECKING:
+    from asyncio import Runner
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+_OPEN_LOOP_REQUESTS = 16
+_NAMES = ", ".join(OBJECTIVES)
+_MOST_TOKENS = 1_000_000
+"""Limit of a request. A stream that never ends would take all memory."""
+_NO_STREAM = (str, bytes, list, tuple, dict)
+"""Types that can be iterated but hold all their items at once."""
+
+
+def generate(
+    stream: Callable[[], Any] | str,
+    *,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    concurrency: int = 1,
+    requests: int | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    objective: Mapping[str, float] | None = None,
+) -> Work:
+    """Return the work of a load's requests for tokens, each consumed to its end.
+
+    ``stream()`` returns a generator or an async generator of tokens; a URL is asked for
+    server-sent events, with ``body`` as JSON by POST where there is one. Closed loop:
+    ``concurrency`` clients make ``requests`` in all (as many as clients). Open loop: ``requests``
+    (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every call.
+    ``objective`` has the most, in s, that a request may take for the share that is ``goodput``.
+    """
+    wrongs = chain(
+        _wrong_stream(stream, body, headers),
+        _wrong_load(concurrency, requests, rate, seed, objective or {}),
+    )
+    if wrong := next(wrongs, ""):
+        raise BenchmarkError(
+            "bad-load",
+            f"{user_frame()}: perfci.generate: {wrong}",
+            'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
+            'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
+        )
+    opened = Endpoint(stream, body, headers or {}) if isinstance(stream, str) else stream
+    if rate is None:
+        count = requests or concurrency
+        schedule = RequestSchedule(count, clients=concurrency)
+    else:
+        count = requests or _OPEN_LOOP_REQUESTS
+        schedule = RequestSchedule(count, clients=count, arrivals=arrivals(rate, count, seed))
+    load = _Load(RequestLoop(opened, schedule), Requests(dict(objective or {})))
+    return Work(load, items=float(count), observer=load)
+
+
+def arrivals(rate: float, count: int, seed: int) -> tuple[float, ...]:
+    """Return when ``count`` requests arrive, in s: a Poisson process' first arrivals."""
+    draw = random.Random(seed)  # noqa: S311 (a load, no secret)
+    return tuple(accumulate(draw.expovariate(rate) for _ in range(count)))
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    """Makes a call's requests and keeps their times."""
+
+    loop: RequestLoop
+    requests: Requests
+
+    def __call__(self) -> None:
+        began = perf_counter()
+        made = self.loop.run()
+        self.requests.add(made, perf_counter() - began)
+        require_running()
+
+    def begin(self) -> None:
+        """Forget the requests so far."""
+        self.requests = Requests(self.requests.objective)
+
+    def reading(self) -> Reading:
+        """Return the metrics of the requests."""
+        return self.requests.reading()
+
+
+def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
+    """Yield errors in the stream and its request, each with its correction."""
+    if not isinstance(stream, str):
+        if not callable(stream):
+            yield f"the stream is {stream!r}; give what returns a generator of tokens, or a URL"
+        if body is not None or headers is not None:
+            yield "`body` and `headers` are a URL's; the stream is a callable: leave them out"
+        return
+    if not _is_url(stream):
+        yield f"the URL is {stream!r}; give one of http:// or https:// with a host"
+    try:
+        json.dumps(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield f"`body` is no JSON: {error}; give texts, numbers, lists and dicts"
+    if headers is not None and not _are_texts(headers):
+        yield f"`headers` is {headers!r}; give texts by name"
+
+
+def _wrong_load(
+    concurrency: Any, requests: Any, rate: Any, seed: Any, objective: Any
+) -> Iterator[str]:
+    """Yield errors in the load, each with its correction."""
+    if not _is_count(concurrency):
+        yield f"`concurrency` is {concurrency!r}; give how many clients there are: 1 or more"
+    if requests is not None and not _is_count(requests):
+        yield f"`requests` is {requests!r}; give how many a call has: 1 or more"
+    if rate is None:
+        if requests is not None and requests < concurrency:
+            few = f"`requests` is {requests!r}, for {concurrency!r} clients"
+            yield f"{few}; give at least one for each"
+    elif not _is_positive(rate):
+        yield f"`rate` is {rate!r}; give how many arrive a second: more than 0"
+    elif concurrency != 1:
+        yield "an open loop (`rate`) has no `concurrency`: requests don't wait for others"
+    if not isinstance(seed, int):
+        yield f"`seed` is {seed!r}; give a whole number"
+    if not isinstance(objective, Mapping):
+        yield f"`objective` is {objective!r}; give the most seconds by name: {_NAMES}"
+        return
+    if strange := [name for name in objective if name not in OBJECTIVES]:
+        yield f"`objective` names {', '.join(map(repr, strange))}, none of {_NAMES}"
+    if not all(map(_is_positive, objective.values())):
+        yield f"`objective` is {objective!r}; give times in s: more than 0"
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(text, str) for text in (*value, *value.values())
+    )
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        host = (parts.hostname or "").encode("idna")
+        return parts.scheme in {"http", "https"} and bool(host) and parts.port != 0
+    except ValueError:  # a port beyond 65535, a label that is empty or too long
+        return False
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_positive(value: object) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0.0 < float(value) < math.inf  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSchedule:
+    """The requests of a call: ``clients`` make ``count``, each at its arrival where it has one."""
+
+    count: int
+    clients: int
+    arrivals: tuple[float, ...] = ()
+
+
+@dataclass(slots=True)
+class RequestLoop:
+    """Opens streams by a schedule and consumes each to its end."""
+
+    opened: Callable[[], Any]
+    schedule: RequestSchedule
+    _unused: list[Any] = field(default_factory=list)
+    _asynchronous: bool | None = None
+    _threads: ThreadPoolExecutor | None = None
+    _runner: Runner | None = None
+
+    def run(self) -> list[Request]:
+        """Make a call's requests to their ends. Raises Unusable for one that fails."""
+        first = None
+        if self._asynchronous is None:
+            first = perf_counter()
+            self._unused.append(self.opened())  # its type decides how streams are consumed
+            self._asynchronous = _is_asynchronous(self._unused[0])
+        if self._asynchronous:
+            return self._in_event_loop()
+        if self.schedule.clients == 1 and not self.schedule.arrivals:
+            due = (first, *[None] * (self.schedule.count - 1))
+            return [self._request(moment) for moment in due]
+        return self._in_threads()
+
+    def _open(self) -> Any:
+        """Return a stream. The first was opened already."""
+        try:
+            return self._unused.pop()
+        except IndexError:
+            return self.opened()
+
+    def _request(self, due: float | None = None) -> Request:
+        due = perf_counter() if due is None else due
+        stream = self._open()
+        _check_stream(stream)
+        tokens = array("d")
+        for _ in stream:
+            tokens.append(perf_counter())
+            if len(tokens) > _MOST_TOKENS:
+                raise _endless()
+        return _ended(due, tokens)
+
+    def _in_threads(self) -> list[Request]:
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.schedule.clients, "perfci-client")
+        submit = self._threads.submit
+        if self.schedule.arrivals:
+            began = perf_counter()
+            futures: list[Future[Request]] = []
+            for after in self.schedule.arrivals:
+                sleep(max(0.0, began + after - perf_counter()))
+                futures.append(submit(self._request, began + after))
+        else:  # a client takes the next request as soon as it has the last token of one
+            futures = [submit(self._request) for _ in range(self.schedule.count)]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
+
+    def _in_event_loop(self) -> list[Request]:
+        import asyncio
+
+        if self._runner is None:  # one for all calls: what serves may be bound to its loop
+            self._runner = asyncio.Runner()
+        return self._runner.run(self._all_requests())
+
+    async def _all_requests(self) -> list[Request]:
+        import asyncio
+
+        schedule = self.schedule
+        began = perf_counter()
+        if schedule.arrivals:
+            waiting = [self._awaited(began + after) for after in schedule.arrivals]
+            return list(await asyncio.gather(*waiting))
+        numbers = iter(range(schedule.count))
+        clients = [self._client(numbers) for _ in range(schedule.clients)]
+        return [request for made in await asyncio.gather(*clients) for request in made]
+
+    async def _client(self, numbers: Iterator[int]) -> list[Request]:
+        return [await self._awaited(None) for _ in numbers]
+
+    async def _awaited(self, due: float | None) -> Request:
+        import asyncio
+
+        if due is None:
+            due = perf_counter()
+        else:
+            await asyncio.sleep(max(0.0, due - perf_counter()))
+        stream = self._open()
+        if isinstance(stream, Coroutine):
+            stream = await stream
+        if not isinstance(stream, AsyncIterable):
+            raise _no_stream(stream)
+        tokens = array("d")
+        async for _ in stream:
+            tokens.append(perf_counter())
+            if len(tokens) > _MOST_TOKENS:
+                raise _endless()
+        return _ended(due, tokens)
+
+
+def _is_asynchronous(stream: object) -> bool:
+    return isinstance(stream, (AsyncIterable, Coroutine))
+
+
+def _check_stream(stream: object) -> None:
+    if isinstance(stream, _NO_STREAM) or not isinstance(stream, Iterable):
+        raise _no_stream(stream)
+
+
+def _no_stream(stream: object) -> Unusable:
+    return Unusable(
+        "not_a_stream",
+        f"the stream is {repr(stream)[:80]}: return a generator or an async generator, which "
+        "yields a token as soon as there is one",
+    )
+
+
+def _endless() -> Unusable:
+    return Unusable(
+        "endless_stream",
+        f"a request gave more than {_MOST_TOKENS:,} tokens: end the stream, as by `max_tokens`",
+    )
+
+
+def _ended(due: float, tokens: array[float]) -> Request:
+    ended = perf_counter()
+    if not tokens:
+        raise Unusable("no_tokens", "a request ended without a token: yield one at least")
+    return Request(due, tokens, ended)

@@ -1,0 +1,288 @@
+"""How a model is run: its mode, its device, and the float64 reference of its accuracy.
+
+What can't be had is a ValueError that says why; the metric is then missing with that reason.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import inspect
+import math
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from perfci.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+MODES = ("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+BACKEND_PREFIX = "backend:"
+"""``backend:eager`` is Dynamo's own ``eager`` backend; ``eager`` alone is not compiled at all."""
+T = TypeVar("T")
+MOST_COPIED = 256 << 20
+"""Bytes of parameters up to which the reference is a copy in float64: three times the model."""
+_IN_PLACE = frozenset(
+    f"__i{name}__"
+    for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
+                 "xor", "lshift", "rshift")
+)  # fmt: skip
+_WIDER = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+
+
+def check_mode(mode: str, where: str) -> None:
+    """Raise BenchmarkError where ``mode`` is neither a mode nor a backend of this torch."""
+    if mode in MODES:
+        return
+    # Listing the backends imports Dynamo (0.6-1 s): only for what is no plain mode.
+    backends = tuple(torch._dynamo.list_backends(exclude_tags=()))  # noqa: SLF001
+    if isinstance(mode, str) and mode.removeprefix(BACKEND_PREFIX) in backends:
+        return
+    known = [*MODES, *backends, *(BACKEND_PREFIX + name for name in backends)]
+    near = difflib.get_close_matches(str(mode), known, n=1)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    raise BenchmarkError(
+        "unknown-mode",
+        f"{where}: {mode!r} is neither a mode nor a torch.compile backend",
+        f"{hint}Modes: {', '.join(MODES)}. Backends: {', '.join(backends)}.",
+    )
+
+
+def in_mode(
+    target: Callable[..., Any], mode: str, options: Mapping[str, Any] | None, where: str
+) -> Callable[..., Any]:
+    """Return ``target`` as ``mode`` runs it; ``options`` are torch.compile's other keywords."""
+    check_mode(mode, where)
+    _check_options(options or {}, where)
+    check_not_compiled(target, where)
+    if mode == "eager":
+        return target
+    if isinstance(target, torch.jit.ScriptModule):
+        raise BenchmarkError(
+            "torchscript-not-compilable",
+            f"{where}: torch.compile cannot compile TorchScript (mode {mode!r})",
+            "Measure it in mode `eager`, or save the model with torch.export.save.",
+        )
+    keywords = {**_chosen(mode), **(options or {})}
+    try:
+        compiled: Callable[..., Any] = torch.compile(target, **keywords)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise BenchmarkError(
+            "compile-refused",
+            f"{where}: torch.compile refused {keywords}: {error}",
+            "Change mode or compile_options; torch takes no `options` beside a mode but `default`.",
+        ) from error
+    return compiled
+
+
+def _chosen(mode: str) -> dict[str, str]:
+    if mode == "default":
+        return {}  # the same to torch, and it leaves `options` free
+    return {"mode": mode} if mode in MODES else {"backend": mode.removeprefix(BACKEND_PREFIX)}
+
+
+def _check_options(options: Mapping[str, Any], where: str) -> None:
+    accepted = set(inspect.signature(torch.compile).parameters) - {"model", "mode", "backend"}
+    for name in options:
+        if name not in accepted:
+            near = difflib.get_close_matches(str(name), accepted, n=1)
+            hint = f"Did you mean `{near[0]}`? " if near else ""
+            raise BenchmarkError(
+                "unknown-compile-option",
+                f"{where}: compile_options has {name!r}, which torch.compile doesn't take",
+                f"{hint}It takes: {', '.join(sorted(accepted))}; mode and backend go in `mode`.",
+            )
+
+
+def check_not_compiled(target: Any, where: str) -> None:
+    """Raise BenchmarkError where ``target`` is compiled already: eager would not be eager."""
+    in_place = getattr(target, "_compiled_call_impl", None) is not None
+    wrapped = type(target).__name__ == "OptimizedModule" or (
+        hasattr(target, "_torchdynamo_orig_callable")
+        and not getattr(target, "_torchdynamo_disable", False)
+    )
+    if in_place or wrapped:
+        raise BenchmarkError(
+            "already-compiled",
+            f"{where}: the model is compiled already",
+            "Give the model itself and say how to compile it: mode='default'.",
+        )
+
+
+def chosen_device(device: str | torch.device | None, where: str) -> torch.device:
+    """Return the device asked for, or the GPU where there is one; BenchmarkError if unusable."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        first_line = str(error).strip().split("\n", 1)[0]
+        raise BenchmarkError(
+            "device-unusable",
+            f"{where}: device {device!r} can't be used here: {first_line}",
+            "Leave `device` out to take a GPU where there is one, or give the benchmark a `skip`.",
+        ) from error
+    return chosen
+
+
+def placed(tree: Any, device: torch.device) -> Any:
+    """Return ``tree`` with all that can be moved (tensors, modules, batches) on ``device``."""
+    return tree_map(
+        lambda leaf: leaf.to(device) if _movable(leaf) else leaf, tree, is_leaf=_movable
+    )
+
+
+def module_of(target: Any) -> torch.nn.Module | None:
+    """Return the module that ``target`` is, or is a method of."""
+    owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) else None
+
+
+def check_callable(target: Callable[..., Any], what: str, where: str) -> None:
+    """Raise BenchmarkError where ``target`` can't be called."""
+    if not callable(target) or isinstance(target, type):
+        raise BenchmarkError(
+            "not-callable",
+            f"{where}: {what} is {target!r}, which isn't a callable to measure",
+            "Give an instance of a torch.nn.Module or a function of tensors.",
+        )
+
+
+def check_items(items: float | None, where: str) -> None:
+    """Raise BenchmarkError where ``items`` isn't a positive finite number."""
+    if items is None:
+        return
+    number = isinstance(items, (int, float)) and not isinstance(items, bool)
+    if not number or not math.isfinite(items) or items <= 0:
+        raise BenchmarkError(
+            "bad-items",
+            f"{where}: items is {items!r}",
+            "Write how many items one call handles, such as the batch size: items=16.",
+        )
+
+
+def _movable(value: Any) -> bool:
+    return callable(getattr(value, "to", None)) and not isinstance(value, type)
+
+
+def float64_copy(target: T) -> T:
+    """Return a deep copy of a callable, or of a tuple of them, with float64 parameters."""
+    try:
+        with warnings.catch_warnings():
+            # Copying is perfci's wish; torch's deprecations on the way aren't the user's.
+            warnings.simplefilter("ignore")
+            twin = copy.deepcopy(target)
+        for part in twin if isinstance(twin, tuple) else (twin,):
+            module = module_of(part)
+            if module is not None:
+                module.double()
+    except Exception as error:
+        raise ValueError(
+            f"no float64 reference: the model can't be copied and converted ({_first_line(error)})"
+        ) from error
+    return twin
+
+
+def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords: Any) -> list[Any]:
+    """Return the model's outputs in float64, one for each of ``inputs``' arguments.
+
+    A large model isn't copied: its parameters are converted one at a time, as they are used.
+    ValueError, which says why, where there are none.
+    """
+    wide, wide_keywords = doubled((tuple(inputs), keywords))
+    module = module_of(model)
+    size = sum(one.nbytes for one in module.parameters()) if module is not None else 0
+    if module is None or size <= MOST_COPIED:
+        twin = float64_copy(model)
+        with torch.no_grad():
+            return [reference_output(partial(twin, *one, **wide_keywords)) for one in wide]
+    with torch.no_grad(), _Widening(module):
+        return [
+            reference_output(
+                partial(model, *one, **wide_keywords),
+                f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, ",
+            )
+            for one in wide
+        ]
+
+
+class _Widening(TorchFunctionMode):  # type: ignore[misc]
+    """Gives torch's functions a model's tensors in float64, each for as long as it is used.
+
+    Whoever asks sees what a converted model would show. A function that would change one of them
+    would change a copy, so it is refused.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        state = (*module.parameters(), *module.buffers())
+        self._own = {id(one): one for one in state}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if args and id(args[0]) in self._own and _changes(name):
+            raise TypeError(f"Tensor.{name} changes the model itself")
+        return func(*tree_map(self._wide, args), **tree_map(self._wide, kwargs or {}))
+
+    def _wide(self, leaf: Any) -> Any:
+        return _doubled_leaf(leaf) if id(leaf) in self._own else leaf
+
+
+def _changes(function: str) -> bool:
+    if function.startswith("__"):
+        return function in {"__setitem__", "__set__"} or function in _IN_PLACE
+    return function.endswith("_")
+
+
+def doubled(tree: Any) -> Any:
+    """Return ``tree`` with floating tensors in float64; integers stay what they are."""
+    return tree_map(_doubled_leaf, tree)
+
+
+def reference_output(compute: Callable[[], Any], why: str = "") -> Any:
+    """Return what ``compute`` gives in float64. ValueError where it fails or is random."""
+    try:
+        first, second = compute(), compute()
+    except Exception as error:
+        raise ValueError(
+            f"no float64 reference: {why}the model doesn't run in float64 ({_first_line(error)})"
+        ) from error
+    # A random output would be compared with another draw: a loss that means nothing.
+    if not _same(first, second):
+        raise ValueError(
+            "no float64 reference: two calls with the same inputs differ (dropout in training "
+            "mode, or state kept between calls?)"
+        )
+    return first
+
+
+def _doubled_leaf(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    if leaf.is_complex():
+        return leaf.to(_WIDER.get(leaf.dtype, leaf.dtype))
+    if not leaf.is_floating_point():
+        return leaf
+    return leaf.detach().double().requires_grad_(leaf.requires_grad)
+
+
+def _same(first: Any, second: Any) -> bool:
+    pairs = zip(tree_leaves(first), tree_leaves(second), strict=True)
+    return all(
+        one.shape == two.shape and torch.allclose(one, two, equal_nan=True)
+        for one, two in pairs
+        if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor)
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().split(chr(10), 1)[0][:200]}"

@@ -1,1 +1,0 @@
-"""``calibrate``: what a machine can see, measured on identical sides."""

@@ -1,1 +1,0 @@
-"""Reports judged by the configuration here, left where their commit is discussed."""

@@ -1,1 +1,0 @@
-"""``perfci history``: where it is, and what is put in, taken out and thinned."""

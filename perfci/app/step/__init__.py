@@ -1,1 +1,0 @@
-"""What CI says in a step's environment, for each forge."""

@@ -1,0 +1,1 @@
+"""PURE: identical sides to what the machine sees, what it promises, and what to configure."""

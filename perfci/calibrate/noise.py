@@ -1,0 +1,244 @@
+"""Identical sides to what the machine sees: spreads, detectable changes, false alarms. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.calibrate.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
+from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
+from perfci.metrics import METRICS
+from perfci.model.case import Case
+from perfci.model.report import Comparison
+from perfci.model.worker import WorkerOutput
+from perfci.stats.spread import Spread, spread_ratio, two_modes, upper_bound
+from perfci.stats.t_tests import Resolution, variance
+from perfci.verdict.caveats import rounds_to_believe
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.judgement import adjust
+from perfci.verdict.policy import Policy
+from perfci.verdict.sampled import pair_values
+from perfci.verdict.shards import scaled_family
+
+_NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
+"""Each value costs a compile: too few of them to know a spread."""
+_TAILS = frozenset({"latency_p95", "latency_p99"})
+_LEAST_PAIRS = 3
+_RESOLUTION = Resolution(1e-12)
+"""Spread of logarithms below this is rounding."""
+_NOMINAL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """One case measured against itself; workers of one round number are a pair."""
+
+    case: Case
+    base: tuple[WorkerOutput, ...]
+    head: tuple[WorkerOutput, ...]
+
+    def log_ratios(self, metric: str) -> tuple[float, ...]:
+        """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
+
+        As comparisons see them: by bursts side by side.
+        """
+        before = {output.round: output for output in self.base if metric in output.values}
+        after = {output.round: output for output in self.head if metric in output.values}
+        pairs = (
+            pair_values(before[number], after[number], metric)
+            for number in sorted(before.keys() & after.keys())
+        )
+        return tuple(
+            math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
+        )
+
+    def spread(self, metric: str) -> Spread | None:
+        """Return the spread of the log ratios, or None for fewer than two pairs."""
+        ratios = self.log_ratios(metric)
+        if len(ratios) < 2:
+            return None
+        return Spread(math.sqrt(variance(ratios, _RESOLUTION)), len(ratios) - 1)
+
+    def modes(self, metric: str) -> TwoModes | None:
+        """Return the two modes of the workers, or None where they have one.
+
+        Modes that both sides of a round always share are the machine's hours, not the
+        processes': pairs don't feel them.
+        """
+        found = two_modes(self.values(metric))
+        if found is None:
+            return None
+        border = math.sqrt(found.low * found.high)
+        upper = [
+            {
+                output.round: output.values[metric] > border
+                for output in side
+                if metric in output.values
+            }
+            for side in (self.base, self.head)
+        ]
+        shared = all(
+            upper[0][number] == upper[1][number] for number in upper[0].keys() & upper[1].keys()
+        )
+        return None if shared else TwoModes(found.low, found.high, found.share_high)
+
+    def values(self, metric: str) -> tuple[float, ...]:
+        """Return the value of every worker, both sides alike: they ran the same code."""
+        outputs = (*self.base, *self.head)
+        return tuple(output.values[metric] for output in outputs if metric in output.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What identical sides say: a row for each metric, and the false alarms among them."""
+
+    seen: tuple[Seen, ...]
+    false_alarms: FalseAlarms
+    comparisons: int
+
+
+def calibrate(
+    measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds, scale: float = 1.0
+) -> Calibrated:
+    """Return what the machine sees of each case's gating metrics and tails.
+
+    A change is detectable where p stays below alpha ÷ the report's gating comparisons: what Holm
+    asks of the first of them. ``scale`` is how many times the measured cases the report will have.
+    """
+    compared = [
+        row
+        for pairs in measured
+        for row in compare_case(pairs.case, pairs.base, pairs.head, policy, paired=True)
+    ]
+    gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
+    family = scaled_family(gates, scale)
+    adjusted = {
+        (row.case, row.metric): row
+        for row in adjust(compared, policy)
+        if row.method == "paired_t"
+        and row.metric not in _NOT_CALIBRATED
+        and (row.gate == "fail" or row.metric in _TAILS)
+    }
+    by_case = {pairs.case.id: pairs for pairs in measured}
+    seen = tuple(
+        _seen(by_case[case], row, policy, rounds, family) for (case, _), row in adjusted.items()
+    )
+    gating = [row for row in adjusted.values() if row.gate == "fail"]
+    return Calibrated(seen, false_alarms(gating, policy.alpha), family)
+
+
+def false_alarms(rows: Sequence[Comparison], alpha: float) -> FalseAlarms:
+    """Count what identical sides were called, and what chance alone would have called them.
+
+    ``chance`` is binomial, as if the comparisons were independent; metrics of one case aren't
+    quite, so it is a hint, not a test.
+    """
+    from scipy import special
+
+    tested = [row.p for row in rows if row.p is not None]
+    low = sum(p < _NOMINAL for p in tested)
+    return FalseAlarms(
+        comparisons=len(tested),
+        alarms=sum(_alarmed(row, alpha) for row in rows),
+        expected=alpha,
+        below_5_percent=low,
+        chance=float(special.bdtrc(low - 1, len(tested), _NOMINAL)) if low else 1.0,
+    )
+
+
+def judge_setting(
+    setting: str, with_it: Mapping[str, Pairs], without: Iterable[Pairs]
+) -> SettingTrial:
+    """Say how many times larger the spread of median latency is without ``setting``.
+
+    ``helps`` and ``hurts`` need an interval that leaves out 1; all else is ``unknown``.
+    """
+    compared = []
+    for pairs in without:
+        on, off = with_it.get(pairs.case.id), pairs.spread(PROMISED_METRIC)
+        spread = on.spread(PROMISED_METRIC) if on else None
+        if spread is not None and off is not None and off.df >= _LEAST_PAIRS - 1:
+            compared.append((pairs.case.id, off, spread))
+    found = spread_ratio([(off, on) for _, off, on in compared])
+    if found is None:
+        return SettingTrial(setting, "left_out", reason="too few pairs in the time there was")
+    trial = SettingTrial(
+        setting=setting,
+        helped="unknown",
+        ratio=found.ratio,
+        lo=found.lo,
+        hi=found.hi,
+        cases=tuple(case for case, _, _ in compared),
+        pairs=sum(off.df + 1 for _, off, _ in compared),
+    )
+    if found.lo > 1.0:
+        return replace(trial, helped="helps")
+    return replace(trial, helped="hurts") if found.hi < 1.0 else trial
+
+
+def _seen(
+    pairs: Pairs, row: Comparison, policy: Policy, rounds: SessionRounds, family: int
+) -> Seen:
+    alpha = policy.alpha / max(1, family)
+    metric = METRICS.get(row.metric)
+    spread = pairs.spread(row.metric)
+    seen = Seen(
+        case=pairs.case.id,
+        benchmark=pairs.case.benchmark,
+        metric=row.metric,
+        unit=row.unit,
+        gate=row.gate,
+        threshold=row.threshold,
+        pairs=len(pairs.log_ratios(row.metric)),
+        worker_spread=_worker_spread(pairs.values(row.metric)),
+        p=row.p,
+        false_alarm=_alarmed(row, policy.alpha),
+        modes=pairs.modes(row.metric),
+    )
+    if metric is None or metric.absolute:
+        return replace(seen, warnings=("compared by differences: no share can be promised",))
+    if spread is None or spread.df < _LEAST_PAIRS - 1:
+        return replace(seen, warnings=(f"fewer than {_LEAST_PAIRS} pairs: spread unknown",))
+    if spread.value == 0.0:
+        return replace(seen, spread=0.0, warnings=("the same in every pair: nothing to test",))
+    high = upper_bound(spread)
+    if seen.modes is not None:
+        why = "two modes: what a t test would see in them is nothing to promise"
+        return replace(seen, spread=spread.value, spread_hi=high, warnings=(why,))
+    prolongs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
+
+    believed = rounds_to_believe(family, policy.alpha)
+
+    def sees(value: float) -> float:
+        return detectable(value, row.threshold, rounds, alpha, prolongs=prolongs)
+
+    reached = rounds.most if prolongs else rounds.least
+    enough = rounds_needed(spread.value, row.threshold, alpha) if row.threshold > 0.0 else None
+
+    def needs(change: float) -> int | None:
+        count = rounds_needed(spread.value, change, alpha)
+        return None if count is None else max(count, believed)
+
+    return replace(
+        seen,
+        spread=spread.value,
+        spread_hi=high,
+        detectable=sees(spread.value),
+        promised=sees(high),
+        rounds_1=needs(0.01),
+        rounds_2=needs(0.02),
+        rounds_5=needs(0.05),
+        sees_threshold=enough is not None and enough <= reached,
+    )
+
+
+def _alarmed(row: Comparison, alpha: float) -> bool:
+    significant = row.p_adjusted is not None and row.p_adjusted < alpha
+    return significant or row.status in {"regressed", "improved"}
+
+
+def _worker_spread(values: Sequence[float]) -> float | None:
+    if len(values) < 2 or min(values) <= 0.0:
+        return None
+    return math.sqrt(variance([math.log(value) for value in values], _RESOLUTION))

@@ -1,0 +1,208 @@
+"""What a session promises to see, and whether it kept the promise. Pure.
+
+A session measures at least its minimum of rounds, and more only for a case that is undecided.
+So a change is found when the minimum finds it; or when it is too large to be taken for none, and
+the most rounds find it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfci.calibrate.calibration import Kept, Promise, PromiseCase
+from perfci.model.report import Comparison
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.stats.spread import POWER, detectable_difference, pairs_needed
+
+PROMISED_METRIC = "latency_p50"
+_LARGEST = 1.0
+"""A promise above this (100 %) isn't worth injecting."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRounds:
+    """The rounds of a session: at least, and at most where a case stays undecided."""
+
+    least: int
+    most: int
+
+
+def detectable(
+    spread: float, threshold: float, rounds: SessionRounds, alpha: float, *, prolongs: bool
+) -> float:
+    """Return the smallest change (a share of base) that a session detects in 95 % of runs.
+
+    Either the least rounds detect it. Or it lies so far beyond the threshold, by one standard
+    error of the least rounds, that chance makes a session stop early for "no change" in under
+    2 % of runs, and the most rounds detect it in 98 %. ``prolongs``: being undecided about
+    this metric adds rounds at all.
+    """
+    least = max(rounds.least, DECIDING_ROUNDS)
+    at_least = detectable_in(spread, least, alpha)
+    if not prolongs or rounds.most <= least:
+        return at_least
+    slack = 1.0 - (1.0 - POWER) * 0.4
+    most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
+    beyond = math.log1p(threshold) + spread / math.sqrt(least)
+    return min(at_least, math.expm1(min(max(most, beyond), 690.0)))
+
+
+def detectable_in(spread: float, rounds: int, alpha: float) -> float:
+    """Return the smallest change that so many rounds detect in 95 % of runs."""
+    least = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
+    return math.expm1(min(least, 690.0))
+
+
+def rounds_needed(spread: float, change: float, alpha: float) -> int | None:
+    """Return the rounds that detect ``change``; None for out of reach."""
+    return pairs_needed(spread, math.log1p(change), alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A case whose promise may be checked; ``round_s`` is what a round of it takes."""
+
+    case: str
+    promised: float
+    spread_hi: float
+    round_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PromisePlan:
+    """What to inject, into which cases, for how many rounds each; ``left_out`` for time."""
+
+    injected: float
+    rounds: int
+    needed: Mapping[str, int]
+    left_out: tuple[str, ...]
+
+
+def plan_promise(
+    candidates: Sequence[Candidate],
+    alpha: float,
+    time_s: float,
+    *,
+    least: int = 2,
+    starting_s: float = 0.0,
+) -> PromisePlan | None:
+    """Choose the largest promise that can be tested in ``time_s``, and the cases to test it on.
+
+    A promise is tested on the case it was made for: one whose rounds don't fit is left out, and
+    not injected into the others, which would find so much too easily. Then come the cases with
+    smaller promises, the cheapest first. ``least`` is how many rounds any change needs to be
+    believed, ``starting_s`` what each sweep over the cases takes besides. None where no case fits.
+    """
+    able = sorted(candidates, key=lambda one: one.promised, reverse=True)
+    for index, binding in enumerate(able):
+        if binding.promised > _LARGEST:
+            continue
+        size = binding.promised
+        needed = {
+            one.case: max(least, count)
+            for one in able[index:]
+            if (count := rounds_needed(one.spread_hi, size, alpha)) is not None
+        }
+        chosen = _fitting(binding, able[index:], needed, time_s, starting_s)
+        if chosen:
+            taken = {one.case: needed[one.case] for one in chosen}
+            left_out = tuple(one.case for one in candidates if one.case not in taken)
+            return PromisePlan(size, max(taken.values()), taken, left_out)
+    return None
+
+
+def _fitting(
+    binding: Candidate,
+    able: Sequence[Candidate],
+    needed: Mapping[str, int],
+    time_s: float,
+    starting_s: float,
+) -> list[Candidate]:
+    """Return the binding case and as many others as fit; none where it doesn't fit itself."""
+    reachable = [one for one in able if one.case in needed and one is not binding]
+    if binding.case not in needed:
+        return []
+    if needed[binding.case] * (starting_s + binding.round_s) > time_s:
+        return []
+    chosen = [binding]
+    for one in sorted(reachable, key=lambda one: needed[one.case] * one.round_s):
+        rounds = max(needed[each.case] for each in (*chosen, one))
+        if rounds * (starting_s + sum(each.round_s for each in (*chosen, one))) <= time_s:
+            chosen.append(one)
+    return chosen
+
+
+def judge_promise(plan: PromisePlan, rows: Mapping[str, Comparison], alpha: float) -> Promise:
+    """Say whether the injected slow-down was found wherever the rounds suffice.
+
+    One miss breaks the promise: it was made at the upper bound of the spread, so that a true
+    one is missed in far fewer than 5 % of cases. A case counts by its rounds, whatever it
+    found; but not where the slow-down came out larger than asked (its interval lies above):
+    that is no test.
+    """
+    cases = tuple(
+        _judged(case, count, rows.get(case), alpha, plan.injected)
+        for case, count in plan.needed.items()
+    )
+    counted = [one for one in cases if one.counted]
+    found = sum(one.found for one in counted)
+    missed = ", ".join(one.case for one in counted if not one.found)
+    if not counted:
+        enough = [one for one in cases if one.rounds >= one.needed]
+        reason = (
+            "the slow-down came out larger than asked, which is found too easily"
+            if enough
+            else "no case had the rounds that the promise needs"
+        )
+        return _promise(plan, cases, "not_checked", 0, 0, reason)
+    if missed:
+        return _promise(plan, cases, "not_kept", found, len(counted), f"missed in {missed}")
+    return _promise(plan, cases, "kept", found, len(counted), "")
+
+
+def not_checked(reason: str) -> Promise:
+    """Return the promise of a calibration that had nothing to check it with."""
+    return Promise("not_checked", PROMISED_METRIC, reason=reason)
+
+
+def _promise(
+    plan: PromisePlan,
+    cases: tuple[PromiseCase, ...],
+    status: Kept,
+    found: int,
+    counted: int,
+    reason: str,
+) -> Promise:
+    return Promise(
+        status=status,
+        metric=PROMISED_METRIC,
+        promised=plan.injected,
+        injected=plan.injected,
+        found=found,
+        counted=counted,
+        cases=cases,
+        left_out=plan.left_out,
+        reason=reason,
+    )
+
+
+def _judged(
+    case: str, needed: int, row: Comparison | None, alpha: float, injected: float
+) -> PromiseCase:
+    if row is None:
+        return PromiseCase(case, 0, needed, counted=False, found=False)
+    rounds = row.base.workers if row.base else 0
+    too_large = row.ratio_lo is not None and row.ratio_lo > 1.0 + injected
+    significant = row.p is not None and row.p < alpha and not row.caveat
+    return PromiseCase(
+        case=case,
+        rounds=rounds,
+        needed=needed,
+        counted=rounds >= needed and not too_large,
+        found=significant and row.ratio is not None and row.ratio > 1.0,
+        ratio=row.ratio,
+        ratio_lo=row.ratio_lo,
+        ratio_hi=row.ratio_hi,
+    )

@@ -1,0 +1,249 @@
+"""``perfci compare``, ``check`` and ``run``, and ``list``, which shows the cases they measure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perfci.cli.caller import allow_token_option
+from perfci.cli.options import (
+    config_option,
+    inject_option,
+    measuring_options,
+    python_option,
+    record_options,
+    refs,
+    select_option,
+    shard_options,
+    showing_options,
+    split_options,
+    strict_option,
+)
+from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
+from perfci.cli.report import ExportingCommand
+from perfci.cli.shards import PartedCommand, engine_options
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.model.case import Case
+from perfci.report.clean import clean_json, clean_line, clean_lines
+
+
+@click.command(
+    "compare",
+    cls=PartedCommand,
+    epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
+    "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
+    "3 no trustworthy verdict, 4 git, disk or database.",
+)
+@click.argument("base", shell_complete=refs)
+@click.argument("head", default=".", shell_complete=refs)
+@measuring_options
+@python_option
+@click.option("--base-python", metavar="PATH", help="Another Python that runs base.")
+@click.option("--head-python", metavar="PATH", help="Another Python that runs head.")
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    help="Stop at the first regression or failure. Not with --shard.",
+)
+@click.option(
+    "--last-failed",
+    is_flag=True,
+    help="Only cases that regressed or failed in this repository's last comparison here.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Measure cases of which both sides are the same code as any other.",
+)
+@click.option(
+    "--same",
+    is_flag=True,
+    help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
+)
+@click.option(
+    "--benchmarks-of",
+    metavar="REV",
+    shell_complete=refs,
+    help="Run the benchmark files of REV (default: HEAD's).",
+)
+@click.option(
+    "--why/--no-why",
+    default=None,
+    help="Look into cases that moved (default: `why` in the configuration, else yes).",
+)
+@click.option(
+    "--trace",
+    "traces",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
+)
+@shard_options
+@engine_options
+@inject_option
+@strict_option
+@record_options
+@showing_options
+def compare_command(
+    base: str,
+    head: str,
+    benchmarks_of: str | None,
+    verbose: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Measure BASE and HEAD side by side and decide whether HEAD got worse.
+
+    BASE and HEAD are git revisions. HEAD defaults to `.`, the working tree with its uncommitted
+    changes. Your checkout is not touched.
+    """
+    from perfci.cli.caller import calling
+    from perfci.cli.report import conclude
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import compare_revisions
+
+    project_options, options = split_options(given)
+    with calling(quiet=quiet) as caller:
+        project = open_project(caller, **project_options)
+        measured = compare_revisions(project, base, head, options, benchmarks_of=benchmarks_of)
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+
+
+@click.command(
+    "check",
+    cls=PartedCommand,
+    epilog="Example: perfci check --markdown comment.md --json report.json",
+)
+@click.argument("head", default=".", shell_complete=refs)
+@measuring_options
+@python_option
+@click.option(
+    "--no-confirm",
+    is_flag=True,
+    help="Fail on a suspicion, without measuring both sides in pairs.",
+)
+@click.option(
+    "--if-stored",
+    is_flag=True,
+    help="Say so and end with 0 where no baseline is stored; else that is refused (2).",
+)
+@shard_options
+@engine_options
+@inject_option
+@strict_option
+@record_options
+@showing_options
+def check_command(
+    head: str,
+    no_confirm: bool,
+    if_stored: bool,
+    verbose: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Measure HEAD (default: the working tree) and decide against the stored baseline.
+
+    What looks like a regression is confirmed by measuring the baseline's commit and HEAD
+    in pairs before anything fails.
+    """
+    from perfci.cli.caller import calling
+    from perfci.cli.report import conclude
+    from perfci.commands.check import NoBaseline
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import check_revision
+
+    project_options, options = split_options(given)
+    try:
+        with calling(quiet=quiet) as caller:
+            project = open_project(caller, **project_options)
+            measured = check_revision(project, head, options, confirm=not no_confirm)
+    except NoBaseline as nothing:
+        if not if_stored:
+            raise
+        show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
+        return EXIT_PASS
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+
+
+@click.command(
+    "run", cls=ExportingCommand, epilog="Example: perfci run HEAD -k encoder --json run.json"
+)
+@click.argument("rev", default=".", shell_complete=refs)
+@measuring_options
+@python_option
+@record_options
+@showing_options
+def run_command(rev: str, verbose: bool, quiet: bool, **given: Any) -> int:
+    """Measure REV (default: the working tree) alone and show its numbers."""
+    from perfci.cli.caller import calling
+    from perfci.cli.report import conclude
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import run_revision
+
+    project_options, options = split_options(given)
+    with calling(quiet=quiet) as caller:
+        project = open_project(caller, **project_options)
+        measured = run_revision(project, rev, options)
+    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+
+
+@click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
+@click.argument("rev", default=".", shell_complete=refs)
+@config_option
+@select_option
+@python_option
+@click.option("--json", "as_json", is_flag=True, help="Print the cases as JSON.")
+@allow_token_option
+def list_command(
+    rev: str, config_path: Path | None, selection: str, python: str | None, *, as_json: bool
+) -> int:
+    """List the cases of REV (default: the working tree), a line each: id, place, tags, skips.
+
+    With -q the ids alone.
+    """
+    from perfci.cli.caller import calling
+    from perfci.commands.compare import list_cases
+    from perfci.commands.project import open_project
+
+    with calling(quiet=not is_terminal(err=True)) as caller:
+        project = open_project(caller, config_path)
+        head = project.side("head", rev, python)
+        cases, failed, notes = list_cases(project.surroundings(), head, selection)
+    if as_json:
+        listed = {"cases": [_case_data(case) for case in cases], "failures": list(failed)}
+        show(clean_json(json.dumps(listed, indent=2) + "\n"))
+    elif is_quiet():
+        for case in cases:
+            say(clean_line(case.id))
+    else:
+        _show_cases(cases)
+    for note in notes:
+        say(clean_line(note, 500), err=True)
+    for line in failed:
+        say_red(f"failed: {clean_line(line, 2000)}")
+    return EXIT_NO_VERDICT if failed else EXIT_PASS
+
+
+def _case_data(case: Case) -> dict[str, object]:
+    return {
+        "id": case.id,
+        "benchmark": case.benchmark,
+        "file": case.file,
+        "line": case.line,
+        "tags": list(case.tags),
+        "skip": case.skip or None,
+    }
+
+
+def _show_cases(cases: Sequence[Case]) -> None:
+    width = max((len(clean_line(case.id)) for case in cases), default=0)
+    for case in cases:
+        place = clean_line(f"{case.file}:{case.line}" if case.line else case.file)
+        tags = "".join(f"  #{clean_line(tag)}" for tag in case.tags)
+        skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
+        say(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")

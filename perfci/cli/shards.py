@@ -1,0 +1,348 @@
+"""Shards: ``perfci plan`` and ``merge``, and the ``--engine`` that measures them in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfci.cli.caller import allow_token_option
+from perfci.cli.options import (
+    PROJECT_OPTIONS,
+    config_option,
+    durations_option,
+    python_option,
+    refs,
+    select_option,
+    strict_option,
+)
+from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
+from perfci.cli.report import ExportingCommand
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
+from perfci.model.case import Case
+from perfci.report.clean import clean_json, clean_line
+from perfci.units import counted, format_duration
+from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
+
+if TYPE_CHECKING:
+    from perfci.commands.shards import EngineOptions, MergedReport
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_OWN_NAMES = ("engine", "shards", "at_once", "sbatch", "job_folder")
+_NOT_FORWARDED = {
+    *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
+    "quiet", "log_format",
+}  # fmt: skip
+"""What is of the one who waits and merges, or is given to each shard in another way."""
+_ENGINE_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "slurm"]),
+        help="Measure in --shards on parts of this machine, or by Slurm, and merge.",
+    ),
+    click.option(
+        "--shards",
+        type=click.IntRange(1, MOST_SHARDS),
+        metavar="N",
+        help="In how many parts --engine measures.",
+    ),
+    click.option(
+        "--at-once",
+        type=click.IntRange(1, MOST_SHARDS),
+        metavar="N",
+        help="How many --engine local measures at a time (default: as `calibrate` allows, else 1).",
+    ),
+    click.option(
+        "--sbatch",
+        multiple=True,
+        metavar="WORDS",
+        help='Options of sbatch for --engine slurm: "partition=gpu gres=gpu:1 exclusive".',
+    ),
+    click.option(
+        "--job-dir",
+        "job_folder",
+        type=_FOLDER,
+        metavar="DIR",
+        help="Where --engine keeps its job (default: in the cache folder).",
+    ),
+)
+_WORDS = f"{__name__}.words"
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def engine_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options to a ``PartedCommand``. With any of them ``function`` isn't called."""
+
+    @wraps(function)
+    def either(**given: Any) -> int:
+        own = {name: value for name in _OWN_NAMES if (value := given.pop(name))}
+        if not own:
+            return function(**given)
+        return _measure_by_engine(_engine_options(own, given, click.get_current_context()), **given)
+
+    for option in reversed(_ENGINE_OPTIONS):
+        either = option(either)
+    return either
+
+
+def _engine_options(
+    own: Mapping[str, Any], given: Mapping[str, Any], context: click.Context
+) -> EngineOptions:
+    from perfci.commands.shards import EngineOptions
+
+    if "engine" not in own or "shards" not in own:
+        raise click.UsageError("give --engine and --shards: they belong together")
+    for name in ("shard", "fail_fast", "last_failed", "if_stored"):
+        if given.get(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
+    if own["engine"] != "slurm" and "sbatch" in own:
+        raise click.UsageError("--sbatch is for --engine slurm")
+    if own["engine"] != "local" and "at_once" in own:
+        raise click.UsageError("--at-once is for --engine local: Slurm decides by itself")
+    return EngineOptions(
+        engine=own["engine"],
+        shards=own["shards"],
+        at_once=own.get("at_once", 0),
+        sbatch=own.get("sbatch", ()),
+        folder=own.get("job_folder"),
+        durations=given["durations_path"],
+        log_folder=given["log_folder"],
+        options=_forwarded(context),
+    )
+
+
+def _forwarded(context: click.Context) -> tuple[str, ...]:
+    """Return the options that each shard's command is given, as they were written."""
+    command = context.command
+    parser = command.make_parser(context)
+    written, _, order = parser.parse_args(list(context.meta[_WORDS]))
+    words: list[str] = []
+    for option in dict.fromkeys(order):
+        name = str(option.name)
+        if not isinstance(option, click.Option) or name in _NOT_FORWARDED or _is_output(name):
+            continue
+        value = written[name]
+        if option.is_flag:
+            words.append(option.opts[0] if value else option.secondary_opts[0])
+            continue
+        for item in value if option.multiple else (value,):
+            words += (option.opts[0], str(item))
+    return tuple(words)
+
+
+class PartedCommand(ExportingCommand):
+    """Keeps its words as they were written: with --engine, each shard is given some of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as ever."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+def _is_output(name: str) -> bool:
+    return name.startswith("output_")
+
+
+def _measure_by_engine(
+    parts: EngineOptions,
+    *,
+    head: str,
+    outputs: Mapping[str, Path],
+    verbose: bool,
+    quiet: bool,
+    base: str | None = None,
+    same: bool = False,
+    benchmarks_of: str | None = None,
+    **given: Any,
+) -> int:
+    """Have the parts measured, print what merging them gave, and return the exit code."""
+    from perfci.cli.caller import calling
+    from perfci.cli.report import show_report, show_texts, shown_as, worst_code
+    from perfci.commands.project import open_project
+    from perfci.commands.shards import check_in_parts, compare_in_parts
+
+    with calling(quiet=quiet) as caller:
+        project = open_project(caller, **{name: given[name] for name in PROJECT_OPTIONS})
+        if base is None:
+            collected = check_in_parts(project, head, parts, outputs)
+        else:
+            collected = compare_in_parts(
+                project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
+            )
+    for merged in collected.reports:
+        show_report(merged.report, verbose=verbose, quiet=quiet, err=bool(merged.shown))
+        show_texts(shown_as(name, text) for name, text in merged.shown.items())
+    if collected.kept and not is_quiet():
+        say(
+            f"perfci: the same command measures what is missing; what is there: {collected.kept}",
+            err=True,
+        )
+    for merged in collected.reports:
+        if merged.problem is not None:
+            raise merged.problem
+    strict = project.config.policy.strict
+    return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
+
+
+Shares = Sequence[Sequence[Case]]
+
+
+@click.command("plan", epilog="Example: perfci plan --shards 4 --durations report.json")
+@click.argument("rev", default=".", shell_complete=refs)
+@click.option(
+    "--shards",
+    "wanted",
+    type=click.IntRange(1, MOST_SHARDS),
+    required=True,
+    metavar="N",
+    help=f"The most shards to make (up to {MOST_SHARDS}); never more than there are cases.",
+)
+@durations_option
+@click.option("--matrix", is_flag=True, help="Print one line of JSON, for fromJSON in a matrix.")
+@click.option("--json", "as_json", is_flag=True, help="Print each shard's cases as JSON.")
+@config_option
+@select_option
+@python_option
+@allow_token_option
+def plan_command(
+    rev: str,
+    wanted: int,
+    durations_path: Path | None,
+    matrix: bool,
+    as_json: bool,
+    config_path: Path | None,
+    selection: str,
+    python: str | None,
+) -> int:
+    """Split the cases of REV (default: the working tree) into shards that take about as long.
+
+    `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k and
+    --durations. `perfci merge` joins their reports.
+    """
+    if matrix and as_json:
+        raise click.UsageError("--matrix and --json are two answers: choose one")
+    from perfci.cli.caller import calling
+    from perfci.commands.compare import list_cases
+    from perfci.commands.project import load_durations, open_project
+
+    durations = load_durations(durations_path, say)
+    with calling(quiet=not is_terminal(err=True)) as caller:
+        project = open_project(caller, config_path)
+        head = project.side("head", rev, python)
+        cases, failed, _ = list_cases(project.surroundings(), head, selection)
+    # a file that can't be imported holds no plan up: the first shard's report names it
+    for line in failed:
+        say_red(f"failed: {clean_line(line, 2000)}")
+    shares = split(cases, min(wanted, len(cases)), durations)
+    if len(shares) < wanted:
+        few = f"{counted(len(cases), 'case')} in {counted(len(shares), 'shard')}, not {wanted}"
+        say(f"perfci: {few}: a shard has at least one case.", err=True)
+    if matrix:
+        show(clean_json(json.dumps({"shard": _shard_names(shares)}) + "\n"))
+    elif as_json:
+        show(clean_json(_shards_json(shares, cases, durations) + "\n"))
+    else:
+        for line in _shards_table(shares, cases, durations):
+            say(line)
+    return EXIT_PASS
+
+
+def _shard_names(shares: Shares) -> list[str]:
+    return [str(Shard(number, len(shares))) for number in range(1, len(shares) + 1)]
+
+
+def _shard_loads(
+    shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
+) -> list[float | None]:
+    """Return how long each shard takes, in s, or None for each where nothing is known of any."""
+    if not any(case.id in durations for case in cases):
+        return [None] * len(shares)
+    cost = expected_s(cases, durations)
+    return [round(sum(cost[case.id] for case in share), 3) for share in shares]
+
+
+def _shards_json(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]) -> str:
+    loads = _shard_loads(shares, cases, durations)
+    plan = [
+        {"shard": name, "expected_s": load, "cases": [case.id for case in share]}
+        for name, load, share in zip(_shard_names(shares), loads, shares, strict=True)
+    ]
+    return json.dumps({"shards": plan}, indent=2)
+
+
+def _shards_table(
+    shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
+) -> list[str]:
+    rows = [("shard", "cases", "expected")]
+    for name, load, share in zip(
+        _shard_names(shares), _shard_loads(shares, cases, durations), shares, strict=True
+    ):
+        expected = "unknown" if load is None else format_duration(load)
+        rows.append((name, str(len(share)), expected))
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    return [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]}" for row in rows]
+
+
+@click.command(
+    "merge",
+    cls=ExportingCommand,
+    required="json",
+    epilog="Example: perfci merge shards/*.json --expect 4 --json report.json\n\n"
+    "Exit codes: those of compare; 3 also where a shard is missing.",
+)
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option(
+    "--expect",
+    type=click.IntRange(1, MOST_SHARDS),
+    metavar="N",
+    help="How many shards there should be (default: as many as they say themselves).",
+)
+@strict_option
+@config_option
+def merge_command(
+    files: tuple[Path, ...],
+    expect: int | None,
+    strict: bool | None,
+    config_path: Path | None,
+    outputs: Mapping[str, Path],
+) -> int:
+    """Join the reports of shards in FILES to one report for each environment.
+
+    All their comparisons are corrected as one family and decided with this folder's configuration.
+    The shards' own verdicts don't count. Prints the JSON files that it wrote, one per line, or with
+    `-` the report itself. Of several environments, each has its key before the file's suffix.
+    """
+    from perfci.cli.caller import root_here
+    from perfci.cli.report import show_texts, shown_as, worst_code
+    from perfci.commands.project import configuration
+    from perfci.commands.shards import merge_reports
+    from perfci.report.clean import clean_line
+    from perfci.report.outline import headline, outline
+
+    policy = configuration(root_here(), config_path, strict=strict).policy
+    codes = []
+    problems = []
+    for merged in merge_reports(files, policy, outputs, expect=expect):
+        show_texts(shown_as(name, text) for name, text in merged.shown.items())
+        if merged.problem is not None:
+            problems.append(merged.problem)
+        elif not merged.shown:
+            say(str(merged.outputs["json"]))
+        verdict = f"{merged.report.verdict.status}: {headline(outline(merged.report))}"
+        say(f"perfci: {clean_line(verdict, 600)}", err=True)
+        codes.append(merged_code(merged, strict=policy.strict))
+    if problems:
+        raise joined_error(problems)
+    return worst_code(codes)
+
+
+def merged_code(merged: MergedReport, *, strict: bool) -> int:
+    """Return the exit code of a merged report: one that lacks a shard never passes."""
+    from perfci.cli.report import exit_code
+
+    code = exit_code(merged.report, strict=strict)
+    return EXIT_NO_VERDICT if merged.incomplete and code == EXIT_PASS else code

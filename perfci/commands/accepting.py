@@ -1,0 +1,181 @@
+"""A regression that is meant: the lines that accept it, who wrote each, and which count here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from perfci.config.loading import parse_config
+from perfci.errors import UsageError
+from perfci.files import read_regular
+from perfci.forges.check import read_identity
+from perfci.forges.comment_commands import (
+    AcceptRequest,
+    MeasureRequest,
+    UnreadableCommand,
+    accept_refusal,
+    read_commands,
+)
+from perfci.forges.rest import Refused
+from perfci.measure.checkout.commits import author_of, file_at
+from perfci.measure.checkout.git import Repository, Resolved
+from perfci.model.words import words
+from perfci.report.clean import clean_line
+from perfci.verdict.acceptance import Acceptance, accept
+
+if TYPE_CHECKING:
+    from perfci.forges.github import GitHubClient
+    from perfci.forges.pull import Pull
+    from perfci.forges.step import Forge
+    from perfci.measure.workplace import Surroundings
+    from perfci.notices import Say
+    from perfci.verdict.decision import Judged, Measured
+
+
+def accepting(
+    around: Surroundings,
+    measured: Measured,
+    judged: Judged,
+    base: Resolved | None,
+    *,
+    whole: bool,
+) -> tuple[Measured, Judged]:
+    """Return a session's outcome with the rows marked that the configuration accepts.
+
+    ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
+    cases were asked for, so that a line which names none is worth a note.
+    """
+    lines = around.config.accept
+    if not lines:
+        return measured, judged
+    lines = with_authors(lines, around.repository.root)
+    before = _on_base(around.repository, lines, base)
+    old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
+    fork = _is_of_a_fork(around.inherited)
+    applied = accept(
+        judged.rows,
+        lines,
+        measured.created_at[:10],
+        refused=[line for line in lines if fork and line not in old],
+        old=old,
+        whole=whole and not measured.interrupted,
+    )
+    notes = (*judged.notes, *map(words, applied.findings))
+    findings = (*measured.findings, *applied.findings)
+    return replace(measured, findings=findings), replace(judged, rows=applied.rows, notes=notes)
+
+
+def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:
+    """Return ``lines`` with who wrote each as git knows it, where the line itself doesn't say."""
+    return tuple(
+        replace(line, by=author_of(root, Path(line.file).absolute(), line.first, line.last))
+        if line.file and not line.by
+        else line
+        for line in lines
+    )
+
+
+def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what maintainers accepted in comments on the head of ``pull``.
+
+    The comments themselves are the record, so nothing that a workflow stored is believed. A check
+    of the head shows since when its numbers could be read.
+    """
+    commands = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
+    commands = [(comment, what) for comment, what in commands if _asks_to_accept(what)]
+    runs = client.check_runs
+    if not commands:
+        return ()
+    if runs is None:
+        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
+        say(f"no command is read: {why}; a table of the configuration accepts", err=True)
+        return ()
+    since = measured_since(runs, pull)
+    allowed: dict[str, str] = {}
+    lines = []
+    for comment, what in commands:
+        who = clean_line(comment.author, 80)
+        if isinstance(what, UnreadableCommand):
+            say(f"the command of {who} isn't read: {what.why}", err=True)
+            continue
+        if not comment.bot and comment.author not in allowed:
+            allowed[comment.author] = runs.permission(comment.author)
+        why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
+        if why:
+            say(f"the command of {who} accepts nothing: {why}", err=True)
+            continue
+        lines += [
+            Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
+            for acceptance in what
+            if not isinstance(acceptance, MeasureRequest)
+        ]
+    return tuple(lines)
+
+
+def _asks_to_accept(what: tuple[AcceptRequest | MeasureRequest, ...] | UnreadableCommand) -> bool:
+    return isinstance(what, UnreadableCommand) or any(
+        not isinstance(command, MeasureRequest) for command in what
+    )
+
+
+def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what comments accept, or nothing where the token may not ask who is a maintainer."""
+    try:
+        return accepted_in_comments(client, pull, say)
+    except Refused as failure:  # the report is posted all the same
+        say(f"no command is read, the token may not: {failure.message}", err=True)
+        return ()
+
+
+def measured_since(runs: GitHubClient, pull: Pull) -> str:
+    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
+    times = []
+    for run in runs.checks(pull.head_sha):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull == pull.number and run.completed_at:
+            times.append(run.completed_at)
+    return min(times, default="")
+
+
+def today() -> str:
+    """Return the day in UTC, as ISO 8601."""
+    return datetime.now(UTC).date().isoformat()  # noqa: TID251 (a limit in time is held to it)
+
+
+def _on_base(
+    repository: Repository, lines: Sequence[Acceptance], base: Resolved | None
+) -> tuple[Acceptance, ...]:
+    """Return what base's own configuration accepts, or nothing where it can't be read."""
+    file = next((line.file for line in lines if line.file), "")
+    if base is None or not file:
+        return ()
+    path = PurePath(Path(file).absolute())
+    if not path.is_relative_to(repository.root):
+        return ()
+    text = file_at(repository, base.commit, path.relative_to(repository.root).as_posix())
+    try:
+        return parse_config(text, file).accept if text is not None else ()
+    except UsageError:  # of a configuration that was mended since
+        return ()
+
+
+def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
+    """Return whether this is a job of a fork's pull request. An unreadable event counts as one."""
+    from perfci.forges import gitlab
+
+    event_path = environment.get("GITHUB_EVENT_PATH", "")
+    if gitlab.is_of_a_fork(environment):
+        return True
+    if not event_path:
+        return False
+    from perfci.forges.actions import read_event
+    from perfci.forges.pull import PostTarget
+
+    try:
+        event = read_event(read_regular(Path(event_path)), event_path)
+    except (OSError, UsageError):
+        return True
+    return isinstance(event, PostTarget) and not event.own

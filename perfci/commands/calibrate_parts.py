@@ -1,0 +1,454 @@
+"""The parts of a calibration, measured one after the other, each in its share of the time."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from perfci.calibrate.calibration import Promise, SettingTrial
+from perfci.calibrate.noise import Calibrated, Pairs, calibrate, judge_setting
+from perfci.calibrate.promise import (
+    PROMISED_METRIC,
+    Candidate,
+    PromisePlan,
+    SessionRounds,
+    judge_promise,
+    not_checked,
+    plan_promise,
+)
+from perfci.config.loading import Config
+from perfci.measure.machine.quiet import CorePlan
+from perfci.measure.plan import SessionPlan
+from perfci.measure.progress import Progress
+from perfci.measure.workplace import Workplace
+from perfci.model.case import Case, Failure
+from perfci.model.worker import MeasureSettings, Quiet
+from perfci.stats.quantile import median
+from perfci.verdict.caveats import rounds_to_believe
+from perfci.verdict.comparisons import compare_case
+
+FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
+"""Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.
+
+Compiled cases, and spreads of too few pairs, take from the settings' time until ``KNOWN_END``.
+"""
+_FIRST_ROUNDS = 12
+_LEAST_PAIRS = 5
+_MORE_ROUNDS = 8
+_AT_ONCE = 0.5
+"""What two starters take beside each other, at best, of one after the other."""
+_SURE = 0.8
+"""A promise is tested on what fits this share of the time: a round too few tests nothing."""
+TRIED = ("malloc", "pin", "threads", "gc", "hash_seed")
+"""In the order in which they are tried: what usually matters most comes first."""
+_ROUNDS = (4, 10)
+_CASES = 3
+"""Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartResults:
+    """All that the parts found. ``part_s`` is what each took, ``sweep_s`` a round of every case."""
+
+    calibrated: Calibrated
+    session: SessionRounds
+    settings: tuple[SettingTrial, ...]
+    promise: Promise
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...]
+    part_s: Mapping[str, float]
+    sweep_s: float
+    rounds: int
+    interrupted: bool
+
+
+@dataclass(slots=True)
+class CalibrationParts:
+    """Measures the parts once. ``end`` is on the scale of ``clock``.
+
+    ``scale`` is the number of cases in a full session divided by the number measured here. Promises
+    are scaled by it.
+    """
+
+    measure: MeasureBlock
+    config: Config
+    cores: CorePlan
+    clock: Callable[[], float]
+    end: float
+    scale: float = 1.0
+    _failures: list[Failure] = field(default_factory=list)
+    _notes: list[str] = field(default_factory=list)
+    _part_s: dict[str, float] = field(default_factory=dict)
+    _round_s: dict[str, float] = field(default_factory=dict)
+    _pairs: dict[str, Pairs] = field(default_factory=dict)
+    _starting_s: float = 0.0
+    _at_once_s: float = 0.0
+    _rounds: int = 0
+    _interrupted: bool = False
+
+    def run(self, cases: Sequence[Case]) -> PartResults:
+        """Measure everything that the time allows, and return what was found."""
+        began = self.clock()
+
+        def until(share: float) -> float:
+            return began + share * (self.end - began)
+
+        eager = [case for case in cases if not case.compiled]
+        self._same(eager or cases, _FIRST_ROUNDS, until(FIRST_END))  # compiles come after
+        few = [case for case in self._alive(cases) if self._count(case) < _LEAST_PAIRS]
+        lacking = _LEAST_PAIRS - min(map(self._count, few), default=_LEAST_PAIRS)
+        self._same(few, lacking, until(KNOWN_END))
+        without, left_out = self._without(self._alive(cases), until(SETTINGS_END))
+        self._same(self._alive(cases), _MORE_ROUNDS, until(SAME_END))
+        broken = {failure.case for failure in self._failures}
+        sound = {case: pairs for case, pairs in self._pairs.items() if case not in broken}
+        session = self._session()
+        calibrated = calibrate(tuple(sound.values()), self.config.policy, session, self.scale)
+        trials = tuple(judge_setting(name, sound, pairs) for name, pairs in without)
+        return PartResults(
+            calibrated=calibrated,
+            session=session,
+            settings=(*trials, *left_out),
+            promise=self._promise(calibrated, self._alive(cases)),
+            failures=tuple(self._failures),
+            notes=tuple(dict.fromkeys(self._notes)),
+            part_s=self._part_s,
+            sweep_s=self._starting_s + sum(self._round_s.values()),
+            rounds=self._rounds,
+            interrupted=self._interrupted,
+        )
+
+    def _same(self, cases: Sequence[Case], rounds: int, end: float) -> None:
+        block = self._block("identical sides", "same", cases, rounds, self.config.quiet, end)
+        for pairs in block.pairs:
+            before = self._pairs.get(pairs.case.id)
+            self._pairs[pairs.case.id] = _joined(before, pairs) if before else pairs
+        for case, times in block.round_s.items():
+            # the first round compiles and reads files
+            self._round_s.setdefault(case, median(times[1:] or times))
+        self._starting_s = max(self._starting_s, _starting_s(block))
+
+    def _count(self, case: Case) -> int:
+        pairs = self._pairs.get(case.id)
+        return len(pairs.log_ratios(PROMISED_METRIC)) if pairs else 0
+
+    def _session(self) -> SessionRounds:
+        """Return the rounds of the promised session, which its budget may limit."""
+        settings = self.config.settings
+        sweep = self._starting_s + sum(self._round_s.values())
+        affordable = int(settings.budget / sweep) if sweep > 0.0 else settings.max_rounds
+        most = max(settings.rounds, min(settings.max_rounds, affordable))
+        return SessionRounds(settings.rounds, most)
+
+    def _without(
+        self, cases: Sequence[Case], end: float
+    ) -> tuple[list[tuple[str, tuple[Pairs, ...]]], tuple[SettingTrial, ...]]:
+        left_s = max(0.0, end - self.clock())
+        share_s = self._starting_s / max(1, len(self._round_s))
+        round_s = {case: own_s + share_s for case, own_s in self._round_s.items()}
+        plan = plan_trials(cases, round_s, self.config.quiet, self.cores, left_s)
+        measured = []
+        for index, setting in enumerate(plan.settings):
+            share = max(0.0, end - self.clock()) / (len(plan.settings) - index)
+            block = self._block(
+                f"without {setting}",
+                "settings",
+                plan.cases,
+                plan.rounds,
+                switched_off(self.config.quiet, setting),
+                self.clock() + share,
+            )
+            measured.append((setting, block.pairs))
+            self._at_once_s = max(self._at_once_s, _starting_s(block))
+        return measured, plan.left_out
+
+    def _promise(self, calibrated: Calibrated, cases: Sequence[Case]) -> Promise:
+        policy = self.config.policy
+        alpha = policy.alpha / max(1, calibrated.comparisons)
+        known = {case.id: case for case in cases}
+        candidates = [
+            Candidate(row.case, row.promised, row.spread_hi, self._round_s[row.case])
+            for row in calibrated.seen
+            if row.metric == PROMISED_METRIC
+            and row.case in known
+            and row.modes is None
+            and row.promised is not None
+            and row.spread_hi
+        ]
+        if self._interrupted:
+            return not_checked("interrupted")
+        left_s = max(0.0, self.end - self.clock())
+        if not candidates:
+            return not_checked(
+                "no benchmark with one mode and a known spread; "
+                f"the last {left_s:.0f} s were kept for it"
+            )
+        believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
+        fits = partial(plan_promise, candidates, alpha, least=believed)
+        # rather a test that may not end than none: nothing else is waiting for the time
+        plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
+            left_s, starting_s=_AT_ONCE * self._starting_s
+        )
+        if plan is None:
+            return not_checked(f"its rounds don't fit the {left_s:.0f} s left; raise --budget")
+        return self._keep(plan, [known[case] for case in plan.needed], alpha)
+
+    def _keep(self, plan: PromisePlan, cases: Sequence[Case], alpha: float) -> Promise:
+        block = self._block(
+            f"slowed by {plan.injected:.1%}",
+            "promise",
+            cases,
+            plan.rounds,
+            self.config.quiet,
+            self.end,
+            slow_down=plan.injected,
+        )
+        rows = {
+            row.case: row
+            for pairs in block.pairs
+            for row in compare_case(
+                pairs.case, pairs.base, pairs.head, self.config.policy, paired=True
+            )
+            if row.metric == PROMISED_METRIC
+        }
+        return judge_promise(plan, rows, alpha)
+
+    def _block(
+        self,
+        what: str,
+        part: str,
+        cases: Sequence[Case],
+        rounds: int,
+        quiet: Quiet,
+        end: float,
+        *,
+        slow_down: float = 0.0,
+    ) -> RoundBlock:
+        began = self.clock()
+        if self._interrupted or not cases or began >= end:
+            return RoundBlock(())
+        cold_starts = None if part == "same" else 0
+        settings = slowed(_of_rounds(self.config.settings, rounds, cold_starts), slow_down)
+        block = self.measure(what, cases, settings, quiet, end)
+        self._part_s[part] = self._part_s.get(part, 0.0) + self.clock() - began
+        self._failures += block.failures
+        self._notes += block.notes
+        self._rounds += block.rounds
+        self._interrupted = self._interrupted or block.ended in {"interrupted", "outside"}
+        return block
+
+    def _alive(self, cases: Sequence[Case]) -> list[Case]:
+        broken = {failure.case for failure in self._failures}
+        return [case for case in cases if case.id not in broken]
+
+
+def _starting_s(block: RoundBlock) -> float:
+    """Return what a sweep takes besides its cases' rounds: starters are in one round of each."""
+    beyond = sum(sum(times) - median(times) * len(times) for times in block.round_s.values())
+    return max(0.0, beyond / max(map(len, block.round_s.values()), default=1))
+
+
+def slowed(settings: MeasureSettings, share: float) -> MeasureSettings:
+    """Return ``settings`` with head's latency made longer by ``share``: the promise's test."""
+    return replace(settings, inject={"latency": share}) if share else settings
+
+
+def _of_rounds(
+    settings: MeasureSettings, rounds: int, cold_start_rounds: int | None
+) -> MeasureSettings:
+    """Return ``settings`` with the same rounds for all cases, and one compile on each side."""
+    return replace(
+        settings,
+        rounds=rounds,
+        max_rounds=rounds,
+        compile_rounds=1,
+        cold_start_rounds=cold_start_rounds,
+    )
+
+
+def _joined(first: Pairs, second: Pairs) -> Pairs:
+    """Return both blocks' pairs. The second block's rounds are counted on from the first's."""
+    last = max((output.round for output in (*first.base, *first.head)), default=0)
+    later = [
+        tuple(replace(output, round=output.round + last) for output in side)
+        for side in (second.base, second.head)
+    ]
+    return Pairs(first.case, (*first.base, *later[0]), (*first.head, *later[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBlock:
+    """The result of one block of rounds. ``round_s`` has the time of each round by case."""
+
+    pairs: tuple[Pairs, ...]
+    round_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+    rounds: int = 0
+    ended: str = "done"
+    notes: tuple[str, ...] = ()
+
+
+MeasureBlock = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], RoundBlock]
+"""Measures cases with such settings until such a time; the text says what for."""
+
+
+def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
+    """Return a function that measures blocks in ``workplace``, all of them until ``end``."""
+    done = 0
+
+    def measure(
+        what: str,
+        cases: Sequence[Case],
+        settings: MeasureSettings,
+        quiet: Quiet,
+        block_end: float,
+    ) -> RoundBlock:
+        nonlocal done
+        watch = _BlockProgress(workplace, what, done, end)
+        plan = workplace.plan
+        cores = plan.cores if quiet.pin else CorePlan((), (), plan.cores.threads)
+        changed = replace(
+            workplace,
+            plan=replace(plan, settings=settings, quiet=quiet, cores=cores),
+            config=replace(workplace.config, settings=settings, quiet=quiet),
+            budget_end=min(block_end, end),
+            shown=replace(workplace.shown, progress=watch),
+        )
+        with _where_it_may_run(plan, pinned=quiet.pin):
+            result = changed.measure(cases)
+        done += result.rounds
+        return RoundBlock(
+            pairs=tuple(
+                Pairs(state.case, tuple(state.outputs["base"]), tuple(state.outputs["head"]))
+                for state in result.states
+            ),
+            round_s=watch.finished(),
+            failures=tuple(failure for state in result.states for failure in state.failures),
+            rounds=result.rounds,
+            ended=result.ended,
+            notes=tuple(note for note in result.notes if result.ended in {"done", "outside"}),
+        )
+
+    return measure
+
+
+class _BlockProgress:
+    """Shows progress in the whole calibration's terms, and notes how long each round took."""
+
+    def __init__(self, workplace: Workplace, what: str, done: int, end: float) -> None:
+        self._shown = workplace.shown
+        self._clock = workplace.executor.now
+        self._what = what
+        self._done = done
+        self._started = workplace.started
+        self._end = end
+        self._rounds: dict[str, list[float]] = {}
+        self._open: tuple[str, float] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        now = self._clock()
+        self._close(now)
+        self._open = (progress.case, now)
+        self._shown.progress(
+            replace(
+                progress,
+                case=f"{self._what}: {progress.case}",
+                done=self._done + progress.done,
+                planned=self._done + progress.planned,
+                elapsed_s=now - self._started,
+                left_s=max(0.0, self._end - now),
+                provisional=(),
+            )
+        )
+
+    def finished(self) -> dict[str, tuple[float, ...]]:
+        self._close(self._clock())
+        return {case: tuple(times) for case, times in self._rounds.items()}
+
+    def _close(self, now: float) -> None:
+        if self._open is not None:
+            case, began = self._open
+            self._rounds.setdefault(case, []).append(now - began)
+            self._open = None
+
+
+@contextmanager
+def _where_it_may_run(plan: SessionPlan, *, pinned: bool) -> Iterator[None]:
+    """Workers that aren't pinned inherit this process's cores: for them it leaves its corner."""
+    before = os.sched_getaffinity(0)
+    if not pinned and plan.cores.workers:
+        os.sched_setaffinity(0, {*plan.cores.workers, *plan.cores.parent})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """The settings to switch off in turn, the cases for that, and the settings left out."""
+
+    settings: tuple[str, ...]
+    cases: tuple[Case, ...]
+    rounds: int
+    left_out: tuple[SettingTrial, ...]
+
+
+def plan_trials(
+    cases: Sequence[Case],
+    round_s: Mapping[str, float],
+    quiet: Quiet,
+    cores: CorePlan,
+    time_s: float,
+) -> TrialPlan:
+    """Choose trials for ``time_s``: every setting on all cases, else on fewer, else fewer settings.
+
+    Eager cases of different benchmarks come first: what a setting does to one shows soonest.
+    """
+    able, left_out = [], []
+    for setting in TRIED:
+        why = _pointless(setting, quiet, cores)
+        if why:
+            left_out.append(SettingTrial(setting, "left_out", reason=why))
+        else:
+            able.append(setting)
+    chosen = list(_ordered(cases))
+    rounds, most = _ROUNDS
+
+    def takes(count: int) -> float:
+        return count * rounds * sum(round_s.get(case.id, math.inf) for case in chosen)
+
+    while len(chosen) > _CASES and takes(len(able)) > time_s:
+        chosen.pop()
+    while able and takes(len(able)) > time_s:
+        why = "no time for it; a larger --budget has"
+        left_out.append(SettingTrial(able.pop(), "left_out", reason=why))
+    if able and chosen:
+        rounds = min(most, math.floor(time_s / (takes(len(able)) / rounds)))
+    return TrialPlan(tuple(able), tuple(chosen), rounds, tuple(left_out))
+
+
+def switched_off(quiet: Quiet, setting: str) -> Quiet:
+    """Return ``quiet`` without one of ``TRIED``."""
+    return replace(quiet, **{setting: False})
+
+
+def _pointless(setting: str, quiet: Quiet, cores: CorePlan) -> str:
+    if not getattr(quiet, setting):
+        return "off in the configuration"
+    if setting == "pin" and not cores.parent:
+        return "workers have every core anyway"
+    return ""
+
+
+def _ordered(cases: Sequence[Case]) -> Sequence[Case]:
+    nth: dict[str, int] = {}
+    ranked = []
+    for index, case in enumerate(cases):
+        nth[case.benchmark] = nth.get(case.benchmark, 0) + 1
+        ranked.append(((case.compiled, nth[case.benchmark], index), case))
+    return [case for _, case in sorted(ranked, key=lambda pair: pair[0])]

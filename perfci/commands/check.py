@@ -1,0 +1,478 @@
+"""``check``: head against the stored baseline. A suspicion is confirmed side by side.
+
+Where a suspect can't be measured again, its result from head alone is kept as a suspicion, and the
+verdict gives the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfci.baselines.baseline import Baseline, why_not_comparable
+from perfci.baselines.files import BaselineStore
+from perfci.commands.accepting import accepting
+from perfci.commands.compare import (
+    BothSides,
+    MeasureOptions,
+    OneSide,
+    measure_alone,
+    measure_both,
+    selected_cases,
+    written_on_head,
+)
+from perfci.commands.conclusion import burst_findings, worker_notes
+from perfci.errors import PerfciError, UsageError, refusal
+from perfci.measure.machine.isolation import refuse_secrets
+from perfci.measure.opening import open_workplace
+from perfci.measure.selection import Written
+from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.model.case import Case
+from perfci.model.finding import Finding, found
+from perfci.model.report import Comparison, Explanation, Report, Timing
+from perfci.model.run import Run, Side
+from perfci.model.words import words
+from perfci.model.worker import WorkerOutput
+from perfci.units import counted
+from perfci.verdict.comparisons import compare_case, left_out
+from perfci.verdict.decision import (
+    Judged,
+    Measured,
+    build_report,
+    decide_on,
+    failed_on_base,
+    failure_rows,
+    placeholder,
+    reason_of,
+)
+from perfci.verdict.judgement import adjust, suspects
+from perfci.verdict.merge import joined_ran, joined_same_code
+from perfci.verdict.policy import Policy
+from perfci.verdict.why import explain
+
+_TOO_FEW_SESSIONS = 2
+"""So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
+ENDED_EARLY = "the session ended before every suspect was measured again"
+"""Why suspects stay unconfirmed where it was interrupted, or the disk filled."""
+_LEAST_CONFIRMING_S = 10.0
+"""A confirmation gets what head alone has left of the budget, and never less than this."""
+
+
+class NoBaseline(UsageError):
+    """No case that would be measured has a baseline: a pass would mean nothing."""
+
+
+def check(
+    around: Surroundings,
+    head: Wanted,
+    store: BaselineStore,
+    options: MeasureOptions,
+    *,
+    confirm: bool,
+) -> tuple[Run, Report]:
+    """Measure ``head`` and return its run, and the report against its environment's baselines.
+
+    NoBaseline, before anything is measured, where there is no baseline to compare with.
+    """
+    policy = around.config.policy
+    if not around.token_allowed:
+        refuse_secrets(around.inherited, around.repository.root)
+    require_stored(store, around.config.baselines)  # a damaged one is said here, too
+    with open_workplace(around, (head,), options.log_folder) as workplace:
+        environment = workplace.environments["head"]
+        baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
+        _require_baselines(workplace, baselines, store, options)
+        alone = measure_alone("check", workplace, options)
+        written = written_on_head(workplace)
+    measured = replace(alone.measured, base=_base_side(baselines, head))
+    alone = replace(alone, measured=measured)
+    judged = against_baselines(alone, written, baselines, policy, options.selection)
+    suspected = suspects(judged.rows, policy)
+    if suspected and not confirm:
+        judged = unconfirmed(judged, "measured against the stored baseline only")
+    elif suspected and measured.interrupted:
+        judged = unconfirmed(judged, ENDED_EARLY)
+    elif suspected:
+        measured, judged = confirmed(around, alone, judged, suspected, baselines, head, options)
+    asking = _asking_for_a_third(judged.rows, baselines, policy)
+    judged = replace(judged, notes=(*judged.notes, *asking))
+    measured, judged = accepting(around, measured, judged, None, whole=options.is_whole)
+    return alone.run, build_report(measured, decide_on(measured, judged, policy))
+
+
+def require_stored(store: BaselineStore, folder: str) -> None:
+    """Raise NothingStored where there is no baseline of any environment in ``folder``."""
+    if not store.environments():
+        raise _no_baseline(f"there are no baselines in {folder}/")
+
+
+def _require_baselines(
+    workplace: Workplace,
+    baselines: Mapping[str, Baseline],
+    store: BaselineStore,
+    options: MeasureOptions,
+) -> None:
+    """Raise NothingStored where no selected case has a baseline, of whichever shard it is.
+
+    A baseline whose benchmark is gone, and a file that can't be imported, are something to report.
+    """
+    cases = selected_cases(workplace, options)
+    if any(case.id in baselines for case in cases):
+        return
+    if not baselines:
+        own, others = workplace.environments["head"].key, store.environments()
+        raise _no_baseline(
+            f"no baseline is of this environment, {own}; there are those of {', '.join(others[:3])}"
+        )
+    if options.selection and not workplace.failures(cases):
+        raise _no_baseline(f"no case that -k {options.selection!r} selects has a baseline")
+
+
+def _no_baseline(what: str) -> NoBaseline:
+    return NoBaseline(
+        "no-baseline",
+        f"{what}: there is nothing to compare with",
+        "`perfci baseline update` measures HEAD and stores it, to be committed; "
+        "`perfci compare main` needs no baseline.",
+    )
+
+
+def against_baselines(
+    alone: OneSide,
+    written: Mapping[str, Written],
+    baselines: Mapping[str, Baseline],
+    policy: Policy,
+    selection: str,
+) -> Judged:
+    """Compare each case with its baseline, with Welch's t: head was measured alone.
+
+    ``written`` are the benchmarks as head's files write them, by their names.
+    """
+    outputs = {case.case.id: case.workers for case in alone.run.cases}
+    broken = {failure.case for failure in alone.measured.failures}
+    rows: list[Comparison] = []
+    for case in alone.part.cases:
+        if case.skip or case.id in broken:
+            continue
+        baseline = baselines.get(case.id)
+        if baseline is None:
+            rows.append(placeholder(case.id, "new", policy, found("no-baseline")))
+            continue
+        reason = why_not_comparable(baseline, alone.measured.environment, case)
+        if reason:
+            rows.append(placeholder(case.id, "not_comparable", policy, reason))
+            continue
+        rows += _with_baseline(case, baseline, outputs.get(case.id, ()), policy)
+        # the baseline is of this very source, which may compute its metrics from other code
+        if case.benchmark in written:
+            metrics = written[case.benchmark].metrics
+            rows += left_out(case, baseline.outputs(), metrics, policy)
+    adjusted = adjust(rows, policy)
+    explanations: list[Explanation] = []
+    for case in alone.part.cases:
+        if case.id in baselines and case.id in outputs:
+            case_rows = tuple(row for row in adjusted if row.case == case.id)
+            explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], case_rows)
+    known = {case.id for case in alone.part.whole}
+    gone = (case for case in baselines if case not in known and alone.part.reports(case))
+    removed = () if selection else tuple(gone)
+    return Judged(
+        (*adjusted, *failure_rows(alone.measured.failures, removed, policy)), tuple(explanations)
+    )
+
+
+def _with_baseline(
+    case: Case, baseline: Baseline, head: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    compared = compare_case(
+        case,
+        baseline.outputs(),
+        head,
+        policy,
+        paired=False,
+        base_sessions=tuple(len(session.workers) for session in baseline.sessions),
+    )
+    return compared or (placeholder(case.id, "inconclusive", policy, found("nothing-measured")),)
+
+
+def _asking_for_a_third(
+    rows: Sequence[Comparison], baselines: Mapping[str, Baseline], policy: Policy
+) -> list[str]:
+    """Return a note a commit on the cases that its two sessions left undecided."""
+    of_commit: dict[str, dict[str, None]] = {}
+    for row in rows:
+        undecided = row.status == "inconclusive" and row.method == "welch_t"
+        costs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
+        if undecided and costs and row.base_sessions == _TOO_FEW_SESSIONS:
+            of_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
+    return [
+        f"2 sessions hardly show how sessions vary: {', '.join(cases)} stayed undecided; "
+        f"store a third with `perfci baseline update {sha[:12]}`."
+        for sha, cases in of_commit.items()
+    ]
+
+
+def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
+    if not baselines:
+        return None
+    newest = max(baselines.values(), key=lambda baseline: baseline.created_at)
+    return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmation:
+    """Commits measured again beside head, the cases of these, and the reasons for missing ones."""
+
+    commits: tuple[BothSides, ...]
+    cases: tuple[str, ...]
+    why_not: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def rows(self) -> tuple[Comparison, ...]:
+        return tuple(row for both in self.commits for row in both.judged.rows)
+
+
+def confirmed(
+    around: Surroundings,
+    alone: OneSide,
+    judged: Judged,
+    suspected: Sequence[str],
+    baselines: Mapping[str, Baseline],
+    head: Wanted,
+    options: MeasureOptions,
+) -> tuple[Measured, Judged]:
+    """Measure each suspect's baseline commit beside head. Those rows replace the suspicion.
+
+    Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
+    """
+    of_commit: dict[str, list[str]] = {}
+    for case in suspected:
+        of_commit.setdefault(baselines[case].sha, []).append(case)
+    again = _measured_again(around, of_commit, head, options, alone.measured.timing.wall_s)
+    kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
+    cases = [case for case in again.cases if case not in kept]
+    both = _joined_rows(judged, again, cases, around.config.policy)
+    why = "; ".join((*again.why_not, *why_kept))
+    if why:
+        both = unconfirmed(both, why)
+    notes, of_again = notes_of_both(alone, again.commits)
+    measured = _joined(alone.measured, again, cases, both.rows)
+    both = replace(both, notes=(*both.notes, *of_again))
+    findings = findings_of_both(alone, again.commits)
+    return replace(measured, notes=notes, findings=findings), both
+
+
+def _joined_rows(
+    judged: Judged, again: _Confirmation, cases: Sequence[str], policy: Policy
+) -> Judged:
+    """Return the rows of ``cases`` as they were measured again, and all others as they were."""
+    measured = adjust([row for row in again.rows if row.case in cases], policy)
+    note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
+    return Judged(
+        (
+            *(row for row in judged.rows if row.case not in cases),
+            *(replace(row, confirmed=True) for row in measured),
+        ),
+        (
+            *(explanation for explanation in judged.explanations if explanation.case not in cases),
+            *(
+                explanation
+                for both in again.commits
+                for explanation in both.judged.explanations
+                if explanation.case in cases
+            ),
+        ),
+        (*judged.notes, *([note] if cases else [])),
+        tuple(why for both in again.commits for why in both.judged.why if why.case in cases),
+    )
+
+
+def _joined(
+    measured: Measured, again: _Confirmation, cases: Sequence[str], rows: Sequence[Comparison]
+) -> Measured:
+    """Return what both measurements gave. ``cases`` are those whose new rows count."""
+    commits = [both.measured for both in again.commits]
+    parts = (measured, *commits)
+    return replace(
+        measured,
+        base=baseline_side(commits[0].base) if len(commits) == 1 else measured.base,
+        failures=tuple(failure for part in parts for failure in part.failures),
+        interrupted=again.interrupted or any(part.interrupted for part in parts),
+        durations=_summed(parts),
+        not_measured={
+            metric: why
+            for metric, why in measured.not_measured.items()
+            if not any(row.metric == metric and row.head for row in rows)
+        },
+        ran=joined_ran(parts),
+        same_code=tuple(case for case in joined_same_code(commits) if case in cases),
+        timing=Timing(
+            sum(part.timing.wall_s for part in parts),
+            sum(part.timing.measured_s for part in parts),
+            sum(part.timing.rounds for part in parts),
+        ),
+    )
+
+
+def unconfirmed(judged: Judged, why: str) -> Judged:
+    """Return ``judged`` with what regressed in it called unconfirmed, for the reason ``why``."""
+    rows = tuple(
+        replace(row, confirmed=False)
+        if row.status == "regressed" and row.confirmed is None
+        else row
+        for row in judged.rows
+    )
+    return replace(judged, rows=rows, notes=(*judged.notes, f"Unconfirmed: {why}."))
+
+
+def notes_of_both(
+    alone: OneSide, again: Sequence[BothSides]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the notes of head alone, and those of measuring again with a prefix.
+
+    Notes about workers cover both measurements together.
+    """
+    own = _outputs(alone.run)
+    everything = [
+        *own,
+        *(output for both in again for run in both.runs for output in _outputs(run)),
+    ]
+    notes = _without_workers(alone.measured, own)
+    of_again: dict[str, None] = {}
+    for both in again:
+        outputs = [output for run in both.runs for output in _outputs(run)]
+        session_notes = _without_workers(both.measured, outputs)
+        of_again |= dict.fromkeys(
+            f"measured again: {note}" for note in session_notes if note not in notes
+        )
+    return (*notes, *worker_notes(everything)), tuple(of_again)
+
+
+def findings_of_both(alone: OneSide, again: Sequence[BothSides]) -> tuple[Finding, ...]:
+    """Return the findings of all workers: two counts would look like one note twice."""
+    runs = (alone.run, *(run for both in again for run in both.runs))
+    return burst_findings([output for run in runs for output in _outputs(run)])
+
+
+def _outputs(run: Run) -> list[WorkerOutput]:
+    return [output for case in run.cases for output in case.workers]
+
+
+def _without_workers(measured: Measured, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    of_workers = worker_notes(outputs)
+    return tuple(note for note in measured.notes if note not in of_workers)
+
+
+def baseline_side(side: Side | None) -> Side | None:
+    """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
+    return side and replace(side, rev=f"baseline of {side.sha[:12]}")
+
+
+def _measured_again(
+    around: Surroundings,
+    of_commit: Mapping[str, Sequence[str]],
+    head: Wanted,
+    options: MeasureOptions,
+    spent_s: float,
+) -> _Confirmation:
+    """Measure each commit's suspects beside head, within the rest of the budget.
+
+    Each session has log files of its own, because its rounds are counted from one.
+    """
+    began = around.executor.now() - spent_s
+    commits: list[BothSides] = []
+    measured: list[str] = []
+    why_not: list[str] = []
+    interrupted = False
+    try:
+        for sha, cases in of_commit.items():
+            left_s = around.config.settings.budget - (around.executor.now() - began)
+            within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
+            logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
+            suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
+            both = _beside_head(within, sha, head, suspects_alone)
+            if isinstance(both, str):
+                why_not.append(both)
+                continue
+            commits.append(both)
+            measured += cases
+            if both.measured.interrupted:
+                interrupted = True
+                break
+    except KeyboardInterrupt:  # while a commit was checked out or built; else there is a report
+        interrupted = True
+    if interrupted:
+        why_not.append(ENDED_EARLY)
+    return _Confirmation(tuple(commits), tuple(measured), tuple(why_not), interrupted)
+
+
+def _beside_head(
+    around: Surroundings, sha: str, head: Wanted, options: MeasureOptions
+) -> BothSides | str:
+    """Measure a baseline's commit beside head, or return why it can't be measured."""
+    try:
+        resolved = around.repository.resolve(sha)
+    except UsageError:
+        return f"the baseline's commit {sha[:12]} isn't in this clone"
+    try:
+        return measure_both(around, Wanted("base", resolved, head.python), head, options)
+    except (PerfciError, OSError) as error:
+        known = error if isinstance(error, PerfciError) else refusal(error)
+        what = known.message.splitlines()[0]
+        return f"the baseline's commit {sha[:12]} could not be measured: {what}"
+
+
+def _within(around: Surroundings, seconds: float) -> Surroundings:
+    settings = replace(around.config.settings, budget=seconds)
+    return replace(around, config=replace(around.config, settings=settings))
+
+
+def _kept(
+    suspicion: Sequence[Comparison], again: _Confirmation, rounds: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases measured again that stay suspicions, and the reasons.
+
+    Base can't be measured at these, or they had regressed and now got fewer than ``rounds``.
+    """
+    regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
+    kept: list[str] = []
+    why: list[str] = []
+    short: list[str] = []
+    on_base = failed_on_base(
+        failure for both in again.commits for failure in both.measured.failures
+    )
+    for case in again.cases:
+        rows = [row for row in again.rows if row.case == case]
+        if any(_is_decided(row, rounds) for row in rows):
+            continue
+        if case not in on_base and any(row.status == "failed" for row in rows):
+            continue
+        without_base = next((row for row in rows if row.status in {"new", "failed"}), None)
+        if without_base:
+            kept.append(case)
+            reason = reason_of(without_base)
+            because = f" ({words(reason)})" if reason else ""
+            why.append(f"the baseline's commit no longer runs {case}{because}")
+        elif not rows:
+            kept.append(case)
+            why.append(f"the baseline's commit does not have {case}")
+        elif case in regressed:
+            short.append(case)
+    if short and not again.interrupted:
+        why.append(f"no time was left to measure {', '.join(short)} again; raise --budget")
+    return (*kept, *short), tuple(why)
+
+
+def _is_decided(row: Comparison, least: int) -> bool:
+    """Return whether a row had enough workers, or is of the same code."""
+    return row.method == "same_code" or (row.base is not None and row.base.workers >= least)
+
+
+def _summed(parts: Sequence[Measured]) -> dict[str, float]:
+    """Return how long each case was measured in all ``parts``, in s."""
+    total: dict[str, float] = {}
+    for part in parts:
+        for case, spent in part.durations.items():
+            total[case] = round(total.get(case, 0.0) + spent, 3)
+    return total

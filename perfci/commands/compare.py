@@ -1,0 +1,409 @@
+"""``compare`` and ``run``: revisions measured, in pairs or alone, up to a decided report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfci.commands.accepting import accepting
+from perfci.commands.conclusion import advised, conclude, judged_alone, run_of, with_session
+from perfci.commands.recorder import CaseMemory
+from perfci.config.loading import load_config
+from perfci.config.reading import nearest
+from perfci.errors import UnfitCommit, UsageError
+from perfci.measure.checkout.git import Resolved
+from perfci.measure.discovery import not_matching, without_benchmark
+from perfci.measure.opening import open_workplace
+from perfci.measure.plan import files_in
+from perfci.measure.progress import SessionResult
+from perfci.measure.selection import Written, by_name, select, words_of, written_in
+from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.model.case import Case, Failure
+from perfci.model.report import Report, Timing
+from perfci.model.run import Run
+from perfci.model.worker import MeasureSettings
+from perfci.notices import Announce, unheard
+from perfci.units import counted, first_of, format_duration, listed
+from perfci.verdict.decision import Judged, Measured, build_report, decide_on
+from perfci.verdict.shards import Part, Shard, part_of
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """The options of a measurement, besides its revisions and the configuration.
+
+    ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
+    ``durations`` in s by case. ``everything`` measures cases of the same code on both sides as any
+    other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
+    They are refused before measuring where they can't be written. ``why`` looks into cases that
+    moved, by the configuration where it is None, and writes Chrome traces into ``traces``.
+    ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
+    this repository's last comparison.
+
+    A command sets the other fields. ``only`` has the ids of the cases to measure, ``again`` ids
+    and files of cases that failed before. Empty means all. The report is of ``command`` and
+    ``created_at``, or of the moment it is made. Both sides run the benchmark files of
+    ``benchmarks_of``, or head's.
+    """
+
+    selection: str = ""
+    python: str | None = None
+    base_python: str | None = None
+    head_python: str | None = None
+    shard: Shard | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
+    record: bool = False
+    history: str | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    log_folder: Path | None = None
+    everything: bool = False
+    fail_fast: bool = False
+    last_failed: bool = False
+    same: bool = False
+    why: bool | None = None
+    traces: Path | None = None
+    only: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    command: str = "compare"
+    created_at: str = ""
+    benchmarks_of: Resolved | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all cases are meant."""
+        return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Two sides measured in pairs: their runs (base's, head's), and what a report is made of."""
+
+    runs: tuple[Run, Run]
+    measured: Measured
+    judged: Judged
+
+
+def compare(around: Surroundings, base: Wanted, head: Wanted, options: MeasureOptions) -> Report:
+    """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
+    return compare_runs(around, base, head, options)[1]
+
+
+def compare_runs(
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    options: MeasureOptions,
+    announce: Announce = unheard,
+) -> tuple[tuple[Run, Run], Report]:
+    """Measure both in pairs and return their runs (base's, head's), and the report.
+
+    ``announce`` takes a line on what will be measured and within which time, before it begins.
+    """
+    both = measure_both(around, base, head, options, announce)
+    measured, judged = accepting(
+        around, both.measured, both.judged, base.resolved, whole=options.is_whole
+    )
+    return both.runs, build_report(measured, decide_on(measured, judged, around.config.policy))
+
+
+def measure_both(
+    around: Surroundings,
+    base: Wanted,
+    head: Wanted,
+    options: MeasureOptions,
+    announce: Announce = unheard,
+) -> BothSides:
+    """Measure both in pairs, and judge them."""
+    with open_workplace(
+        around, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
+    ) as workplace:
+        remember_cases(around, workplace)
+        part = selected_part(workplace, options)
+        announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
+        result = workplace.measure(
+            part.cases,
+            fail_fast=options.fail_fast,
+            scale=part.scale,
+            everything=options.everything or options.record,
+            looks=bool(options.why),
+        )
+        new, gone = one_sided_points(workplace, options, part)
+        removed = (*removed_cases(workplace, options), *gone)
+        measured = measured_of(options.command, workplace, options, result, part)
+        environments = workplace.environments
+        measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
+        not_given = tuple(
+            Failure(name, "base", "discovery", "absent", "head's benchmark files lack it on base")
+            for name in new
+            if part.reports(name)
+        )
+        failures = (*measured.failures, *not_given)
+        absent = workplace.not_on_base(failures, part.whole, measured_cases)
+        failures = tuple(
+            failure
+            for failure in failures
+            if failure not in not_given or failure.case not in absent
+        )
+        measured = replace(measured, failures=advised(failures, absent))
+        judged = conclude(
+            measured,
+            result,
+            tuple(name for name in removed if part.reports(name)),
+            tuple(sorted(absent)),
+            around.config.policy,
+            written_on_base(workplace),
+        )
+        if options.why and not result.cut_short and not any(measured.injected.values()):
+            looked = workplace.explain(result.states, judged.rows, options.traces)
+            judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
+        return BothSides(
+            (
+                run_of(result, "base", measured, environments["base"]),
+                run_of(result, "head", measured, environments["head"]),
+            ),
+            measured,
+            judged,
+        )
+
+
+def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureSettings) -> str:
+    most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
+    return (
+        f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
+        f"{settings.rounds}{most} rounds of each, within {format_duration(settings.budget)}"
+    )
+
+
+def _named(side: Resolved) -> str:
+    name = "the working tree" if side.rev == "." else side.rev
+    return f"{name} ({side.short})" if side.short not in name else name
+
+
+def remember_cases(around: Surroundings, workplace: Workplace) -> None:
+    """Keep which cases head has, for a shell that completes them."""
+    with suppress(OSError):  # a full disk says so where something is lost by it
+        memory = CaseMemory(around.cache, around.repository)
+        memory.keep_cases(workplace.found["head"].discovery.cases)
+
+
+def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
+    """Return head's selected cases. UnfitCommit where there are none."""
+    selected = workplace.cases(options.selection)
+    cases = tuple(case for case in selected if not options.only or case.id in options.only)
+    if options.again:
+        again = set(options.again)
+        cases = tuple(case for case in cases if again & {case.id, case.file})
+        if selected and not cases:
+            raise UnfitCommit(
+                "nothing-selected",
+                f"none of the cases that failed last is here any more: {first_of(options.again, 5)}"
+                if not options.selection
+                else f"-k {options.selection!r} selects none of the cases that failed last",
+                "Leave out --last-failed.",
+            )
+    if not cases:
+        near = _nearest(workplace.cases(""), options.selection)
+        raise UnfitCommit(
+            "nothing-selected",
+            f"-k {options.selection!r} selects no case",
+            f"{near}`perfci list` shows all cases.",
+        )
+    return cases
+
+
+def _nearest(cases: Sequence[Case], selection: str) -> str:
+    """Return a question with the benchmark or tag most like each word that no case has."""
+    names = sorted({name for case in cases for name in (case.id.partition("[")[0], *case.tags)})
+    unknown = [word for word in words_of(selection) if not select(cases, word)]
+    meant = [near for word in unknown if (near := nearest(word, names))]
+    return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
+
+
+def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
+    """Return the selected cases that are measured here: all, or a shard's part."""
+    selected_ids = {case.id for case in selected_cases(workplace, options)}
+    selected = workplace.cases(options.selection)
+    # split as if nothing were left out: a check confirms suspects in the shard that found them
+    return part_of(selected, options.shard, options.durations).only(selected_ids)
+
+
+def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+    """Return those of discovery's failures that this part reports."""
+    return tuple(
+        failure for failure in workplace.failures(part.whole) if part.reports(failure.case)
+    )
+
+
+def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
+    """Return the benchmarks that base's files have and head's no longer have, by their names.
+
+    Both sides run head's files, so base's own are read and never imported. One that names no
+    benchmark stands for itself, by its path, once it is gone. A selection names those it means.
+    """
+    if options.only or options.again:
+        return ()
+    plan, head = workplace.plan, workplace.found["head"].discovery
+    before = _on_base(workplace)
+    after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
+    # a name that head writes and doesn't define is broken, or not meant for this machine
+    kept = {case.benchmark for case in head.cases}.union(*after.values())
+    broken = {failure.case for failure in head.failures}
+    gone = {
+        name: file
+        for file, names in before.items()
+        for name in (names.keys() or {file} - after.keys())
+        if name not in kept and file not in broken
+    }
+    stand_ins = (Case(name, name, {}, file, 0, "") for name, file in sorted(gone.items()))
+    return tuple(case.id for case in select(stand_ins, options.selection))
+
+
+def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that base's own files write, by their names."""
+    return by_name(_on_base(workplace))
+
+
+def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
+    """Return the benchmarks that head's files write, by their names."""
+    plan = workplace.plan
+    return by_name(written_in(plan.head_root, plan.benchmark_files(plan.head_root)))
+
+
+def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
+    """Return what base's own files write, by file, with those that its own configuration names.
+
+    Head may look for its benchmarks elsewhere. The saved models of that configuration are in no
+    file.
+    """
+    plan = workplace.plan
+    root = plan.own_base
+    files = plan.benchmark_files(root)
+    try:
+        own = load_config(root)
+    except UsageError:  # of a configuration that was mended since: nobody could measure by it
+        own = None
+    if own is None:
+        return written_in(root, files)
+    files += files_in(root, own.benchmarks, own.pattern)
+    saved = {model.name: Written() for model in own.saved}
+    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
+
+
+def one_sided_points(
+    workplace: Workplace, options: MeasureOptions, part: Part
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that head's benchmark files give on head alone, and on base alone.
+
+    An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
+    side are reported as failures.
+    """
+    if options.only or options.again:
+        return (), ()
+    base, head = (workplace.found[name].discovery for name in ("base", "head"))
+    broken = {failure.case for side in (base, head) for failure in side.failures}
+    on_base = {case.id for case in base.cases}
+    new = (case for case in part.whole if case.id not in on_base and not case.skip)
+    measurable = {case.id for case in head.cases if not case.skip}
+    gone = (case for case in select(base.cases, options.selection) if case.id not in measurable)
+    return (
+        tuple(case.id for case in new if case.file not in broken),
+        tuple(case.id for case in gone if case.file not in broken and not case.skip),
+    )
+
+
+def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
+    """Return a note on the cases that the user's selection leaves out of the report."""
+    everything = workplace.found["head"].discovery.cases
+    if options.again:
+        left = len(everything) - len(selected_cases(workplace, options))
+        return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
+            left
+        )
+    left = len(everything) - len(select(everything, options.selection))
+    if not left or options.only:
+        return ()
+    return (f"-k {options.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+
+
+def measured_of(
+    command: str, workplace: Workplace, options: MeasureOptions, result: SessionResult, part: Part
+) -> Measured:
+    """Return the parts of a session's report besides its rows."""
+    sides = {side.name: side.side for side in workplace.plan.sides}
+    environments = workplace.environments
+    head, base = environments["head"], environments.get("base")
+    measured = Measured(
+        command=command,
+        created_at=options.created_at or now(),
+        base=sides.get("base"),
+        head=sides["head"],
+        environment=head,
+        base_environment=base if base and base.key != head.key else None,
+        notes=(*workplace.notes, *_left_out(workplace, options)),
+        benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
+        injected=workplace.config.settings.inject,
+        shard=str(part.shard or ""),
+        split=part.split,
+        timing=Timing(
+            wall_s=workplace.elapsed_s(),
+            measured_s=result.measured_s,
+            rounds=result.rounds,
+        ),
+    )
+    return with_session(measured, part.cases, result, reported_failures(workplace, part))
+
+
+def now() -> str:
+    """Return this moment as ISO 8601, to the second, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
+
+
+def run(around: Surroundings, head: Wanted, options: MeasureOptions) -> tuple[Run, Report]:
+    """Measure ``head`` alone and return its run, and a report without a comparison."""
+    with open_workplace(
+        around, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
+    ) as workplace:
+        alone = measure_alone("run", workplace, options)
+    policy = around.config.policy
+    decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
+    return alone.run, build_report(alone.measured, decided)
+
+
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """One side measured alone: which part of the cases, its run, and the rest of its report."""
+
+    part: Part
+    result: SessionResult
+    run: Run
+    measured: Measured
+
+
+def measure_alone(command: str, workplace: Workplace, options: MeasureOptions) -> OneSide:
+    """Measure the selected cases of the workplace's only side, or a shard's part of them."""
+    part = selected_part(workplace, options)
+    result = workplace.measure(part.cases)
+    measured = measured_of(command, workplace, options, result, part)
+    run = run_of(result, "head", measured, measured.environment)
+    return OneSide(part, result, run, measured)
+
+
+def list_cases(
+    around: Surroundings, head: Wanted, selection: str
+) -> tuple[tuple[Case, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the cases that would be measured, a line for each file that failed, and notes.
+
+    The notes are on the configuration: how busy the machine is concerns no list.
+    """
+    with open_workplace(around, (head,)) as workplace:
+        remember_cases(around, workplace)
+        cases = selected_cases(workplace, MeasureOptions(selection))
+        failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
+        notes = (
+            *without_benchmark(workplace.found, around.config.policy.thresholds),
+            *not_matching(workplace.plan),
+        )
+        return cases, failed, notes

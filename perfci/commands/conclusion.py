@@ -1,0 +1,300 @@
+"""From what a session measured to runs, judged rows and the rest of a report. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from perfci.measure.progress import SessionResult
+from perfci.measure.selection import Written
+from perfci.model.case import Case, Failure
+from perfci.model.finding import NOTHING_EXERCISED, Finding, found
+from perfci.model.report import Comparison, Definition, Explanation
+from perfci.model.run import CaseRun, Environment, Run
+from perfci.model.words import words
+from perfci.model.worker import WorkerOutput
+from perfci.units import counted
+from perfci.verdict.comparisons import left_out, number_rows
+from perfci.verdict.decision import Judged, Measured, failed_on_base, failure_rows, placeholder
+from perfci.verdict.judgement import adjust
+from perfci.verdict.policy import Policy
+from perfci.verdict.sampled import delayed_more
+from perfci.verdict.why import explain
+
+_ON_BASE = (
+    "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
+    "runs on both commits; `--benchmarks-of` BASE measures both by base's definition."
+)
+_SLOWER_IMPORT_S = 0.005
+_SHOWN_IMPORTS = 3
+_SHOWN_FILES = 3
+_MOST_CASES = 3
+_MOST_NOTES = 20
+_LONGEST = 300
+_PLACES = ("on head", "on both sides", "on base")
+"""In this order: what head alone is warned of is new."""
+
+
+def run_of(result: SessionResult, name: str, measured: Measured, environment: Environment) -> Run:
+    """Return one side of a session as a run."""
+    side = measured.base if name == "base" else None
+    return Run(
+        side=side or measured.head,
+        environment=environment,
+        created_at=measured.created_at,
+        cases=tuple(
+            CaseRun(
+                case=state.case,
+                workers=tuple(state.outputs[name]),
+                failures=tuple(f for f in state.failures if f.side == name),
+            )
+            for state in result.states
+        ),
+    )
+
+
+def with_session(
+    measured: Measured,
+    cases: Sequence[Case],
+    result: SessionResult,
+    failures: Sequence[Failure],
+) -> Measured:
+    """Return ``measured`` with a session's results. ``failures`` are those of finding its cases."""
+    outputs = _outputs(result)
+    return replace(
+        measured,
+        failures=(
+            *failures,
+            *(failure for state in result.states for failure in state.failures),
+            *result.failures,
+        ),
+        notes=(*measured.notes, *result.notes, *worker_notes(outputs)),
+        findings=(*measured.findings, *burst_findings(outputs), *_unexercised(result)),
+        skipped={case.id: case.skip for case in cases if case.skip},
+        not_measured=not_measured(result),
+        interrupted=result.cut_short,
+        durations=durations(result),
+        definitions=definitions(result),
+        ran=result.ran,
+        same_code=() if measured.base_environment else result.same_code,
+    )
+
+
+def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
+    """Return the finding that no case used what changed, with how many files of which kind."""
+    changes = result.unexercised
+    if not changes:
+        return ()
+    names = [name for files in changes.values() for name in files]
+    counts = {kind: len(files) for kind, files in changes.items()}
+    return (found(NOTHING_EXERCISED, names=", ".join(names[:_SHOWN_FILES]), **counts),)
+
+
+def conclude(
+    measured: Measured,
+    result: SessionResult,
+    removed: Sequence[str],
+    new: Sequence[str],
+    policy: Policy,
+    before: Mapping[str, Written],
+) -> Judged:
+    """Return the judged rows of two sides that were measured in pairs.
+
+    ``before`` are the benchmarks as base's own files write them, by their names. Of a case that
+    failed on base alone the rounds before count.
+    """
+    on_base = failed_on_base(measured.failures)
+    broken = {failure.case for failure in measured.failures} - on_base.keys()
+    compared: list[Comparison] = []
+    for state in result.states:
+        rows = state.compared(policy)
+        if state.case.id in broken or (state.case.id in on_base and not rows):
+            continue
+        if not rows:
+            rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
+        compared += rows
+        written = before.get(state.case.benchmark)
+        if written is not None:
+            compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
+    adjusted = adjust(compared, policy, result.scale)
+    explanations: list[Explanation] = []
+    for state in result.states:
+        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
+        case_rows = tuple(row for row in adjusted if row.case == state.case.id)
+        explanations += explain(state.case, base, head, case_rows)
+    return Judged(
+        (
+            *adjusted,
+            *failure_rows(measured.failures, removed, policy, new, {row.case for row in adjusted}),
+        ),
+        (*explanations, *slower_imports(result, adjusted)),
+    )
+
+
+def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failure, ...]:
+    """Return ``failures`` with advice for those of base alone, except for the ``absent`` cases."""
+    on_base = failed_on_base(failures)
+    return tuple(
+        replace(failure, message=f"{failure.message}\n{_ON_BASE}")
+        if failure.case in on_base and failure.case not in absent
+        else failure
+        for failure in failures
+    )
+
+
+def judged_alone(result: SessionResult, policy: Policy) -> Judged:
+    """Return the rows of one side: its numbers, and nothing to compare them with."""
+    return Judged(
+        tuple(
+            row
+            for state in result.states
+            for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
+        )
+    )
+
+
+def durations(result: SessionResult) -> dict[str, float]:
+    """Return how long each case was measured, rounds of both sides' workers, in s."""
+    return {state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds}
+
+
+def definitions(result: SessionResult) -> tuple[Definition, ...]:
+    """Return where the benchmarks of the measured cases are written, each once."""
+    return tuple(
+        dict.fromkeys(
+            Definition(state.case.benchmark, state.case.file, state.case.line)
+            for state in result.states
+            if state.case.line
+        )
+    )
+
+
+def not_measured(result: SessionResult) -> dict[str, str]:
+    """Return each metric that no worker could measure, with the reason the workers gave."""
+    measured = {name for output in _outputs(result) for name in output.values}
+    reasons: dict[str, str] = {}
+    for output in _outputs(result):
+        for name, reason in output.missing.items():
+            if name not in measured:
+                reasons.setdefault(name, reason)
+    return dict(sorted(reasons.items()))
+
+
+def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
+    """Return the modules that got slow to import, where imports or cold start regressed.
+
+    Known from one start a side: it says where to look, and decides nothing.
+    """
+    moved = [
+        row
+        for row in rows
+        if row.status == "regressed" and row.metric in {"cold_start", "import_time"}
+    ]
+    if not moved:
+        return ()
+    base, head = (result.found[name].import_times for name in ("base", "head"))
+    grown = sorted(
+        ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
+    )
+    return tuple(
+        Explanation(
+            case=moved[0].case,
+            metric=moved[0].metric,
+            kind="slow_import",
+            text=f"import {name}: {base.get(name, 0.0) * 1e3:.1f} → {head[name] * 1e3:.1f} ms",
+        )
+        for growth, name in grown[:_SHOWN_IMPORTS]
+        if growth > _SLOWER_IMPORT_S
+    )
+
+
+def _outputs(result: SessionResult) -> list[WorkerOutput]:
+    return [
+        output
+        for state in result.states
+        for outputs in state.outputs.values()
+        for output in outputs
+    ]
+
+
+def _why_unmeasured(result: SessionResult) -> Finding:
+    codes = {
+        "budget": "budget-ended",
+        "interrupted": "interrupted",
+        "outside": "session-ended",
+        "fail-fast": "not-reached",
+    }
+    return found(codes.get(result.ended, "no-round"))
+
+
+def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return what a report says of its workers in words: what disturbed them, and their warnings.
+
+    Of what disturbed them it has ``burst_findings``, too.
+    """
+    of_bursts = (f"{words(finding)}." for finding in burst_findings(outputs))
+    return (*of_bursts, *warning_notes(outputs))
+
+
+def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
+    """Return what share of bursts was excluded, of how many workers most would have been.
+
+    And the cases whose bursts were delayed more often on head than on base.
+    """
+    findings = []
+    if excluded := sum(output.bursts_set_aside for output in outputs):
+        bursts = sum(output.bursts_measured for output in outputs)
+        reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
+        findings.append(found("bursts-excluded", excluded=excluded, bursts=bursts, reason=reason))
+    if kept := [output for output in outputs if output.bursts_disturbed]:
+        reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
+        findings.append(found("bursts-disturbed", workers=len(kept), reason=reason))
+    if cases := _delayed_cases(outputs):
+        findings.append(found("delayed-more-cases", cases=_named(cases)))
+    return tuple(findings)
+
+
+def _delayed_cases(outputs: Sequence[WorkerOutput]) -> list[str]:
+    """Return the cases whose bursts were delayed more often on head than on base."""
+    cases: dict[str, dict[str, list[WorkerOutput]]] = {}
+    for output in outputs:
+        sides = cases.setdefault(output.case, {"base": [], "head": []})
+        sides[output.side].append(output)
+    return [case for case, sides in cases.items() if delayed_more(sides["base"], sides["head"])]
+
+
+def _commonest(reasons: Iterable[tuple[str, int]]) -> str:
+    counts: Counter[str] = Counter()
+    for reason, count in reasons:
+        counts[reason] += count
+    return counts.most_common(1)[0][0]
+
+
+def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return each warning once, with its cases, and the side where two were measured.
+
+    The benchmark shares the worker's process: a warning may be its own, of any length and number.
+    """
+    sides = {output.side for output in outputs}
+    warned: dict[tuple[str, str], set[str]] = {}
+    for output in outputs:
+        for warning in output.warnings:
+            warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
+    cases_of: dict[tuple[int, str], list[str]] = {}
+    for (warning, case), on in warned.items():
+        place = 1 if len(on) > 1 else 0 if "head" in on else 2
+        cases_of.setdefault((place, warning), []).append(case)
+    ranked = sorted(cases_of.items(), key=lambda item: item[0][0])
+    notes = [
+        f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
+        for (place, warning), cases in ranked[:_MOST_NOTES]
+    ]
+    if len(ranked) > _MOST_NOTES:
+        notes.append(f"Workers gave {counted(len(ranked) - _MOST_NOTES, 'more warning')}.")
+    return tuple(notes)
+
+
+def _named(cases: Sequence[str]) -> str:
+    more = len(cases) - _MOST_CASES
+    return ", ".join(cases[:_MOST_CASES]) + (f" and {more} more" if more > 0 else "")

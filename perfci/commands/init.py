@@ -1,0 +1,326 @@
+"""``init``: a first configuration, a first benchmark, and a forge's workflows."""
+
+from __future__ import annotations
+
+import ast
+import json
+import keyword
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from perfci.commands.pipelines import KubernetesOptions, gitlab_pipeline, kubernetes_job
+from perfci.commands.workflows import CiOptions, github_workflows, require_folder
+from perfci.config.loading import OWN_FILE, PROJECT_FILE
+from perfci.errors import UsageError
+from perfci.files import parse_toml, read_regular
+from perfci.measure.checkout.git import Repository
+from perfci.notices import Say
+from perfci.units import first_of
+
+_CONFIGURATION = """\
+[tool.perfci]
+benchmarks = "{benchmarks}"   # the folder of bench_*.py files
+budget = "10m"              # for everything a command measures
+{keys}
+[tool.perfci.metrics.latency_p50]
+threshold = "5%"            # a slow-down of 5 % fails
+"""
+_PYTHON = """\
+python = "{path}"   # the Python that has torch; perfci itself can be installed elsewhere
+"""
+_PYTHON_PATH = """\
+python_path = [{folder}]   # where the package lies
+"""
+_IGNORED = "__pycache__/\n"
+_NO_PACKAGES = frozenset(
+    {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
+)
+_MOST_FOLDERS = 200
+"""Of a repository are looked at: more is no project with one package."""
+_LONGEST_SOURCE = 1 << 20
+_USUAL = (".venv", "venv")
+_OF_A_PACKAGE = '''\
+"""The first benchmark of {package}: importing it. `perfci list` shows the cases."""
+
+import {package}
+
+import perfci
+
+
+@perfci.benchmark(metrics=["import_time", "cold_start"])
+def importing():
+    return lambda: {package}.__name__
+{hint}'''
+_HINT = """
+
+# A model's latency and memory: return it with inputs of the size that you run it at.
+#
+# import torch
+# from {module} import {model}
+#
+# @perfci.benchmark(batch=[1, 16])
+# def {model}_inference(batch):
+#     model = {model}(...).eval()
+#     return perfci.inference(model, torch.randn(batch, ...), items=batch)
+"""
+_OF_A_MODEL = '''\
+"""A first benchmark. Replace the model by yours; `perfci list` shows the cases."""
+
+import torch
+
+import perfci
+
+
+@perfci.benchmark(batch=[1, 16], mode=["eager"])
+def feed_forward(batch, mode):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
+    ).eval()
+    return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
+'''
+
+
+def initialise(
+    repository: Repository,
+    benchmarks: str,
+    github: CiOptions | None,
+    say: Say,
+    package: str = "",
+    gitlab: CiOptions | None = None,
+    kubernetes: KubernetesOptions | None = None,
+) -> None:
+    """Write the files that are missing, and report to ``say`` which were written and which kept.
+
+    UsageError where any of them can't be made. Nothing is written then.
+
+    ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
+    are several. Workflows are written where there are options for ``github``, a pipeline for
+    ``gitlab``, a job for ``kubernetes``.
+    """
+    root = repository.root
+    folder = (root / benchmarks).resolve()
+    require_folder(root, Path(benchmarks))
+    project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
+    settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
+    measured = None if settled else measured_package(root, project, package)
+    python = own_python(root)
+    # the jobs that the workflows make have an environment of their own
+    keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
+    if measured and not measured.reached:
+        keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
+    forge_files = [
+        *([github_workflows(repository, github)] if github else []),
+        *([gitlab_pipeline(root, gitlab)] if gitlab else []),
+        *([kubernetes_job(repository, kubernetes)] if kubernetes else []),
+    ]
+    for files in forge_files:
+        files.require_places(root)
+    _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
+    _ignore(root, python, say)
+    first = folder / "bench_first.py"
+    if any(folder.glob("bench_*.py")):
+        say(f"kept     {benchmarks}/ has benchmarks already")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        first.write_text(first_benchmark(root, measured), encoding="utf-8")
+        say(f"wrote    {benchmarks}/bench_first.py")
+    for files in forge_files:
+        files.write(root, say)
+
+
+def _ignore(root: Path, python: str, say: Say) -> None:
+    """Write a first .gitignore: what isn't ignored of a working tree is measured with it."""
+    path = root / ".gitignore"
+    if os.path.lexists(path):
+        return
+    environment = f"/{python.partition('/')[0]}/\n" if python else ""
+    path.write_text(_IGNORED + environment, encoding="utf-8")
+    say("wrote    .gitignore")
+
+
+def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
+    """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
+    path, own = root / PROJECT_FILE, root / OWN_FILE
+    text = _text(path)
+    if _is_configured(root, _parsed(path, text)):
+        say("kept     the configuration that is there")
+        return
+    own_table = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
+    both = text + ("\n" if text else "") + own_table
+    if "\r\n" in text:
+        both = both.replace("\r\n", "\n").replace("\n", "\r\n")
+    if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
+        own.write_text(own_table, encoding="utf-8")
+        say(f"wrote    [tool.perfci] to a new {own.name}")
+        return
+    path.write_bytes(both.encode("utf-8"))
+    say(f"wrote    [tool.perfci] {'in' if text else 'to a new'} {path.name}")
+
+
+def _is_configured(root: Path, project: Mapping[str, Any]) -> bool:
+    tool = project.get("tool", {})
+    return (isinstance(tool, dict) and "perfci" in tool) or os.path.lexists(root / OWN_FILE)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(
+            "unreadable-configuration",
+            f"{path} can't be read: {reason}",
+            "Mend it, then run `perfci init` again.",
+        ) from error
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return parse_toml(text)
+    except ValueError as error:
+        raise UsageError(
+            "bad-toml", f"{path} can't be read: {error}", "Mend it, then run `perfci init` again."
+        ) from error
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        parse_toml(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPackage:
+    """An importable package: its name, and the folder of the repository that it lies in."""
+
+    name: str
+    folder: str
+
+    @property
+    def reached(self) -> bool:
+        """Return whether it can be imported without a `python_path`."""
+        return self.folder in {".", "src"}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Return the names for it in ``--package``: its name, its folder, and its parent folder."""
+        inside = PurePosixPath(self.folder) / self.name
+        project = self.folder.removesuffix("/src")
+        return (self.name, inside.as_posix(), self.folder, project)
+
+
+def measured_package(
+    root: Path, project: Mapping[str, Any], named: str = ""
+) -> ImportPackage | None:
+    """Return the package to measure, or None. ``project`` is ``root``'s pyproject.toml.
+
+    It is the one ``named`` by its name or folder, else the one with the project's name, else the
+    only one. Packages lie at the root, in `src`, and in a monorepo in folders with a pyproject.toml
+    or their `src`. UsageError, which lists them, where several or none could be meant.
+    """
+    packages = [
+        ImportPackage(name, folder) for folder in _folders(root) for name in _in(root / folder)
+    ]
+    if named:
+        wanted = named.strip("/").removeprefix("./")
+        meant = [candidate for candidate in packages if wanted in candidate.places]
+        if len(meant) != 1:
+            what = "means several packages" if meant else "is no package"
+            raise _ambiguous_package(f"--package {named} {what}", meant or packages)
+        return meant[0]
+    table = project.get("project", {})
+    project_name = str(table.get("name", "")) if isinstance(table, dict) else ""
+    own = re.sub(r"[-_.]+", "_", project_name).lower()
+    same = [candidate for candidate in packages if candidate.name.lower() == own]
+    near = [candidate for candidate in packages if candidate.reached]
+    for some in (same, near, packages):
+        if len(some) == 1:
+            return some[0]
+    if packages:
+        raise _ambiguous_package("this repository has several packages", same or near or packages)
+    return None
+
+
+def _ambiguous_package(what: str, packages: Sequence[ImportPackage]) -> UsageError:
+    if not packages:
+        advice = "Leave --package out: the first benchmark is of a model of its own then."
+        return UsageError("which-package", f"{what}: no package is found here", advice)
+    names = [package.name for package in packages]
+    shown = first_of([f"{package.name} (in {package.folder})" for package in packages], 10)
+    example = packages[0].name if names.count(packages[0].name) == 1 else packages[0].places[-1]
+    advice = f"Name the one to measure: `perfci init --package {example}`."
+    return UsageError("which-package", f"{what}: there are {shown}", advice)
+
+
+def first_benchmark(root: Path, package: ImportPackage | None) -> str:
+    """Return the text of a benchmark that runs as it is: of the package, where there is one."""
+    if package is None:
+        return _OF_A_MODEL
+    model = _model(root / package.folder / package.name, package.name)
+    hint = "" if model is None else _HINT.format(module=model[0], model=model[1])
+    return _OF_A_PACKAGE.format(package=package.name, hint=hint)
+
+
+def own_python(root: Path) -> str:
+    """Return the Python of an environment in the project's folder: of one with torch, if any is."""
+    environments = [
+        entry.name for entry in _entries(root) if os.access(entry / "bin" / "python", os.X_OK)
+    ]
+    environments.sort(key=lambda name: (not _has_torch(root / name), name not in _USUAL, name))
+    return f"{environments[0]}/bin/python" if environments else ""
+
+
+def _has_torch(environment: Path) -> bool:
+    return any(environment.glob("lib/python3.*/site-packages/torch/__init__.py"))
+
+
+def _folders(root: Path) -> Iterator[str]:
+    yield from (folder for folder in (".", "src") if (root / folder).is_dir())
+    apart = [
+        path.parent
+        for pattern in ("*/pyproject.toml", "*/*/pyproject.toml")
+        for path in sorted(root.glob(pattern))[:_MOST_FOLDERS]
+    ]
+    for folder in (part for project in apart for part in (project, project / "src")):
+        inside = PurePosixPath(folder.relative_to(root))
+        if folder.is_dir() and not any(part.startswith(".") for part in inside.parts):
+            yield inside.as_posix()
+
+
+def _in(folder: Path) -> Iterator[str]:
+    for entry in _entries(folder):
+        usable = entry.name.isidentifier() and not keyword.iskeyword(entry.name)
+        if usable and entry.name not in _NO_PACKAGES and (entry / "__init__.py").is_file():
+            yield entry.name
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _model(folder: Path, package: str) -> tuple[str, str] | None:
+    """Return module and name of the package's first class of a torch module, read, not imported."""
+    for path in sorted(folder.rglob("*.py"))[:_MOST_FOLDERS]:
+        if path.stat().st_size > _LONGEST_SOURCE:
+            continue
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):  # of another Python, or none's: nothing to name in it
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and any(map(_is_module, node.bases)):
+                parts = [package, *path.relative_to(folder).with_suffix("").parts]
+                return ".".join(part for part in parts if part != "__init__"), node.name
+    return None
+
+
+def _is_module(base: ast.expr) -> bool:
+    return ast.unparse(base) in {"nn.Module", "torch.nn.Module", "Module"}

@@ -1,0 +1,273 @@
+"""perfci as a library: ``perfci.compare``, ``perfci.check`` and ``perfci.load``. Stable.
+
+Nothing is printed. Every error is a ``PerfciError``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import OutsideError, UsageError
+from perfci.files import expanded, read_regular
+from perfci.model.worker import INJECTABLE, MOST_INJECTED
+from perfci.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from perfci.baselines.files import Baselines
+    from perfci.commands.project import Caller, Project
+    from perfci.history.frame import History
+    from perfci.measure.progress import Progress
+    from perfci.model.report import Report
+
+PathName = str | os.PathLike[str]
+
+
+def compare(
+    base: str = "main",
+    head: str = "HEAD",
+    *,
+    repository: PathName = ".",
+    select: str = "",
+    rounds: int | None = None,
+    budget: float | str | None = None,
+    seed: int | None = None,
+    python: str | None = None,
+    base_python: str | None = None,
+    head_python: str | None = None,
+    config: PathName | None = None,
+    inject: Mapping[str, float] | None = None,
+    same: bool = False,
+    everything: bool = False,
+    why: bool | None = None,
+    record: bool = False,
+    history: str | None = None,
+    log_folder: PathName | None = None,
+    allow_token: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Measure ``base`` and ``head`` side by side, and return the report with its verdict.
+
+    ``base`` and ``head`` are git revisions of ``repository``. ``"."`` is its working tree. The
+    other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
+    seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``everything`` is ``--all``.
+    ``why`` is ``--why``. ``progress`` is called with a line of text for each step, round and
+    notice.
+    """
+    from perfci.commands.compare import MeasureOptions
+    from perfci.commands.revisions import compare_revisions
+
+    caller = _caller(repository, progress, allow_token=allow_token)
+    project = _project(caller, config, rounds, budget, seed, inject)
+    options = MeasureOptions(
+        select,
+        python,
+        base_python,
+        head_python,
+        record=record,
+        history=history,
+        log_folder=_path(log_folder),
+        everything=everything,
+        same=same,
+        why=why,
+    )
+    measured = compare_revisions(project, base, head, options)
+    measured.record()
+    return measured.report
+
+
+def check(
+    head: str = "HEAD",
+    *,
+    repository: PathName = ".",
+    confirm: bool = True,
+    select: str = "",
+    rounds: int | None = None,
+    budget: float | str | None = None,
+    seed: int | None = None,
+    python: str | None = None,
+    config: PathName | None = None,
+    inject: Mapping[str, float] | None = None,
+    record: bool = False,
+    history: str | None = None,
+    log_folder: PathName | None = None,
+    allow_token: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Measure ``head`` against the repository's stored baseline, and return the report.
+
+    A suspicion is confirmed by measuring both commits side by side, unless not ``confirm``. The
+    other arguments are those of ``compare``. UsageError ``no-baseline`` where nothing is stored.
+    """
+    from perfci.commands.compare import MeasureOptions
+    from perfci.commands.revisions import check_revision
+
+    caller = _caller(repository, progress, allow_token=allow_token)
+    project = _project(caller, config, rounds, budget, seed, inject)
+    options = MeasureOptions(
+        select, python, record=record, history=history, log_folder=_path(log_folder)
+    )
+    measured = check_revision(project, head, options, confirm=confirm)
+    measured.record()
+    return measured.report
+
+
+def load(path_or_url: PathName) -> Report | Baselines | History:
+    """Return the stored results at ``path_or_url``. Each has ``to_frame()``.
+
+    A ``Report`` is read from the JSON that ``--json`` wrote, in a file or at an ``https://``
+    address. ``Baselines`` are read from their folder, or that of one environment, and a ``History``
+    from its SQLite file, its export as JSON lines, or ``postgresql://…``. OutsideError where it
+    can't be read.
+    """
+    from perfci.commands.project import report_in
+
+    named = os.fspath(path_or_url)
+    if named.startswith(("https://", "http://")):
+        return report_in(_fetched(named), named)
+    if "://" in named:
+        return _history(named, named)
+    path = expanded(named)
+    if path.is_dir():
+        return _baselines(path)
+    from perfci.commands.history import is_export, is_sqlite, read_beginning
+    from perfci.report.limits import MOST_BYTES
+
+    try:
+        beginning = read_beginning(path)
+        if is_sqlite(beginning):
+            return _history(str(path), str(path))
+        if is_export(beginning):
+            return _exported(path)
+        content = read_regular(path, MOST_BYTES)
+    except OSError as error:
+        raise OutsideError(
+            "unreadable",
+            f"{path} can't be read: {error.strerror or error}",
+            "Name a report, a folder of baselines, or a history.",
+        ) from error
+    return report_in(content, str(path))
+
+
+def _fetched(url: str) -> bytes:
+    from perfci.forges.http import Connection, NoResponse
+    from perfci.report.limits import MOST_BYTES
+
+    advice = "Check the address, or download the file and load that."
+    with closing(Connection(60.0, MOST_BYTES + 1)) as connection:
+        try:
+            answer = connection.send("GET", url, {})
+        except NoResponse as failure:
+            raise OutsideError(
+                "unreadable", f"{url} gives no answer: {failure.why}", advice
+            ) from None
+    if answer.status != 200:
+        raise OutsideError("unreadable", f"{url} answered {answer.status}", advice)
+    return answer.text.encode()
+
+
+def _baselines(folder: Path) -> Baselines:
+    from perfci.baselines.files import Baselines, BaselineStore, is_environment
+
+    if is_environment(folder):
+        store, keys = BaselineStore(folder.parent), [folder.name]
+    else:
+        store = BaselineStore(folder)
+        keys = list(store.environments())
+    if not keys:
+        raise UsageError(
+            "nothing-to-load",
+            f"{folder} holds no baselines",
+            "Name their folder, `baselines` by default, or a report's or history's file.",
+        )
+    return Baselines(tuple(baseline for key in keys for baseline in store.load_all(key)))
+
+
+def _history(place: str, shown: str) -> History:
+    from perfci.history.frame import History
+    from perfci.history.history import open_history
+
+    with open_history(place, create=False) as opened:
+        loaded = opened.load()
+        shown = opened.shown if shown == place else shown
+    return History(shown, loaded.environments, loaded)
+
+
+def _exported(path: Path) -> History:
+    from perfci.commands.history import importer
+    from perfci.history.history import open_history
+
+    add = importer(path)
+    with tempfile.TemporaryDirectory(prefix="perfci-load-") as folder:
+        place = str(Path(folder) / "history.sqlite")
+        with open_history(place) as opened:
+            add(opened)
+        return _history(place, str(path))
+
+
+# What the arguments mean to the use cases.
+
+
+def _caller(
+    repository: PathName, progress: Callable[[str], None] | None, *, allow_token: bool
+) -> Caller:
+    from perfci.commands.project import Caller
+
+    folder = Path(repository).absolute()
+    if progress is None:
+        return Caller(folder, token_allowed=allow_token)
+    show = progress
+
+    def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
+        show(text)
+
+    def say_round(done: Progress) -> None:
+        left = "" if done.left_s is None else f", {format_duration(done.left_s)} left"
+        show(f"{done.case}: round {done.done} of {done.planned}{left}")
+
+    return Caller(folder, say=say, step=show, progress=say_round, token_allowed=allow_token)
+
+
+def _project(
+    caller: Caller,
+    config: PathName | None,
+    rounds: int | None,
+    budget: float | str | None,
+    seed: int | None,
+    inject: Mapping[str, float] | None,
+) -> Project:
+    from perfci.commands.project import open_project
+
+    if rounds is not None and rounds < 2:
+        raise UsageError("bad-argument", f"rounds is {rounds}", "Give two or more.")
+    try:
+        seconds = None if budget is None else parse_duration(str(budget))
+    except ValueError:
+        raise UsageError(
+            "bad-argument",
+            f"budget is {budget!r}, no duration",
+            'Give seconds, or "90s", "10m", "1h".',
+        ) from None
+    for name, share in (inject or {}).items():
+        if name not in INJECTABLE or not 0.0 < share <= MOST_INJECTED:
+            raise UsageError(
+                "bad-argument",
+                f"inject has {name!r}: {share!r}",
+                f"Give a share above zero, up to {MOST_INJECTED:g}, of {', '.join(INJECTABLE)}.",
+            )
+    return open_project(
+        caller,
+        _path(config),
+        rounds=rounds,
+        budget=seconds,
+        seed=seed,
+        inject=tuple((inject or {}).items()),
+    )
+
+
+def _path(place: PathName | None) -> Path | None:
+    return None if place is None else Path(place)

@@ -1,0 +1,163 @@
+"""``on-demand``: whether a comment has its pull request measured, and what."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.files import require_file
+from perfci.forges import actions
+from perfci.forges.rest import Missing, Refused
+from perfci.measure.selection import select
+from perfci.outputs import unwritable
+from perfci.report.clean import clean_line
+
+if TYPE_CHECKING:
+    from perfci.forges.comment_commands import CommentEvent, OnDemandRun
+    from perfci.forges.github import GitHubClient
+    from perfci.notices import Say
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandRequest:
+    """The event of a comment, and whom the token posts as."""
+
+    event: Path | None = None
+    repository: str | None = None
+    author: str | None = None
+    most_wait_s: float = 120.0
+
+
+def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
+    """Return what the event's comment has measured, and answer it. None where it asks for nothing.
+
+    The result becomes the step's outputs, which are empty without one. A comment whose author may
+    not ask gets no answer.
+    """
+    from perfci.forges.comment_commands import (
+        MeasureRequest,
+        UnreadableCommand,
+        may_write,
+        read_asking,
+        read_commands,
+    )
+    from perfci.forges.pull import NothingToPost
+
+    if request.event is None:
+        raise UsageError(
+            "no-event",
+            "no comment is named",
+            "Run it in a workflow `on: issue_comment`, which sets GITHUB_EVENT_PATH.",
+        )
+    advice = "Name the event's file: --event."
+    asking = read_asking(actions.read_input(request.event, advice), str(request.event))
+    if isinstance(asking, NothingToPost):
+        say(f"nothing is measured: {asking.reason}", err=True)
+        return None
+    read = read_commands(asking.comment.body)
+    demands = (
+        ()
+        if isinstance(read, UnreadableCommand)
+        else [command for command in read if isinstance(command, MeasureRequest)]
+    )
+    if not demands and not isinstance(read, UnreadableCommand):
+        say("nothing is measured: the comment doesn't ask for it", err=True)
+        return None
+    who = clean_line(asking.comment.author, 80)
+    with closing(actions.client(request.repository, request.most_wait_s)) as client:
+        bot = asking.comment.bot
+        permission = "" if bot else client.permission(asking.comment.author)
+        if isinstance(read, UnreadableCommand):
+            measuring: OnDemandRun | str = read.why
+        else:
+            selections = [demand.selection for demand in demands]
+            measuring = _measuring(client, asking, selections, permission)
+        if isinstance(measuring, str):
+            say(f"the command of {who} has nothing measured: {measuring}", err=True)
+            if may_write(asking.comment, permission):
+                _react(client, asking, "confused", say)
+            return None
+        try:
+            _react(client, asking, "eyes", say)
+        except Missing:
+            say("nothing is measured: the comment was deleted", err=True)
+            return None
+        _answer(client, request.author or client.login(), measuring, say)
+    set_outputs(
+        {
+            "number": str(measuring.number),
+            "comment": str(measuring.comment),
+            "base": measuring.base_sha,
+            "head": measuring.head_sha,
+            "selection": measuring.selection,
+        }
+    )
+    return measuring
+
+
+def _measuring(
+    client: GitHubClient, asking: CommentEvent, selections: list[str], permission: str
+) -> OnDemandRun | str:
+    """Return what is measured, or why nothing is."""
+    from perfci.forges.comment_commands import OnDemandRun, measure_refusal
+    from perfci.forges.pull import SHA
+
+    pull = client.pull(asking.number)
+    why = measure_refusal(asking.comment, pull, permission)
+    if why:
+        return why
+    if len(selections) > 1:
+        return "it has several selections; join them by `or`"
+    try:
+        select((), selections[0])
+    except UsageError as error:
+        return error.message
+    base = client.leaves(pull, pull.head_sha)
+    if SHA.fullmatch(base) is None or SHA.fullmatch(pull.head_sha) is None:
+        return "the pull request has no commit in common with its target"
+    return OnDemandRun(asking.number, asking.comment.id, base, pull.head_sha, selections[0])
+
+
+def _react(client: GitHubClient, asking: CommentEvent, content: str, say: Say) -> None:
+    try:
+        client.retry(lambda: client.react(asking.comment.id, content))
+    except Refused as failure:  # that it is measured doesn't depend on it
+        say(f"no reaction, the token may not: {failure.message}", err=True)
+
+
+def _answer(client: GitHubClient, author: str, measuring: OnDemandRun, say: Say) -> None:
+    """Say that it is measured, where the numbers will be."""
+    from perfci.forges.comment_commands import measuring_body
+    from perfci.forges.posting import leave_answer
+
+    body = measuring_body(measuring, actions.run_url())
+    left = leave_answer(client, measuring.number, measuring.comment, author, body)
+    refused = left.kind == "refused"  # that it is measured doesn't depend on it
+    say(f"no answer, the token may not: {left.text}" if refused else left.text, err=refused)
+
+
+def set_outputs(values: Mapping[str, str]) -> None:
+    """Set the step's outputs, or nothing outside of Actions.
+
+    The delimiter can't be guessed, so no value can end itself and begin another one.
+    """
+    named = os.environ.get("GITHUB_OUTPUT", "")
+    if not named:
+        return
+    lines = []
+    for name, value in values.items():
+        delimiter = f"perfci-{secrets.token_hex(16)}"
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    path = Path(named)
+    try:
+        require_file(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))
+    except OSError as error:
+        raise unwritable(path, error, "Nothing is measured.") from error

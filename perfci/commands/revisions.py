@@ -1,0 +1,341 @@
+"""Named revisions compared, checked, run or stored as a baseline, and their recording."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.baselines.files import BaselineStore
+from perfci.commands.check import check
+from perfci.commands.compare import MeasureOptions, compare_runs, run
+from perfci.commands.project import cache_folder
+from perfci.commands.recorder import (
+    CaseMemory,
+    RememberedCases,
+    recorder,
+    require_commit,
+    say_what_is_left_out,
+    taken_text,
+)
+from perfci.errors import MeasureError, PerfciError, UsageError, refusal
+from perfci.files import require_writable
+from perfci.measure.selection import is_whole, least_workers
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.notices import Say
+from perfci.outputs import unwritable
+from perfci.report.clean import clean_line
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.baselines.baseline import Baseline
+    from perfci.commands.project import Project
+    from perfci.commands.recorder import Recorder
+    from perfci.measure.checkout.git import Repository, Resolved
+    from perfci.measure.workplace import Wanted
+    from perfci.model.report import Report
+    from perfci.model.run import CaseRun, Run
+    from perfci.model.worker import MeasureSettings
+
+_LAST = 20
+_MOST_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RecordableReport:
+    """A report, and where its runs are to be recorded."""
+
+    report: Report
+    runs: tuple[Run, ...]
+    recorder: Recorder | None
+
+    def record(self, *, quiet: bool = False) -> None:
+        """Add the runs to the history, where that was asked for. The report is delivered first."""
+        if self.recorder is not None:
+            self.recorder.record(self.runs, self.report, quiet=quiet)
+
+
+def compare_revisions(
+    project: Project,
+    base: str,
+    head: str,
+    options: MeasureOptions,
+    *,
+    benchmarks_of: str | None = None,
+) -> RecordableReport:
+    """Measure both revisions side by side. ``same`` allows two sides that are one commit.
+
+    Both run head's benchmark files, or those of ``benchmarks_of``.
+    """
+    _check_options(project, options)
+    memory = CaseMemory(cache_folder(), project.repository)
+    failed = memory.last_failed() if options.last_failed else RememberedCases()
+
+    def side(name: str, rev: str, own: str | None) -> Wanted:
+        option = f"--{name}-python" if own else "--python"
+        return project.side(name, rev, own or options.python, option)
+
+    base_side = side("base", base, options.base_python)
+    head_side = side("head", head, options.head_python)
+    if not options.same and not project.config.settings.inject:
+        require_two_sides(base_side, head_side)
+    sides = (base_side.resolved, head_side.resolved)
+    say_what_is_left_out(project.repository, project.caller.say, *sides)
+    recording = _recorder(project, options, *sides)
+    session_options = replace(
+        options,
+        why=bool(options.traces) or (project.config.why if options.why is None else options.why),
+        again=tuple(failed.failed),
+        benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
+    )
+    if options.last_failed:
+        project.caller.announce(taken_text(failed))
+    runs, report = compare_runs(
+        project.surroundings(), base_side, head_side, session_options, project.caller.announce
+    )
+    _remember(memory, project, options, report)
+    return RecordableReport(_with_past(project, options, report), runs, recording)
+
+
+def _check_options(project: Project, options: MeasureOptions) -> None:
+    """UsageError for options that exclude each other, OutsideError for unwritable outputs."""
+    if options.shard and options.fail_fast:
+        raise UsageError(
+            "shard-fail-fast",
+            "--fail-fast ends the one shard that sees a regression: the others measure on, and "
+            "their merge would lack the cases that it left out",
+            "Choose one: --shard, or --fail-fast for a session of all cases.",
+        )
+    if options.shard and options.last_failed:
+        raise UsageError(
+            "shard-last-failed",
+            "--last-failed takes what failed on this machine, which the other shards don't know",
+            "Choose one: --shard or --last-failed.",
+        )
+    if options.traces and options.why is False:
+        raise UsageError(
+            "trace-without-why",
+            "--trace is of cases that are looked into, and with --no-why none is",
+            "Leave --no-why out.",
+        )
+    project.check_outputs(options.outputs, options.history)
+    if options.traces:
+        try:
+            require_writable(options.traces / "trace.json")
+        except OSError as error:
+            raise unwritable(options.traces, error) from error
+
+
+def _remember(
+    memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
+) -> None:
+    """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
+    base, head = report.base, report.head
+    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
+    quick = project.config.settings.rounds < DECIDING_ROUNDS
+    if base is None or same or quick or report.injected:
+        return
+    whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
+    try:
+        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
+    except OSError as error:
+        project.caller.say(
+            f"perfci: what failed isn't kept for --last-failed: {refusal(error).message}", err=True
+        )
+
+
+def check_revision(
+    project: Project, head: str, options: MeasureOptions, *, confirm: bool = True
+) -> RecordableReport:
+    """Measure ``head`` against its environment's baseline. NoBaseline where there is none."""
+    project.check_outputs(options.outputs, options.history)
+    resolved = project.repository.resolve(head)
+    say_what_is_left_out(project.repository, project.caller.say, resolved)
+    recording = _recorder(project, options, resolved)
+    measured, report = check(
+        project.surroundings(),
+        project.side("head", head, options.python),
+        BaselineStore(project.root / project.config.baselines),
+        options,
+        confirm=confirm,
+    )
+    return RecordableReport(_with_past(project, options, report), (measured,), recording)
+
+
+def run_revision(project: Project, rev: str, options: MeasureOptions) -> RecordableReport:
+    """Measure ``rev`` alone."""
+    project.check_outputs(options.outputs, options.history)
+    head = project.side("head", rev, options.python)
+    recording = _recorder(project, options, head.resolved)
+    measured, report = run(project.surroundings(), head, options)
+    return RecordableReport(report, (measured,), recording)
+
+
+def _recorder(project: Project, options: MeasureOptions, *sides: Resolved) -> Recorder | None:
+    return recorder(project, options.history, *sides) if options.record else None
+
+
+def _with_past(project: Project, options: MeasureOptions, report: Report) -> Report:
+    if not (options.record or options.history or project.config.history):
+        return report
+    place = project.history_place(options.history)
+    return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
+
+
+def require_two_sides(base: Wanted, head: Wanted) -> None:
+    """Raise UsageError where both sides are one commit under one Python.
+
+    Not for two commits of one tree: which an empty commit, to start CI again, is as well.
+    """
+    from perfci.measure.checkout.git import WORKING_TREE
+
+    commit = base.resolved
+    if commit.sha != head.resolved.sha or base.python != head.python:
+        return
+    tree = WORKING_TREE in {commit.rev, head.resolved.rev} and not commit.dirty
+    clean = ", and the working tree has no changes" if tree else ""
+    raise UsageError(
+        "same-sides",
+        f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
+        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
+        "commit against itself on purpose: `perfci calibrate`, or --same.",
+    )
+
+
+def with_past(
+    report: Report,
+    place: str,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    say: Say,
+) -> Report:
+    """Return ``report`` with the newest values in the history at ``place`` of what moved.
+
+    They are of the default branch's runs, under the case's name or an earlier one. The verdict
+    doesn't depend on them, so an unreadable history is only reported.
+    """
+    from perfci.history.history import open_history
+    from perfci.model.report import Past
+    from perfci.report.outline import outline
+    from perfci.trend.series import SeriesKey
+    from perfci.trend.timelines import earlier_names
+    from perfci.verdict.decision import build_report, opened
+
+    moved = outline(report).moved[:_MOST_ROWS]
+    names = {
+        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
+        for row in moved
+    }
+    if not names:
+        return report
+    named = repository.default_base() if repository else None
+    branch = (named or "main").removeprefix("origin/")
+    try:
+        with open_history(place, create=False) as history:
+            newest = history.newest(names, _LAST, branch)
+    except PerfciError as error:
+        say(f"perfci: the report is without its history: {error.message}", err=True)
+        return report
+    past = (Past(key.case, key.metric, values) for key, values in newest.items())
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, past=tuple(past)))
+
+
+def update_baseline(
+    project: Project, rev: str, options: MeasureOptions, sessions: int = 1
+) -> BaselineUpdate:
+    """Measure ``rev`` in so many ``sessions``, and store each when it is done.
+
+    MeasureError where a session is interrupted. Earlier sessions stay stored.
+    """
+    resolved = project.repository.resolve(rev)
+    require_commit(
+        project.repository,
+        resolved,
+        "dirty-baseline",
+        "a baseline belongs to a commit",
+        "update from a commit: perfci baseline update HEAD",
+    )
+    store = BaselineStore(project.root / project.config.baselines)
+    store.require_writable()
+    updated = BaselineUpdate(store, project.config.settings, project.caller.say)
+    wanted = project.side("head", rev, options.python)
+    for number in range(1, sessions + 1):
+        logs = options.log_folder
+        if logs is not None and sessions > 1:
+            logs = logs / f"session-{number}"
+        try:
+            measured, report = run(
+                project.surroundings(), wanted, replace(options, log_folder=logs)
+            )
+        except KeyboardInterrupt:
+            if number == 1:
+                raise
+            raise updated.interrupted() from None
+        updated.add(measured, report)
+    return updated
+
+
+@dataclass(slots=True)
+class BaselineUpdate:
+    """The files that sessions stored, and the cases that were left out, with the reasons."""
+
+    store: BaselineStore
+    settings: MeasureSettings
+    say: Say
+    written: dict[Path, None] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+
+    def add(self, measured: Run, report: Report) -> None:
+        """Store the cases that were measured whole. MeasureError where the session wasn't."""
+        for note in report.notes:
+            self.say(clean_line(note, 500), err=True)
+        if report.interrupted:
+            raise self.interrupted()
+        left_out = [f"failed {failure.case}: {failure.message}" for failure in report.failures]
+        whole = []
+        for case in measured.cases:
+            if case.failures:
+                continue
+            if is_whole(case, self.settings):
+                whole.append(case)
+            else:
+                left_out.append(f"not stored {case.case.id}: {cut_short(case, self.settings)}")
+        if whole:
+            session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
+            storable = replace(measured, cases=tuple(whole))
+            replaced = self.store.replaced_by(storable)
+            for path in self.store.save_run(storable, session_id):
+                if path not in self.written:
+                    old = replaced.get(path)
+                    self.say(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
+                    self.written[path] = None
+        for line in left_out:
+            if line not in self.left_out:
+                self.say(line, err=True)
+                self.left_out[line] = None
+
+    def interrupted(self) -> MeasureError:
+        """Return the error for a session that ended early."""
+        return MeasureError(
+            "interrupted",
+            "interrupted: what was measured until then is no baseline",
+            "Earlier sessions were stored." if self.written else "Nothing was stored.",
+        )
+
+
+def _replacing(old: Baseline) -> str:
+    return f" (replaces {counted(len(old.sessions), 'session')} of {old.sha[:12]})"
+
+
+def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
+    """Return how much of a case was measured, and what a compiled one needs beyond ``rounds``."""
+    least = least_workers(measured, settings)
+    text = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
+    if least == settings.rounds:
+        return text
+    cold = settings.compile_rounds
+    return f"{text} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"

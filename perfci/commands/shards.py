@@ -1,0 +1,479 @@
+"""``--engine`` and ``merge``: a comparison in shards, gathered and decided as one report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from perfci.baselines.files import BaselineStore
+from perfci.commands.check import require_stored
+from perfci.commands.project import cache_folder, load_durations, load_report
+from perfci.commands.revisions import require_two_sides
+from perfci.engine.job import Gathered, JobFolder, gather
+from perfci.engine.local import LocalEngine
+from perfci.engine.plan import Engine, Plan, Slot, mark_of, slots, time_limit_s
+from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
+from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
+from perfci.files import read_regular, write_file
+from perfci.measure.checkout.disk import take_if_free
+from perfci.measure.machine.hardware import physical_cores, visible_gpus
+from perfci.measure.machine.quiet import available_cores, plan_cores
+from perfci.model.codec import CodecError, decode, encode
+from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
+from perfci.units import counted
+from perfci.verdict.merge import Merged, merge
+from perfci.verdict.shards import Shard
+from perfci.version import VERSION
+
+if TYPE_CHECKING:
+    from perfci.commands.project import Project
+    from perfci.measure.workplace import Wanted
+    from perfci.model.report import Report
+    from perfci.verdict.policy import Policy
+
+_PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+_ERROR_FIELDS = ("slug", "message", "advice")
+MOST_RATIO = 1.25
+"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
+
+
+EngineName = Literal["local", "slurm"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The number of ``shards`` of a comparison, and the engine that measures them.
+
+    ``at_once`` is how many of them a local engine runs at a time, 0 for as many as calibration
+    allows. ``sbatch`` are words for Slurm. ``folder`` is the job's, None for one in the cache.
+    ``options`` go to every shard's command as they were given.
+    """
+
+    engine: EngineName
+    shards: int
+    at_once: int = 0
+    sbatch: tuple[str, ...] = ()
+    folder: Path | None = None
+    durations: Path | None = None
+    log_folder: Path | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReports:
+    """The merged reports, one per environment. ``kept`` is a folder with unmeasured shards."""
+
+    reports: tuple[MergedReport, ...]
+    kept: Path | None
+
+
+def compare_in_parts(
+    project: Project,
+    base: str,
+    head: str,
+    parts: EngineOptions,
+    outputs: Mapping[str, Path],
+    *,
+    same: bool = False,
+    benchmarks_of: str | None = None,
+) -> ShardReports:
+    """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
+    shas = commits(project, base, head, same=same)
+    of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
+    return _in_parts(project, ("compare", *shas), parts, parts.options + of, outputs)
+
+
+def check_in_parts(
+    project: Project, head: str, parts: EngineOptions, outputs: Mapping[str, Path]
+) -> ShardReports:
+    """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
+
+    NoBaseline where there is none. Each shard confirms its own suspects.
+    """
+    config = project.config
+    require_stored(BaselineStore(project.root / config.baselines), config.baselines)
+    side = project.side("head", head)
+    _require_commits(side)
+    command = ("check", side.resolved.sha)
+    return _in_parts(project, command, parts, parts.options, outputs)
+
+
+def _in_parts(
+    project: Project,
+    command: tuple[str, ...],
+    parts: EngineOptions,
+    options: tuple[str, ...],
+    outputs: Mapping[str, Path],
+) -> ShardReports:
+    check_writable(outputs)
+    mark = mark_of(VERSION, parts.engine, str(project.root), command, parts.shards, options)
+    folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
+    plan = _plan(project, folder, command, parts, options)
+    engine = _engine(project, folder, parts, mark)
+    folder.make()
+    lock = take_if_free(folder.path / "lock")
+    if lock is None:
+        raise UsageError(
+            "job-taken",
+            f"another perfci waits for this comparison's shards, in {folder.path}",
+            "Wait for that one, or end it: its command again takes up where it was.",
+        )
+    with lock:
+        if folder.open(plan):
+            project.caller.announce(f"taking up the shards in {folder.path}")
+        if isinstance(engine, LocalEngine):
+            folder.keep_slots(engine.slots)
+        gathered = gather(
+            plan,
+            engine,
+            folder,
+            finished=_is_finished,
+            shown=project.caller.step,
+            pause_s=_PAUSE_S[parts.engine],
+        )
+        return _collected(project, plan, folder, gathered, outputs, parts)
+
+
+def commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
+    """Return both commits: what sessions of their own can check out by themselves."""
+    sides = (project.side("base", base), project.side("head", head))
+    _require_commits(*sides)
+    if not (same or project.config.settings.inject):
+        require_two_sides(*sides)
+    return sides[0].resolved.sha, sides[1].resolved.sha
+
+
+def _require_commits(*sides: Wanted) -> None:
+    if any(side.resolved.dirty for side in sides):
+        raise UsageError(
+            "dirty-in-parts",
+            "the working tree has changes, and sessions of their own measure commits",
+            "Commit them, or name a commit as HEAD.",
+        )
+
+
+def _plan(
+    project: Project,
+    folder: JobFolder,
+    command: tuple[str, ...],
+    parts: EngineOptions,
+    options: tuple[str, ...],
+) -> Plan:
+    by = ("--durations", str(parts.durations.absolute())) if parts.durations else ()
+    names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
+    commands = []
+    for number, name in enumerate(names, start=1):
+        logs = (str(parts.log_folder.absolute() / f"shard-{number}"),) if parts.log_folder else ()
+        commands.append(
+            (
+                *(sys.executable, "-P", "-m", "perfci", *command, *options, *by),
+                *("--log-format", "json"),  # an error is read again
+                *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
+                *(("--log-dir", *logs) if logs else ()),
+            )
+        )
+    return Plan(
+        folder=str(project.caller.folder),
+        commands=tuple(commands),
+        reports=names,
+        time_limit_s=time_limit_s(
+            load_durations(parts.durations, project.caller.say),
+            parts.shards,
+            project.config.settings.budget,
+        ),
+        engine=parts.engine,
+        configuration=mark_of(repr(project.config)),
+    )
+
+
+def _engine(project: Project, folder: JobFolder, parts: EngineOptions, mark: str) -> Engine:
+    if parts.engine == "slurm":
+        require_slurm()
+        return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
+    chosen, why = chosen_parts(project, parts.at_once, parts.shards)
+    began = folder.slots()
+    if began and began != chosen:
+        chosen, why = _as_begun(folder, began, len(chosen))
+    if why and parts.shards > 1:
+        project.caller.announce(why)
+    return LocalEngine(folder, chosen)
+
+
+def _as_begun(
+    folder: JobFolder, began: tuple[Slot, ...], at_once: int
+) -> tuple[tuple[Slot, ...], str]:
+    """Return as many of the parts that the job ``began`` with, and what to say of it.
+
+    Another number of parts has other cores: they overlap with those where a shard still runs, and
+    a shard of another number of cores is of another environment, which nothing merges with.
+    """
+    if not {core for slot in began for core in slot.cores} <= set(available_cores()):
+        raise UsageError(
+            "job-elsewhere",
+            f"the shards in {folder.path} are measured on cores that this process may not use",
+            "Give the command again where it was given first; or end what still runs of it, and "
+            "remove the folder.",
+        )
+    chosen = began[:at_once]
+    return chosen, f"{counted(len(chosen), 'shard')} at once, on the cores that this job began with"
+
+
+def _is_finished(report: Path) -> bool:
+    """Return whether a report is whole. One that was ended early is measured again."""
+    try:
+        return not load_report(report).interrupted
+    except DamagedFile:
+        return False
+
+
+def _collected(
+    project: Project,
+    plan: Plan,
+    folder: JobFolder,
+    gathered: Gathered,
+    outputs: Mapping[str, Path],
+    parts: EngineOptions,
+) -> ShardReports:
+    early = {number for number, report in gathered.reports.items() if not _is_finished(report)}
+    losses = dict.fromkeys(early, "was ended early")
+    losses |= {number: "is missing" for number in plan.numbers if number not in gathered.reports}
+    notes = tuple(
+        f"Shard {number} of {parts.shards} {losses[number]}: {gathered.ends[number]}."
+        for number in sorted(losses)
+    )
+    if not gathered.reports:
+        if gathered.cancelled:
+            raise KeyboardInterrupt
+        if refused := _refused_alike(plan, folder):
+            raise refused
+        raise MeasureError(
+            "no-shard-reported",
+            " ".join(notes),
+            f"What they printed is in {folder.path}. The same command tries again.",
+        )
+    merged = merge_reports(
+        tuple(gathered.reports.values()),
+        project.config.policy,
+        outputs,
+        expect=parts.shards,
+        notes=notes,
+    )
+    if notes:
+        return ShardReports(merged, folder.path)
+    folder.clear(plan)
+    if parts.folder is None:
+        shutil.rmtree(folder.path)
+    return ShardReports(merged, None)
+
+
+class ShardsRefused(PerfciError):
+    """The error that every shard's process ended by, with its exit code."""
+
+    def __init__(self, slug: str, message: str, advice: str, exit_code: int) -> None:
+        super().__init__(slug, message, advice)
+        self.exit_code = exit_code
+
+
+def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
+    """Return the error that all shards ended by, where it is the same one."""
+    first, *others = (folder.error(number) for number in plan.numbers)
+    if not first or any(
+        other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
+    ):
+        return None
+    slug, message, advice = (str(first[name]) for name in _ERROR_FIELDS)
+    return ShardsRefused(slug, message, advice, int(first["exit_code"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentSpread:
+    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+
+    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
+    """
+
+    count: int
+    ratio: float
+    lo: float
+    hi: float
+    pairs: int
+    cases: int
+    created_at: str
+
+    @property
+    def allowed(self) -> bool:
+        """Return whether so many sessions may measure at once. An uncertain answer is no."""
+        return self.hi <= MOST_RATIO
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
+            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
+            f"measured on {self.created_at[:10]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineParts:
+    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
+
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    workers: int
+
+    def parts(self, at_once: int) -> tuple[Slot, ...]:
+        """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
+        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
+
+
+def machine_of(project: Project) -> MachineParts:
+    """Return this machine as the project's sessions use it."""
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return MachineParts(
+        physical_cores(available),
+        visible_gpus(os.environ),
+        len(cores.workers) or cores.threads,
+    )
+
+
+def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[Slot, ...], str]:
+    """Return the parts of this machine for ``shards``, and the reason for their number."""
+    machine = machine_of(project)
+    count, why = decide(
+        requested,
+        most=min(len(machine.cores), shards),
+        fit=min(len(machine.parts(0)), shards),
+        known=lambda count: kept_answer(project.root, machine, count),
+    )
+    return machine.parts(count), why
+
+
+def decide(
+    requested: int, *, most: int, fit: int, known: Callable[[int], ConcurrentSpread | None]
+) -> tuple[int, str]:
+    """Return how many shards measure at once, and why: as ``requested``, or as calibration allows.
+
+    ``most`` is the number of parts that the machine can have, ``fit`` the number that have enough
+    cores. ``known`` returns the calibration's answer for a number.
+    """
+    if requested:
+        return requested, f"{counted(requested, 'shard')} at once, as --at-once says"
+    answers = [answer for count in range(most, 1, -1) if (answer := known(count))]
+    if allowed := next((answer for answer in answers if answer.allowed), None):
+        return allowed.count, f"{allowed.count} shards at once: {allowed}"
+    if answers:
+        return 1, f"one shard at a time: {answers[-1]}"
+    if fit > 1:
+        return 1, (
+            "one shard at a time: whether sessions disturb each other here isn't known; "
+            f"`perfci calibrate --at-once {fit}` measures that"
+        )
+    return 1, ""
+
+
+def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
+    """Keep the calibration's answer for a number of parts of this machine and the project."""
+    path = _answer_path(root, machine, answer.count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, encode(answer))
+
+
+def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
+    """Forget an earlier answer, so that a calibration that fails now allows nothing."""
+    _answer_path(root, machine, count).unlink(missing_ok=True)
+
+
+def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
+    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
+    try:
+        return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
+    except (FileNotFoundError, CodecError):
+        return None
+
+
+def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
+    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
+    mark = mark_of(platform.node(), str(root), machine.workers, parts)
+    return cache_folder() / "at-once" / f"{mark}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReport:
+    """One environment's report. ``incomplete`` where a shard is missing.
+
+    ``outputs`` are its own files. ``shown`` are the texts for standard output, by format.
+    ``problem`` is why its files could not be written.
+    """
+
+    report: Report
+    incomplete: bool
+    outputs: Mapping[str, Path]
+    shown: Mapping[str, str]
+    problem: OutsideError | None
+
+
+def merge_reports(
+    files: Sequence[Path],
+    policy: Policy,
+    outputs: Mapping[str, Path],
+    *,
+    expect: int | None,
+    notes: Sequence[str] = (),
+) -> tuple[MergedReport, ...]:
+    """Join the reports in ``files``, decide by ``policy``, and write ``outputs``.
+
+    Of several environments each has its key before its files' suffixes. Nothing is written where
+    one of them can't be rendered. ``notes`` are added to each report's.
+    """
+    named = [(str(file), load_report(file)) for file in files]
+    merged = merge(named, policy, expect=expect, notes=notes)
+    files_of_each = [
+        outputs if len(merged) == 1 else _of_environment(outputs, report) for report in merged
+    ]
+    for chosen in files_of_each:
+        check_writable(chosen)
+    # all are rendered before the first is written, so that no environment lacks its report
+    texts = [
+        rendered(report.report, chosen)
+        for report, chosen in zip(merged, files_of_each, strict=True)
+    ]
+    return tuple(map(_written, merged, files_of_each, texts))
+
+
+def _written(
+    merged: Merged, outputs: Mapping[str, Path], texts: Mapping[Path, str]
+) -> MergedReport:
+    problem = None
+    try:
+        write_files({path: text for path, text in texts.items() if path != STANDARD_OUTPUT})
+    except OutsideError as error:
+        problem = error
+    shown = {name: texts[path] for name, path in outputs.items() if path == STANDARD_OUTPUT}
+    return MergedReport(merged.report, bool(merged.missing), outputs, shown, problem)
+
+
+def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
+    """Name the environment in each file's name. A key that no perfci made is not made a path."""
+    key = merged.report.environment.key
+    if not _KEY.fullmatch(key):
+        raise DamagedFile(
+            "damaged-report",
+            f"a report's environment has a key that perfci doesn't make: {key!r}",
+            "Write the report again with --json.",
+        )
+    own = {
+        name: path.with_name(f"{path.stem}.{key}{path.suffix}")
+        for name, path in files_of(outputs).items()
+    }
+    return {**outputs, **own}

@@ -1,0 +1,377 @@
+"""``trend``: a history analysed on all cores, written, and what is new in it sent on.
+
+The history is loaded, put in the order of the branch's commits, and searched for change points.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfci.errors import OutsideError, UsageError
+from perfci.files import require_writable, write_file
+from perfci.forges import actions
+from perfci.notices import Say, silent
+from perfci.outputs import STANDARD_OUTPUT, unwritable
+from perfci.trend.change import Change, KnownChange, Trend
+
+if TYPE_CHECKING:
+    from perfci.commands.project import BranchOrder
+    from perfci.config.loading import Config
+    from perfci.forges.github import GitHubClient
+    from perfci.history.history import OpenHistory
+    from perfci.measure.checkout.git import Repository
+    from perfci.report.clean import Clean
+    from perfci.trend.change import TrendSettings
+    from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
+RUNS_WITH_WORKERS = 14
+"""Of so many newest runs of an environment the workers' own values go into the site."""
+_MOST_CHANGES = 200
+"""Changes of which both runs' workers are looked up, however long ago they were."""
+_FIRST = "No change was reported before: of the older ones, none counts as new."
+_FEW = 300
+"""Series: below this, starting a second process takes longer than the analysis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    """The recipients of a trend's news. ``webhook`` is a secret, and empty without one.
+
+    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. An ``openmetrics`` of
+    ``-`` is the caller's to show.
+    """
+
+    openmetrics: Path | None = None
+    webhook: str = ""
+    github_issue: bool = False
+    repository: str | None = None
+    issue_author: str = "github-actions[bot]"
+    report_url: str = ""
+    most_wait_s: float = 120.0
+
+    def files(self) -> dict[str, Path]:
+        """Return the files that are written, by their options."""
+        return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
+
+    def check(self, *, remember: bool = True) -> None:
+        """Fail before anything is read where a recipient could not be reached afterwards.
+
+        Without ``remember``, what is new would be new again, and sent again, each time.
+        """
+        if not remember and (self.webhook or self.github_issue):
+            raise UsageError(
+                "notified-twice",
+                "--no-remember is given with --webhook or --github-issue",
+                "What is not remembered would be sent each time. Leave one of them out "
+                "(PERFCI_WEBHOOK= switches the webhook off).",
+            )
+        if self.report_url and not _ADDRESS.fullmatch(self.report_url):
+            raise UsageError(
+                "bad-address",
+                f"--report-url is {self.report_url!r}, no address that can be linked",
+                "Give it as in https://example.org/report, without blanks and brackets.",
+            )
+        if self.webhook:
+            from perfci.forges.webhook import require_webhook
+
+            require_webhook(self.webhook)
+        if self.github_issue:
+            self._client().close()
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
+            _with_disk_errors(require_writable, self.openmetrics)
+
+    def send(self, trend: Trend, say: Say) -> None:
+        """Send the news. OutsideError where a recipient can't be reached.
+
+        The webhook comes last, because its message can't be taken back. Issues are found again.
+        """
+        if self.openmetrics not in {None, STANDARD_OUTPUT}:
+            from perfci.report.openmetrics import render_openmetrics
+
+            _with_disk_errors(write_file, self.openmetrics, render_openmetrics(trend))
+        if self.github_issue:
+            self._write_issues(trend, say)
+        if self.webhook:
+            self._send_message(trend, say)
+
+    def _write_issues(self, trend: Trend, say: Say) -> None:
+        from perfci.forges.issues import tell_issues
+
+        with closing(self._client()) as client:
+            outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
+        for outcome in outcomes:
+            refused = outcome.kind == "refused"
+            before = "issue not written, the token may not: " if refused else ""
+            say(before + outcome.text, err=refused)
+
+    def _send_message(self, trend: Trend, say: Say) -> None:
+        from perfci.forges.webhook import MaybeDelivered, send, webhook_body
+
+        body = webhook_body(trend, report_url=self.report_url)
+        if body is None:
+            return
+        try:
+            send(self.webhook, body)
+        except MaybeDelivered as unsure:  # it may have arrived: not sent again
+            say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
+        else:
+            say("sent what is new to the webhook")
+
+    def _client(self) -> GitHubClient:
+        return actions.client(self.repository, self.most_wait_s, "issues: write")
+
+
+def _with_disk_errors(do: Callable[..., None], path: Path, *arguments: str) -> None:
+    """Do something with a file, or say that it can't be written."""
+    try:
+        do(path, *arguments)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRequest:
+    """The options of ``report_trend``.
+
+    ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``). The
+    caller shows those that are ``-``. ``remember`` makes what is new now known to the next report.
+    ``now`` is ISO 8601 in UTC.
+    """
+
+    place: str
+    now: str
+    branch: str | None = None
+    last_days: int | None = None
+    html: Path | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    remember: bool = True
+    notifications: Notifications = field(default_factory=Notifications)
+
+
+def report_trend(
+    request: TrendRequest,
+    config: Config,
+    repository: Repository | None,
+    *,
+    written: Callable[[Trend], None] = lambda _: None,
+    say: Say = silent,
+) -> Trend:
+    """Return the analysed trend of a history, after its files are written and its news are sent.
+
+    ``written`` is called between the two, so that its output isn't lost where a recipient can't be
+    reached. News that could not be sent stay new.
+    """
+    from perfci.commands.project import branch_order
+    from perfci.history.history import open_history
+
+    settings = config.trend
+    if request.last_days is not None:
+        settings = replace(settings, drift_days=request.last_days)
+    with open_history(request.place, create=False) as history:
+        loaded = history.load()
+        recorded = {run.header.sha for run in loaded.runs}
+        branch = branch_order(repository, request.branch, recorded)
+        trend = trend_of(
+            loaded, history, branch, config.aliases, now=request.now, settings=settings
+        )
+        del loaded
+        workers = workers_of(trend, history, config.aliases) if request.html else {}
+        _write(trend, workers, request)
+        written(trend)
+        changes = seen(trend, request.now)
+        if request.remember:  # what is sent and not remembered would be sent again
+            history.try_remember(changes)
+        request.notifications.send(trend, say)
+        if request.remember:  # last: what could not be sent was not seen
+            history.remember(changes)
+    return trend
+
+
+def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
+    from perfci.outputs import files_of, replace_folder, write_files
+    from perfci.report.site.pages import render_site
+
+    files = files_of(request.outputs)
+    write_files({path: trend_text(name, trend) for name, path in files.items()})
+    if request.html is not None:
+        replace_folder(request.html, render_site(trend, workers))
+
+
+def trend_text(form: str, trend: Trend) -> Clean:
+    """Return the trend as ``json``, ``markdown`` or ``openmetrics``."""
+    from perfci.report.clean import clean_lines
+    from perfci.report.openmetrics import render_openmetrics
+    from perfci.report.trend import render_trend_markdown, trend_json
+
+    if form == "json":
+        return trend_json(trend)
+    return clean_lines(
+        (render_openmetrics if form == "openmetrics" else render_trend_markdown)(trend)
+    )
+
+
+def trend_of(
+    loaded: LoadedHistory,
+    history: OpenHistory,
+    branch: BranchOrder,
+    aliases: Mapping[str, str],
+    *,
+    now: str,
+    settings: TrendSettings,
+) -> Trend:
+    """Return the analysed history. ``now`` is ISO 8601 in UTC."""
+    from perfci.report.site.catalogue import release_runs
+    from perfci.trend.analysis import analyse, settled
+    from perfci.trend.events import group_events
+    from perfci.trend.health import health
+    from perfci.trend.replaced import replaced_environments, replacements, series_gone
+    from perfci.trend.series import dates_of
+    from perfci.trend.timelines import arrange
+    from perfci.version import VERSION
+
+    known = _renamed(history.known_changes(), aliases, branch.order)
+    arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
+    replaced = replaced_environments(arranged.timelines)
+    with run_all_on_cores(len(arranged.series)) as run_all:
+        analysed = analyse(
+            arranged.series,
+            arranged.timelines,
+            known=known,
+            now=now,
+            settings=settings,
+            run_all=run_all,
+        )
+    changes = analysed.changes
+    first: tuple[str, ...] = ()
+    if changes and not known:
+        newest = max(max(dates_of(line), default="") for line in arranged.timelines.values())
+        changes, first = settled(changes, newest, settings.drift_days), (_FIRST,)
+    return Trend(
+        created_at=now,
+        perfci_version=VERSION,
+        timelines=arranged.timelines,
+        series=arranged.series,
+        changes=changes,
+        drifts=analysed.drifts,
+        health=health(
+            history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
+        ),
+        releases=release_runs(branch.tags, branch.order, arranged.timelines),
+        notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
+        too_few=analysed.too_few,
+        reported_before=bool(known),
+        gone=series_gone(arranged.timelines, arranged.series, replaced),
+        events=group_events(changes, arranged.series, arranged.timelines, known),
+        recent_days=settings.drift_days,
+        forge=branch.forge,
+        replacements=replacements(arranged.timelines, arranged.series),
+    )
+
+
+def _renamed(
+    known: Sequence[KnownChange], aliases: Mapping[str, str], order: Sequence[str]
+) -> tuple[KnownChange, ...]:
+    """Return known changes under the names that their benchmarks and commits have today."""
+    from perfci.trend.timelines import current_name, whole_commits
+
+    whole = whole_commits(
+        (sha for change in known for sha in (change.sha_before, change.sha_after)), order
+    )
+    return tuple(
+        replace(
+            change,
+            series=change.series._replace(case=current_name(change.series.case, aliases)),
+            sha_before=whole.get(change.sha_before, change.sha_before),
+            sha_after=whole.get(change.sha_after, change.sha_after),
+        )
+        for change in known
+    )
+
+
+def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -> Distributions:
+    """Return the workers' values of the newest runs, and of the runs around open changes."""
+    from perfci.trend.timelines import current_name, earlier_names
+
+    values_of: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+    newest = history.distributions(
+        run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]
+    )
+    # the newest name comes last, and so wins in a run that has both
+    for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
+        current = key._replace(case=current_name(key.case, aliases))
+        values_of.setdefault(current, {}).update(newest[key])
+    series = {row.key: row for row in trend.series}
+    for change in _open(trend.changes)[:_MOST_CHANGES]:
+        rows = series[change.series].rows
+        runs = trend.timelines[change.series.environment].runs
+        both = [runs[int(rows[index])].id for index in (change.before, change.after)]
+        wanted = [run for run in both if run not in values_of.get(change.series, {})]
+        if wanted:
+            olds = earlier_names(change.series.case, aliases)
+            values = history.values(change.series, wanted, earlier=olds)
+            values_of.setdefault(change.series, {}).update(values)
+    return values_of
+
+
+def seen(trend: Trend, now: str) -> tuple[KnownChange, ...]:
+    """Return what the history is to remember of a report's changes: where they are.
+
+    Acknowledgements are in the history already, and may have been taken back meanwhile.
+    """
+    events = {
+        change.id: event.id for event in trend.events for change in (*event.changes, *event.back)
+    }
+    return tuple(
+        KnownChange(
+            id=change.id,
+            series=change.series,
+            sha_before=change.names[0],
+            sha_after=change.names[1],
+            worse=change.worse,
+            first_seen_at=change.first_seen_at or now,
+            event=events.get(change.id, ""),
+        )
+        for change in trend.changes
+    )
+
+
+def _open(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.status in {"new", "known"}]
+
+
+# The analysis on all cores: it is pure, and is handed the way in which its parts are mapped.
+RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@contextmanager
+def run_all_on_cores(series: int) -> Iterator[RunAll]:
+    """Yield ``map``, or for many ``series`` one that uses every core of this process."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if series < _FEW or cores < 2:
+        yield map
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    # not forked: a child has no use for a database's connection and numpy's threads
+    way = "forkserver" if sys.platform != "win32" else "spawn"
+    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context(way))
+    try:
+        yield pool.map
+    except BrokenProcessPool as error:
+        raise OutsideError(
+            "analysis-killed",
+            "the system ended a process of the analysis: memory ran out?",
+            "Give it more memory, or thin the history with `perfci history prune`.",
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)

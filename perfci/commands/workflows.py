@@ -1,0 +1,418 @@
+"""The GitHub workflows that ``init`` writes, and the files and choices that every forge's have."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from perfci.errors import UsageError
+from perfci.files import parse_toml, read_regular
+from perfci.notices import Say
+from perfci.report.templates import template_folder
+from perfci.version import VERSION
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from perfci.measure.checkout.git import Repository
+
+# What to give pip so that another machine gets the perfci that runs here.
+_ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
+"""What another machine can reach, and what stands between a script's single quotes as it is."""
+# How the job that comments installs perfci: what it depends on by hash, perfci by its commit.
+REQUIREMENTS = "perfci-requirements.txt"
+"""Beside the workflows: `make lock` wrote it, with hashes."""
+REPORT_PYTHON = "3.12"
+"""One that the requirements have wheels for, and perfci's own tests run on."""
+FOLDER = Path(".github/workflows")
+MOST_SHARDS = 256
+"""GitHub starts no more jobs from one matrix."""
+ASKED_FOR = ("baseline", "nightly", "on-demand")
+"""The workflows that are written only where somebody asks for them."""
+_DEFAULT_RUNNER = ("self-hosted", "gpu")
+LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
+PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
+DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
+WORKFLOWS = (
+    "perfci.yml",
+    "perfci-report.yml",
+    "perfci-baseline.yml",
+    "perfci-nightly.yml",
+    "perfci-on-demand.yml",
+)
+HISTORY_BRANCH = "perfci-history"
+MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+# By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
+ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "checkout": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+        "setup_python": "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
+        "upload_artifact": (
+            "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
+        ),
+        "download_artifact": (
+            "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1"
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRequirement:
+    """A requirement in pip's words. ``caveat`` is why another machine may find another package."""
+
+    text: str
+    caveat: str = ""
+
+
+def own_requirement() -> OwnRequirement:
+    """Return perfci as it was installed here: a commit of a repository, else this version.
+
+    pip notes where a package came from that was in no index (PEP 610).
+    """
+    version = f"perfci=={VERSION}"
+    try:
+        noted = distribution("perfci").read_text("direct_url.json")
+    except PackageNotFoundError:
+        noted = None
+    if noted is None:
+        return OwnRequirement(version)
+    origin = json.loads(noted)
+    vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
+    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
+    if vcs and _ADDRESS.fullmatch(address):
+        return OwnRequirement(f"perfci @ {address}")
+    return OwnRequirement(
+        version,
+        f"perfci is installed from {url} here, which other machines can't install from; "
+        f"{version} of a package index may be somebody else's",
+    )
+
+
+def locked_install(folder: str) -> tuple[str, ...]:
+    """Return the commands, with the requirements in ``folder``.
+
+    UsageError where perfci is of a place that no other machine can install from.
+    """
+    own = own_requirement()
+    if own.caveat:
+        raise UsageError(
+            "of-a-folder",
+            own.caveat,
+            "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
+            "say both how the jobs that measure get it, --install, and how the one that comments "
+            "does, whose token can write: --report-install.",
+        )
+    # the build backend is among the requirements: none is fetched for the build
+    return (
+        f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",
+        f"python -m pip install --no-deps --no-build-isolation '{own.text}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CiOptions:
+    """Options of the workflows, empty where they were not given."""
+
+    runner: tuple[str, ...] = ()
+    shards: int = 1
+    python: str = ""
+    install: tuple[str, ...] = ()
+    report_install: tuple[str, ...] = ()
+    nightly_runner: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> set[str]:
+        """Return the ``ASKED_FOR`` workflows that no option asks for."""
+        requested = {*self.more, *(["nightly"] if self.nightly_runner else [])}
+        return set(ASKED_FOR) - requested
+
+
+def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
+    """Return the workflows. UsageError where one can't be made of the options."""
+    choices = _choices(repository, options)
+    caveat = "" if options.install else caveat_of_install("The jobs that measure install it")
+    files = _workflow_texts(choices, {f"perfci-{which}.yml" for which in options.left_out})
+    return NewFiles({FOLDER / name: text for name, text in files.items()}, caveat)
+
+
+def caveat_of_install(what: str) -> str:
+    """Return why the written files may install another perfci, or nothing."""
+    caveat = own_requirement().caveat
+    return f"{caveat}. {what}: say how, --install." if caveat else ""
+
+
+def _workflow_texts(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
+    """Return the workflows' texts, and the requirements' where a command names their file."""
+    from perfci.report.templates import read_template
+
+    files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
+    if any(REQUIREMENTS in command for command in choices.report_install):
+        files[REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
+    return files
+
+
+def _choices(repository: Repository, options: CiOptions) -> WorkflowChoices:
+    from perfci.config.loading import load_config
+
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = fit(PYTHON, options.python or here, "--python-version")
+    return WorkflowChoices(
+        branch=fit(_BRANCH, _default_branch(repository), "the default branch's name"),
+        baselines=fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
+        python=python,
+        runner=tuple(fit(LABEL, label, "--runner") for label in options.runner or _DEFAULT_RUNNER),
+        shards=options.shards,
+        install=with_perfci(
+            commands_of(options.install or project_install(repository.root), "--install")
+        ),
+        report_install=commands_of(
+            options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
+        ),
+        report_python=python if options.report_install else REPORT_PYTHON,
+        nightly_runners=nightly_labels(options),
+        stored="baseline" not in options.left_out,
+    )
+
+
+def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each machine of the nightly runs."""
+    return tuple(
+        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in machine.split(","))
+        for machine in options.nightly_runner
+    )
+
+
+def _default_branch(repository: Repository) -> str:
+    """Return origin's default branch, else main, master or the branch that is checked out."""
+    from perfci.measure.checkout.git import attempt
+
+    known = repository.default_base()
+    if known is not None:
+        return known.removeprefix("origin/")
+    current = attempt(repository.root, "symbolic-ref", "--short", "HEAD")
+    return current.output if current.status == 0 else "main"
+
+
+def project_install(root: Path) -> tuple[str, ...]:
+    """Return how the project itself is installed, as far as its files say."""
+    if (root / "requirements.txt").is_file():
+        project = "-r requirements.txt"
+    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
+        project = "."
+    else:
+        project = "torch"
+    return (f"python -m pip install '{own_requirement().text}' {project}",)
+
+
+def _is_package(path: Path) -> bool:
+    """Return whether pip could install it: most files with only [tool.…] are no packages."""
+    if not path.is_file():
+        return False
+    content = parse_toml(path.read_text(encoding="utf-8"))  # init has read it
+    return "project" in content or "build-system" in content
+
+
+def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+    """Return a value that can stand in a workflow as it is. UsageError for another value."""
+    if pattern.fullmatch(value):
+        return value
+    raise UsageError(
+        "unfit-for-a-workflow",
+        f"{what} is {value!r}, which can't stand in a workflow as it is",
+        f"It must match {pattern.pattern}",
+    )
+
+
+def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the commands of a measuring job. UsageError where none of them names perfci."""
+    if any("perfci" in command for command in commands):
+        return commands
+    raise UsageError(
+        "install-without-perfci",
+        "none of the commands of --install installs perfci, which the job then runs",
+        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
+        "yours brings it along, say so at its end: `make wheels # with perfci`.",
+    )
+
+
+def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return shell commands fit for a script: GitHub would evaluate ``${{ … }}`` inside it."""
+    for command in commands:
+        if not command.strip() or not command.isprintable() or "${{" in command:
+            raise UsageError(
+                "unfit-for-a-workflow",
+                f"{option} {command!r} can't stand in a workflow's script",
+                "Give one line without ${{ … }}, and the option once more for each further line.",
+            )
+    return tuple(command.strip() for command in commands)
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """``texts`` by their path in the repository.
+
+    ``caveat`` is shown before they are written. ``parts`` are of the project's own files: the lines
+    that each must hold, and the advice where an existing file lacks them.
+    """
+
+    texts: Mapping[Path, str]
+    caveat: str = ""
+    parts: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
+
+    def require_places(self, root: Path) -> None:
+        """Raise UsageError where a file's folder can't be one of the repository."""
+        for folder in dict.fromkeys(path.parent for path in self.texts):
+            require_folder(root, folder)
+
+    def write(self, root: Path, say: Say) -> None:
+        """Write each that isn't there yet, and say which were written and which kept."""
+        if self.caveat:
+            say(self.caveat, err=True)
+        for path, text in self.texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with (root / path).open("x", encoding="utf-8") as file:
+                    file.write(text)
+            except FileExistsError:
+                self._say_kept(root, path, say)
+            else:
+                say(f"wrote    {path}")
+
+    def _say_kept(self, root: Path, path: Path, say: Say) -> None:
+        there = _content(root / path)
+        if path not in self.parts:
+            same = there == self.texts[path].encode("utf-8")
+            say(f"kept     {path}{'' if same else DIFFERS}")
+            return
+        say(f"kept     {path}")
+        for needed, otherwise in self.parts[path].items():
+            if needed.encode("utf-8") not in there:
+                say(otherwise)
+
+
+def require_folder(root: Path, folder: Path) -> None:
+    """Raise UsageError where ``folder`` leads out of the repository, or a file is in its place."""
+    if not (root / folder).resolve().is_relative_to(root.resolve()):
+        raise UsageError(
+            "outside-repository",
+            f"{folder} lies outside the repository",
+            "Choose a folder inside it, and no link that leads out: what is written is to be part "
+            "of every commit.",
+        )
+    for place in (root / folder, *(root / folder).parents):
+        if os.path.lexists(place):
+            if not place.is_dir():
+                raise UsageError(
+                    "not-a-folder",
+                    f"{place} is no folder, and {folder} is to be one",
+                    "Move what is there.",
+                )
+            return
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError:  # a folder, or a link to nowhere: no such text in any case
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowChoices:
+    """The differences between projects' workflows.
+
+    ``runner`` has the labels of the measuring machine. ``install`` are the shell commands that make
+    an environment to measure in, of ``python``. ``report_install`` makes the one that comments, of
+    ``report_python``. ``nightly_runners`` are the labels of each type of nightly machine, or
+    ``runner`` alone. Nights are checked where a workflow stores baselines, ``stored``.
+    """
+
+    branch: str
+    baselines: str
+    python: str
+    runner: tuple[str, ...]
+    shards: int
+    install: tuple[str, ...]
+    report_install: tuple[str, ...]
+    report_python: str
+    nightly_runners: tuple[tuple[str, ...], ...] = ()
+    stored: bool = True
+
+
+def render_workflow(name: str, choices: WorkflowChoices) -> str:
+    """Return the text of one of ``WORKFLOWS``."""
+    shards = range(1, choices.shards + 1)
+    return workflow_template(f"{name}.j2").render(
+        version=VERSION,
+        actions=ACTIONS,
+        branch=choices.branch,
+        baselines=choices.baselines,
+        stored=choices.stored,
+        measuring_commands=choices.install,
+        measuring_python=choices.python,
+        python=choices.python if name in MEASURING else choices.report_python,
+        report_python=choices.report_python,
+        runner=_runs_on(choices.runner),
+        shards=choices.shards,
+        numbers=json.dumps(list(shards)),
+        spaced=" ".join(map(str, shards)),
+        expected="report.json"
+        if choices.shards == 1
+        else f"report-N.json (N: 1 to {choices.shards})",
+        optional=False,  # the history: where nothing but a comment is to be had without it
+        nightly_runners=[
+            _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
+        ],
+        history_branch=HISTORY_BRANCH,
+        folder="merged" if choices.shards > 1 else "taken",
+        commands=choices.install if name in MEASURING else choices.report_install,
+        report_commands=choices.report_install,
+    )
+
+
+def workflow_template(name: str) -> Template:
+    """Return a template of a CI's file, whose expressions are ``@{ … }@``."""
+    import jinja2
+
+    # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
+    environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
+        loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
+        undefined=jinja2.StrictUndefined,
+        variable_start_string="@{",
+        variable_end_string="}@",
+        block_start_string="%{",
+        block_end_string="}%",
+        comment_start_string="#{",
+        comment_end_string="}#",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quoted"] = json.dumps  # a JSON string is one of YAML's too
+    environment.filters["outdented"] = _outdented
+    return environment.get_template(name)
+
+
+def _outdented(text: str, width: int) -> str:
+    """Return a script of GitHub's steps as far to the left as another CI's stands."""
+    return re.sub(rf"^ {{{width}}}", "", text, flags=re.MULTILINE)
+
+
+def _runs_on(labels: tuple[str, ...]) -> str:
+    return labels[0] if len(labels) == 1 else _label_list(labels)
+
+
+def _label_list(labels: tuple[str, ...]) -> str:
+    return f"[{', '.join(labels)}]"

@@ -1,0 +1,262 @@
+"""A job's folder, and waiting for its reports: submitting what is missing, cancelling on Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfci.engine.plan import Engine, Plan, Slot, State
+from perfci.errors import DamagedFile, OutsideError, UsageError
+from perfci.files import read_regular, require_writable, write_file
+from perfci.model.codec import CodecError, decode, encode
+
+_LAST_BYTES = 1 << 16
+_FIRST_PAUSE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """A folder that the commands and whoever waits for them both see."""
+
+    path: Path
+
+    def make(self) -> None:
+        """Make the folder. OutsideError where there can be none, or nothing can be written in it.
+
+        What can't be written later on would be lost with all that was measured for it.
+        """
+        try:
+            require_writable(self.path / ".writable")
+        except OSError as error:
+            raise OutsideError(
+                "job-folder",
+                f"{self.path} can't be the job's folder: {error.strerror or error}",
+                "Give --job-dir a folder that can be written; with --engine slurm it has to be on "
+                "a file system that all nodes share. Without --job-dir it is in the cache folder, "
+                "which PERFCI_CACHE_DIR names.",
+            ) from error
+
+    def open(self, plan: Plan) -> bool:
+        """Keep ``plan``; return whether it was there already, to be taken up again.
+
+        UsageError where another one is kept: its commands may still run, and would write here.
+        """
+        kept = self.path / "plan.json"
+        if kept.exists():
+            if self._read(kept) == plan:
+                return True
+            raise UsageError(
+                "job-of-another",
+                f"{self.path} is the folder of another comparison, or of the same under another "
+                "configuration, which is not done",
+                "Give that one's command again, with its configuration, or another --job-dir; or "
+                "end what still runs of it, and remove the folder.",
+            )
+        self.clear(plan)
+        write_file(kept, encode(plan))
+        return False
+
+    def clear(self, plan: Plan) -> None:
+        """Forget the plan and all that its commands left, but for the logs."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in ("slots.json", "plan.json", "submitted.json", *plan.reports):
+            (self.path / name).unlink(missing_ok=True)
+        for number in plan.numbers:
+            self.exit_path(number).unlink(missing_ok=True)
+
+    def report(self, plan: Plan, number: int) -> Path:
+        """Return where the report of command ``number`` is to be found."""
+        return self.path / plan.reports[number - 1]
+
+    def log(self, number: int) -> Path:
+        """Return where what command ``number`` prints goes."""
+        return self.path / f"shard-{number}.log"
+
+    def exit_path(self, number: int) -> Path:
+        """Return where the exit code of command ``number`` is written by a script."""
+        return self.path / f"shard-{number}.exit"
+
+    def last_line(self, number: int) -> str:
+        """Return the last line that command ``number`` printed, or the message in it."""
+        said = (one if isinstance(one, str) else one.get("message") for one in self._last(number))
+        return next((str(one) for one in said if one), "")
+
+    def error(self, number: int) -> Mapping[str, Any]:
+        """Return the error that command ``number`` ended by, of a log in JSON; else nothing."""
+        events = [one for one in self._last(number) if isinstance(one, dict)]
+        return next((one for one in events if one.get("event") == "error"), {})
+
+    def _last(self, number: int) -> Iterator[str | dict[str, Any]]:
+        """Yield what command ``number`` printed, the last line first; JSON objects as such."""
+        try:
+            with self.log(number).open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - _LAST_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except FileNotFoundError:
+            return
+        for line in reversed(lines):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                found = None
+            yield found if isinstance(found, dict) else line.strip()
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the parts of a machine that the job began with; nothing before it began."""
+        path = self.path / "slots.json"
+        try:
+            return decode(read_regular(path), tuple[Slot, ...])
+        except FileNotFoundError:
+            return ()
+        except CodecError as error:
+            raise self._damaged(path, str(error)) from error
+
+    def keep_slots(self, slots: Sequence[Slot]) -> None:
+        """Keep what the job begins with; what it began with stays."""
+        if not self.slots():
+            write_file(self.path / "slots.json", encode(tuple(slots)))
+
+    def submitted(self) -> dict[str, Any]:
+        """Return what an engine kept; nothing before the first submission."""
+        try:
+            found = json.loads(read_regular(self.path / "submitted.json"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise self._damaged(self.path / "submitted.json", str(error)) from error
+        if not isinstance(found, dict):
+            raise self._damaged(self.path / "submitted.json", "no table")
+        return found
+
+    def keep_submitted(self, kept: dict[str, Any]) -> None:
+        """Keep what finds the commands again."""
+        write_file(self.path / "submitted.json", json.dumps(kept) + "\n")
+
+    def _read(self, path: Path) -> Plan:
+        try:
+            return decode(read_regular(path), Plan)
+        except CodecError as error:
+            raise self._damaged(path, str(error)) from error
+
+    def _damaged(self, path: Path, why: str) -> DamagedFile:
+        return DamagedFile(
+            "damaged-job",
+            f"{path} can't be read: {why}",
+            f"Cancel what still runs of it, and remove {self.path}.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The reports that are there, by their commands' numbers, and how the commands ended.
+
+    ``ends`` has what is known of it; of one without a report also what it printed last.
+    """
+
+    reports: Mapping[int, Path]
+    ends: Mapping[int, str]
+    cancelled: bool = False
+
+
+def gather(
+    plan: Plan,
+    engine: Engine,
+    folder: JobFolder,
+    *,
+    finished: Callable[[Path], bool],
+    shown: Callable[[str], None],
+    pause_s: float,
+) -> Gathered:
+    """Have all commands of ``plan`` run that have no report, and wait for them.
+
+    ``finished`` says of a report that was there before whether its command need not run again.
+    """
+    began = engine.poll(plan)
+    again = []
+    for number in plan.numbers:
+        path = folder.report(plan, number)
+        if began[number].phase in {"waiting", "running"} or (path.exists() and finished(path)):
+            continue
+        path.unlink(missing_ok=True)
+        folder.exit_path(number).unlink(missing_ok=True)
+        again.append(number)
+    cancelled = False
+    try:
+        if again:
+            engine.submit(plan, again)
+        states = _wait(plan, engine, folder, shown, pause_s)
+    except KeyboardInterrupt:
+        cancelled = True
+        shown("cancelling; waiting for what was measured so far …")
+        engine.cancel(plan)
+        states = engine.poll(plan)
+    return _gathered(plan, folder, states, cancelled=cancelled)
+
+
+def _wait(
+    plan: Plan,
+    engine: Engine,
+    folder: JobFolder,
+    shown: Callable[[str], None],
+    pause_s: float,
+) -> Mapping[int, State]:
+    """Return where the commands are once none runs and all have had time to show a report."""
+    said = ""
+    pause = _FIRST_PAUSE_S
+    ended: dict[int, float] = {}
+    while True:
+        states = engine.poll(plan)
+        now = time.monotonic()
+        there = [one for one in plan.numbers if folder.report(plan, one).exists()]
+        for number, state in states.items():
+            if state.phase in {"ended", "absent"}:
+                ended.setdefault(number, now)
+        text = progress_text(states, there)
+        if text != said:
+            shown(text)
+            said = text
+        if all(
+            number in ended and (number in there or now - ended[number] >= engine.settle_s)
+            for number in plan.numbers
+        ):
+            return states
+        time.sleep(pause)
+        pause = min(2.0 * pause, pause_s)
+
+
+def progress_text(states: Mapping[int, State], there: list[int]) -> str:
+    """Return how many shards have reported, run and wait, and for what."""
+    phases = Counter(state.phase for number, state in states.items() if number not in there)
+    parts = [f"{len(there)} of {len(states)} shards have reported"]
+    parts += [f"{phases[name]} {name}" for name in ("running", "waiting") if phases[name]]
+    if phases["ended"]:
+        parts.append(f"{phases['ended']} without a report")
+    waits = sorted({state.why for state in states.values() if state.phase == "waiting"} - {""})
+    return ", ".join(parts) + (f" ({', '.join(waits)})" if waits else "")
+
+
+def _end_of(state: State, *, cancelled: bool) -> str:
+    if state.phase == "waiting" and state.why:
+        return f"it was waiting for {state.why}"
+    return state.why or ("cancelled" if cancelled else "it ended")
+
+
+def _gathered(
+    plan: Plan, folder: JobFolder, states: Mapping[int, State], *, cancelled: bool
+) -> Gathered:
+    reports = {}
+    ends = {}
+    for number in plan.numbers:
+        path = folder.report(plan, number)
+        ends[number] = _end_of(states[number], cancelled=cancelled)
+        if path.exists():
+            reports[number] = path
+        elif said := folder.last_line(number):
+            ends[number] += f"; it said last: {said}"
+    return Gathered(reports, ends, cancelled)

@@ -1,1 +1,0 @@
-"""Pure: the result files of other tools, read as recorded runs."""

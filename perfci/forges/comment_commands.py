@@ -1,0 +1,237 @@
+"""Pure: commands in comments, to accept a regression or to measure, and who may give them.
+
+Anyone may comment. So a comment is data: a command is its first line, read by one expression, and
+a name in it is compared with the report's, never run and never made part of a request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perfci.forges.actions import decode_event
+from perfci.forges.github import CommentAnswer
+from perfci.forges.pull import Comment, NothingToPost, Pull
+from perfci.report.clean import Safe, code, escape
+from perfci.report.exporters.markdown import MARKER
+from perfci.report.links import ADDRESS
+
+USAGE = "/perfci accept CASE METRIC because WHY"
+USAGE_ON_DEMAND = "/perfci -k EXPR"
+_MOST = 20
+"""Commands in one comment."""
+_LONGEST = 1000
+_ASKS = re.compile(r"/perfci(?: |$)")
+_ACCEPT = re.compile(
+    r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
+    r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
+)
+_MEASURE = re.compile(
+    r"/perfci +-k +(?P<quote>[\"'`]?)"
+    r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote)"
+)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_WRITERS = ("admin", "write")
+"""Of the four that GitHub's answer knows. ``maintain`` is written ``write`` there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommentEvent:
+    """A new comment on the pull request ``number``."""
+
+    comment: Comment
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandRun:
+    """A measurement for a comment: the cases of ``selection``, of two whole SHAs."""
+
+    number: int
+    comment: int
+    base_sha: str
+    head_sha: str
+    selection: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Issue:
+    number: int
+    pull_request: _Linked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _IssueCommentEvent:
+    action: str = ""
+    issue: _Issue | None = None
+    comment: CommentAnswer | None = None
+
+
+def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
+    """Return the comment of an ``issue_comment`` event. UsageError where ``text`` is no event."""
+    advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
+    event = decode_event(text, name, _IssueCommentEvent, advice)
+    if event.comment is None or event.issue is None:
+        return NothingToPost("this event has no comment")
+    if event.action != "created":
+        return NothingToPost("the comment isn't new")
+    if event.issue.pull_request is None or event.issue.number < 1:
+        return NothingToPost("the comment is on no pull request")
+    return CommentEvent(event.comment.record(), event.issue.number)
+
+
+def answer_marker(comment: int) -> str:
+    """Return the first line of the answer to a comment."""
+    return f"<!-- perfci on demand {comment:d} -->"
+
+
+def measuring_body(measuring: OnDemandRun, run_url: str) -> str:
+    """Return the answer until there are numbers."""
+    sides = f"{code(measuring.base_sha[:12])} → {code(measuring.head_sha[:12])}"
+    return (
+        f"{answer_marker(measuring.comment)}\n### perfci: measuring\n\n"
+        f"{sides}, {code('-k ' + measuring.selection)}. "
+        f"The numbers will stand here{_linked(', see ', 'the run', run_url)}.\n"
+    )
+
+
+def unmeasured_body(comment: int, why: str, run_url: str) -> str:
+    """Return the answer where there will be no numbers."""
+    return (
+        f"{answer_marker(comment)}\n### 💥 perfci: not measured\n\n"
+        f"{escape(why, 600)}{_linked('; see ', 'the run', run_url)}.\n"
+    )
+
+
+def answered(body: str, comment: int, comment_url: str) -> str:
+    """Return a report's comment as the answer to the one that asked for it."""
+    where = _linked(" in ", "this comment", comment_url)
+    end = f"Asked for{where}. It sets no check.\n"
+    return f"{body.replace(MARKER, answer_marker(comment), 1).rstrip()}\n\n{end}"
+
+
+def _linked(before: str, text: str, url: str) -> Safe:
+    return Safe(f"{before}[{text}]({url})") if ADDRESS.fullmatch(url) else Safe("")
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptRequest:
+    """The command to accept the regression of ``metric`` in ``case``."""
+
+    case: str
+    metric: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """The command to measure the cases of ``selection``."""
+
+    selection: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCommand:
+    """A command that can't be read, and why."""
+
+    why: str
+
+
+def read_commands(body: str) -> tuple[AcceptRequest | MeasureRequest, ...] | UnreadableCommand:
+    """Return what a comment asks: nothing where its first line is no command.
+
+    A line after that is a command or the end of them, so that none counts which is quoted, or
+    stands inside of a code block.
+    """
+    commands: list[AcceptRequest | MeasureRequest] = []
+    for line in body.replace("\r\n", "\n").split("\n"):
+        if _ASKS.match(line) is None:
+            break
+        text = line.rstrip(" ")
+        if len(text) > _LONGEST or len(commands) == _MOST:
+            return UnreadableCommand(
+                f"more than {_LONGEST} characters in a line, or {_MOST} commands"
+            )
+        if not text.isprintable():  # bidirectional and invisible characters, too
+            return UnreadableCommand("a character in it can't be seen, or isn't text")
+        command = _read(text)
+        if command is None:
+            return UnreadableCommand(f"it is neither `{USAGE}` nor `{USAGE_ON_DEMAND}`")
+        commands.append(command)
+    return tuple(commands)
+
+
+def _read(line: str) -> AcceptRequest | MeasureRequest | None:
+    accept = _ACCEPT.fullmatch(line)
+    if accept is not None:
+        return AcceptRequest(accept["case"], accept["metric"], accept["because"])
+    measure = _MEASURE.fullmatch(line)
+    return MeasureRequest(measure["selection"]) if measure is not None else None
+
+
+def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
+    """Return why ``comment`` does not accept on ``pull`` as it is now, or nothing.
+
+    ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
+    pull request's head were first posted: an earlier comment is of other numbers.
+    """
+    is_author = comment.author.casefold() == pull.author.casefold()
+    reasons = (
+        *_author_reasons(comment, permission, "accepts"),
+        (
+            is_author and not pull.own,
+            "the author of a fork's pull request accepts nothing in it",
+        ),
+        (
+            not (_TIME.fullmatch(measured_at) and _TIME.fullmatch(comment.created_at)),
+            "nothing of this commit was posted yet; comment again when it was",
+        ),
+        (
+            comment.created_at <= measured_at,
+            "it is older than the numbers of this commit; write a new comment",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def may_write(comment: Comment, permission: str) -> bool:
+    """Say whether a person wrote ``comment`` who may write to the repository."""
+    return not comment.bot and bool(comment.author) and permission in _WRITERS
+
+
+def measure_refusal(comment: Comment, pull: Pull, permission: str) -> str:
+    """Return why ``comment`` does not get ``pull`` measured as it is now, or nothing.
+
+    A comment doesn't hold the head that its author had seen. GitHub knows only when
+    something was last pushed to the head's repository. A commit's own time is its author's word.
+    Whoever pushes to a branch of the repository itself may ask, too.
+    """
+    dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)
+    moved = not dated or pull.pushed_at >= comment.created_at
+    reasons = (
+        *_author_reasons(comment, permission, "has it measured"),
+        (not pull.open, "the pull request is closed"),
+        (not pull.source, "the repository of its head is gone"),
+        (
+            moved and not pull.own,
+            "the fork was pushed to since; look at its head, and comment again",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _author_reasons(comment: Comment, permission: str, does: str) -> tuple[tuple[bool, str], ...]:
+    return (
+        (comment.bot or not comment.author, f"only a person {does}"),
+        (
+            permission not in _WRITERS,
+            f"only somebody with write access to this repository {does}",
+        ),
+        # whoever may write may change the comments of others, too
+        (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
+    )

@@ -1,0 +1,397 @@
+"""One repository of a GitHub: each method is one request, or one whole list."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from perfci.forges.check import NAME, CheckContent, CommitStatus, StatusAnswer
+from perfci.forges.http import Pace, RetryPolicy
+from perfci.forges.pull import Comment, Pull, same_name
+from perfci.forges.rest import Missing, Rest, Service
+from perfci.report.exporters.codequality import Annotation
+
+BOT = "github-actions[bot]"
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
+SERVICE = Service(
+    "GitHub",
+    "GITHUB_API_URL",
+    "GITHUB_TOKEN",
+    "https://api.github.com",
+    later="Run it again; https://www.githubstatus.com may know.",
+)
+LABEL = "perfci"
+
+
+Close = Literal["", "completed", "not_planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue as GitHub has it now. ``author`` is empty where the account is gone."""
+
+    number: int
+    author: str
+    title: str
+    body: str
+    url: str
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueContent:
+    """The contents an issue should have. ``close`` is the reason to close it, or empty."""
+
+    title: str
+    body: str
+    close: Close = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    login: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    full_name: str
+    pushed_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    sha: str
+    repo: _Repository | None = None
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    ref: str
+    repo: _Repository | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PullAnswer:
+    """A pull request, of a list or alone."""
+
+    number: int
+    state: str
+    head: _Head
+    base: _Target
+    user: _User | None = None
+
+    def record(self) -> Pull:
+        """Return the record. A deleted fork leaves no repository."""
+        source = self.head.repo.full_name if self.head.repo else ""
+        here = self.base.repo.full_name if self.base.repo else ""
+        return Pull(
+            self.number,
+            self.head.sha,
+            source,
+            self.state == "open",
+            self.base.ref,
+            self.user.login if self.user else "",
+            own=bool(source) and same_name(source, here),
+            pushed_at=(self.head.repo.pushed_at or "") if self.head.repo else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommentAnswer:
+    """A comment. The account of its author may be gone."""
+
+    id: int
+    html_url: str
+    user: _User | None = None
+    body: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+
+    def record(self) -> Comment:
+        """Return the record."""
+        author = self.user.login if self.user else ""
+        return Comment(
+            self.id,
+            author,
+            self.body or "",
+            self.html_url,
+            bot=self.user is None or self.user.type != "User",
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    """The rights of an account in the repository."""
+
+    permission: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueAnswer:
+    """An issue of a list, or one that was written. GitHub's lists hold pull requests, too."""
+
+    number: int
+    html_url: str
+    state: str
+    title: str = ""
+    user: _User | None = None
+    body: str | None = None
+    pull_request: dict[str, Any] | None = None
+
+    def record(self) -> Issue:
+        """Return the record."""
+        author = self.user.login if self.user else ""
+        body = self.body or ""
+        return Issue(self.number, author, self.title, body, self.html_url, self.state == "open")
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    annotations_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """A check run."""
+
+    id: int
+    output: _Output
+    external_id: str | None = None
+    conclusion: str | None = None
+    html_url: str | None = None
+    completed_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksAnswer:
+    """A page of a commit's check runs."""
+
+    check_runs: tuple[CheckAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _CommitSha:
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """A commit of the repository."""
+
+    parents: tuple[_CommitSha, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonAnswer:
+    """The commit where the histories of two commits part."""
+
+    merge_base_commit: _CommitSha
+
+
+class IssueComments(Rest):
+    """Writes them. Every method is one request."""
+
+    def create_comment(self, number: int, body: str) -> str:
+        """Comment, and return the comment's address."""
+        path = f"/issues/{number}/comments"
+        return self._write("POST", path, CommentAnswer, {"body": body}).html_url
+
+    def update_comment(self, comment: Comment, body: str) -> str:
+        """Replace a comment's text, and return its address. Unsure where it was deleted."""
+        path = f"/issues/comments/{comment.id}"
+        return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
+
+    def delete_comment(self, comment: Comment) -> None:
+        """Delete a comment. One that is gone already is as it should be."""
+        self._delete(f"/issues/comments/{comment.id}")
+
+
+class GitHubClient(IssueComments):
+    """A repository of GitHub. A write raises ``Unsure`` or ``Refused``."""
+
+    service = SERVICE
+
+    def __init__(
+        self,
+        repository: str,
+        token: str,
+        api_url: str = SERVICE.example,
+        policy: RetryPolicy | None = None,
+        pace: Pace | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"token {token}",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
+
+    @property
+    def check_runs(self) -> GitHubClient:
+        """Return this client: it sets them."""
+        return self
+
+    def pull(self, number: int) -> Pull:
+        """Return a pull request as it is now."""
+        return self._get(f"/pulls/{number}", PullAnswer).record()
+
+    def open_pulls(self, branch: str) -> tuple[Pull, ...]:
+        """Return the open pull requests of ``branch``, which is ``owner:branch``."""
+        path = "/pulls"
+        answers = self._pages(path, tuple[PullAnswer, ...], tuple, state="open", head=branch)
+        return tuple(answer.record() for answer in answers)
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        """Return the parents of a commit, or none where the repository doesn't have it."""
+        try:
+            commit = self._get(f"/git/commits/{sha}", CommitAnswer)
+        except Missing:
+            return ()
+        return tuple(parent.sha for parent in commit.parents)
+
+    def leaves(self, pull: Pull, sha: str) -> str:
+        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
+        return self._merge_base(pull.target, sha)
+
+    def is_ancestor(self, commit: str, of: str) -> bool:
+        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
+        return self._merge_base(commit, of) == commit
+
+    def _merge_base(self, first: str, second: str) -> str:
+        """Return where two branches or commits part, or nothing where GitHub finds none."""
+        path = f"/compare/{quote(first, safe='')}...{quote(second, safe='')}"
+        try:
+            return self._get(path, ComparisonAnswer, per_page="1").merge_base_commit.sha
+        except Missing:
+            return ""
+
+    def login(self) -> str:
+        """Return the author of a workflow's comments: its token may not ask who it is."""
+        return BOT
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """Return all comments of a pull request, the oldest first."""
+        path = f"/issues/{number}/comments"
+        return tuple(
+            answer.record() for answer in self._pages(path, tuple[CommentAnswer, ...], tuple)
+        )
+
+    def permission(self, login: str) -> str:
+        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
+        if _LOGIN.fullmatch(login) is None:  # what it isn't must not become another request
+            return "none"
+        try:
+            return self._get(f"/collaborators/{login}/permission", PermissionAnswer).permission
+        except Missing:
+            return "none"
+
+    def react(self, comment_id: int, content: str) -> None:
+        """React to a comment. GitHub keeps one reaction of a kind, however often it is asked."""
+        path = f"{self._at}/issues/comments/{comment_id}/reactions"
+        self._ask("POST", path, {"content": content})
+
+    def checks(self, sha: str) -> tuple[CheckAnswer, ...]:
+        """Return every check run of perfci's name on a commit."""
+        path = f"/commits/{sha}/check-runs"
+        return self._pages(
+            path, ChecksAnswer, lambda page: page.check_runs, check_name=NAME, filter="all"
+        )
+
+    def create_check(
+        self, sha: str, check: CheckContent, lines: Sequence[Annotation]
+    ) -> CheckAnswer:
+        """Create a finished check run with its first annotations."""
+        request: dict[str, Any] = {
+            "name": NAME,
+            "head_sha": sha,
+            "external_id": check.identity,
+            "status": "completed",
+            "conclusion": check.conclusion,
+            "output": _output(check, lines),
+        }
+        if check.url:
+            request["details_url"] = check.url
+        return self._write("POST", "/check-runs", CheckAnswer, request)
+
+    def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
+        """Add annotations to a check run: GitHub keeps those that are there."""
+        request = {"output": _output(check, lines)}
+        self._ask("PATCH", f"{self._at}/check-runs/{number}", request)
+
+    def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
+        """Return a commit's statuses, the newest first."""
+        return self._pages(f"/commits/{sha}/statuses", tuple[StatusAnswer, ...], tuple)
+
+    def create_status(self, sha: str, status: CommitStatus) -> None:
+        """Set the status of perfci's name on a commit."""
+        request: dict[str, Any] = {
+            "state": status.state,
+            "description": status.description,
+            "context": NAME,
+        }
+        if status.url:
+            request["target_url"] = status.url
+        self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
+
+    def issues(self, author: str) -> tuple[Issue, ...]:
+        """Return the issues, open or closed, that have perfci's label or are by ``author``.
+
+        Both are requested: people take labels away, GitHub drops them where the token may not set
+        any, and of some apps it finds none by their name.
+        """
+        queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
+        by_number: dict[int, Issue] = {}
+        for parameters in queries:
+            answers = self._pages(
+                "/issues", tuple[IssueAnswer, ...], tuple, state="all", **parameters
+            )
+            by_number |= {
+                answer.number: answer.record() for answer in answers if answer.pull_request is None
+            }
+        return tuple(by_number[number] for number in sorted(by_number))
+
+    def create_issue(self, content: IssueContent) -> Issue:
+        """Open an issue, and return it."""
+        request: dict[str, Any] = {
+            "title": content.title,
+            "body": content.body,
+            "labels": [LABEL],
+        }
+        return self._write("POST", "/issues", IssueAnswer, request).record()
+
+    def update_issue(self, issue: Issue, content: IssueContent, body: str) -> Issue:
+        """Give an issue another text, and close it where that says so. Unsure where it is gone.
+
+        Its title stays as it is: people may have found a better one.
+        """
+        request: dict[str, Any] = {"body": body}
+        if content.close:
+            request |= {"state": "closed", "state_reason": content.close}
+        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()
+
+
+def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:
+    output: dict[str, Any] = {"title": check.title, "summary": check.summary}
+    if lines:
+        output["annotations"] = [
+            {
+                "path": line.path,
+                "start_line": line.line,
+                "end_line": line.line,
+                "annotation_level": line.level,
+                "title": line.title,
+                "message": line.message,
+            }
+            for line in lines
+        ]
+    return output

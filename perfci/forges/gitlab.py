@@ -1,0 +1,354 @@
+"""One project of a GitLab: each method is one request, or one whole list."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from perfci.errors import UsageError
+from perfci.forges.check import NAME, CommitStatus, StatusAnswer
+from perfci.forges.http import Pace, RetryPolicy
+from perfci.forges.pull import MERGE_REQUEST, Comment, NothingToPost, PostTarget, Pull, full_sha
+from perfci.forges.rest import Missing, Rest, Service, TooLong, parse, policy_of
+from perfci.forges.step import CiStep, given_pull, token_of
+from perfci.report.clean import clean_line
+from perfci.report.links import GITLAB
+
+_FEW = 10
+"""Notes that fit what is read of an answer, each as long as it may be and its signs escaped."""
+_ACTION = re.compile(r"^[^\S\n]*(?=/)", re.MULTILINE)
+_REFERENCE = re.compile(r"&#(?:33|36|38|126);(?=\d)")
+"""One of ``!$&~``, as ``escape`` writes it, before a number. It breaks ``@`` and ``#`` itself."""
+SERVICE = Service(
+    "GitLab",
+    "CI_API_V4_URL",
+    "PERFCI_GITLAB_TOKEN",
+    "https://gitlab.com/api/v4",
+    rights="see docs/forges.md",
+)
+STATES = {"success": "success", "failure": "failed"}
+"""A commit status's states, as GitLab calls what perfci sets."""
+_MOST = 100_000
+"""The part of a note that is kept: more than perfci writes, less than fills the memory."""
+_OTHERWISE = (
+    "let the job run in merge requests' pipelines alone "
+    '(rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"), or give --pull NUMBER.'
+)
+_PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+)+", re.ASCII)
+
+
+class GitLabClient(Rest):
+    """A project, by its path or its number.
+
+    ``page`` is the project's page, of which a note's address is made.
+    """
+
+    service = SERVICE
+
+    def __init__(
+        self,
+        project: str,
+        token: str,
+        api_url: str = SERVICE.example,
+        policy: RetryPolicy | None = None,
+        page: str = "",
+        pace: Pace | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        headers = {"Accept": "application/json", "PRIVATE-TOKEN": token}
+        at = f"/projects/{quote(project, safe='')}"
+        super().__init__(at, api_url, headers, policy, pace, sleep, now)
+        self._page = page
+
+    @property
+    def check_runs(self) -> None:
+        """Return None: GitLab has commit statuses alone."""
+        return
+
+    def pull(self, number: int) -> Pull:
+        """Return a merge request as it is now."""
+        return self._get(f"/merge_requests/{number}", MergeRequestAnswer).record()
+
+    def open_pulls(self, branch: str) -> tuple[Pull, ...]:
+        """Return the open merge requests of a branch, which forks may have as well."""
+        kind = tuple[MergeRequestAnswer, ...]
+        answers = self._pages("/merge_requests", kind, tuple, state="opened", source_branch=branch)
+        return tuple(answer.record() for answer in answers)
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        """Return the parents of a commit, or none where the project doesn't have it."""
+        commit = self._commit(sha)
+        return commit.parent_ids if commit else ()
+
+    def leaves(self, pull: Pull, sha: str) -> str:
+        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
+        return self._merge_base(pull.target, sha)
+
+    def is_ancestor(self, commit: str, of: str) -> bool:
+        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
+        # for GitLab, an unknown commit is a bad request, like any other mistake
+        return self._commit(commit) is not None and self._merge_base(commit, of) == commit
+
+    def _commit(self, sha: str) -> GitLabCommit | None:
+        try:
+            return self._get(f"/repository/commits/{quote(sha, safe='')}", GitLabCommit)
+        except Missing:
+            return None
+
+    def _merge_base(self, first: str, second: str) -> str:
+        parameters = {"refs[]": (first, second)}
+        try:
+            return self._get("/repository/merge_base", GitLabCommit, **parameters).id
+        except Missing:
+            return ""
+
+    def text(self, body: str) -> str:
+        """Return a note's text without quick actions (``/merge``) and foreign references (``!12``).
+
+        A reference would leave a trace at what it names. GitLab carries out quick actions by the
+        token's rights, and has done so in fences: it didn't always know where a fence of four
+        backticks ends.
+        """
+        return _REFERENCE.sub("\\g<0>\u200b", _ACTION.sub("\\g<0>\u200b", body))
+
+    def login(self) -> str:
+        """Return the account that the token posts as: a project's token has one of its own."""
+        answer = self.retry(lambda: self._ask("GET", "/user"))
+        return parse(answer.text, GitLabUser, "GET /user", self.service).username
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """Return all notes of a merge request but GitLab's own, the oldest first."""
+        try:
+            notes = self._notes(number, 100)
+        except TooLong:  # anyone may leave notes of a million characters
+            notes = self._notes(number, _FEW)
+        return tuple(note.record(number, self._url(number)) for note in notes if not note.system)
+
+    def _notes(self, number: int, at_once: int) -> tuple[NoteAnswer, ...]:
+        order = {"sort": "asc", "order_by": "created_at"}
+        path = f"/merge_requests/{number}/notes"
+        return self._pages(path, tuple[NoteAnswer, ...], tuple, at_once, **order)
+
+    def create_comment(self, number: int, body: str) -> str:
+        """Leave a note, and return its address."""
+        path = f"/merge_requests/{number}/notes"
+        note = self._write("POST", path, NoteAnswer, {"body": body})
+        return note.record(number, self._url(number)).url
+
+    def update_comment(self, comment: Comment, body: str) -> str:
+        """Replace a note's text, and return its address. Unsure where it was deleted."""
+        path = f"/merge_requests/{comment.pull}/notes/{comment.id}"
+        self._write("PUT", path, NoteAnswer, {"body": body})
+        return comment.url
+
+    def delete_comment(self, comment: Comment) -> None:
+        """Delete a note. One that is gone already is as it should be."""
+        self._delete(f"/merge_requests/{comment.pull}/notes/{comment.id}")
+
+    def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
+        """Return a commit's statuses of perfci's name, the newest first."""
+        path = f"/repository/commits/{sha}/statuses"
+        answers: tuple[GitLabStatus, ...] = self._pages(
+            path, tuple[GitLabStatus, ...], tuple, name=NAME
+        )
+        return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
+
+    def create_status(self, sha: str, status: CommitStatus) -> None:
+        """Set the status of perfci's name on a commit: GitLab puts it into its newest pipeline."""
+        request = {
+            "state": STATES[status.state],
+            "description": status.description,
+            "name": NAME,
+        }
+        if status.url:
+            request["target_url"] = status.url
+        self._write("POST", f"/statuses/{sha}", GitLabStatus, request)
+
+    def _url(self, number: int) -> str:
+        return f"{self._page}/-/merge_requests/{number}" if self._page else ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitLabUser:
+    """An account."""
+
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequestAnswer:
+    """A merge request, of a list or alone. A source that was deleted has no id."""
+
+    iid: int
+    state: str
+    sha: str | None
+    target_branch: str
+    target_project_id: int
+    source_project_id: int | None = None
+    author: GitLabUser | None = None
+
+    def record(self) -> Pull:
+        """Return the record."""
+        return Pull(
+            self.iid,
+            self.sha or "",
+            str(self.source_project_id or ""),
+            self.state == "opened",
+            self.target_branch,
+            self.author.username if self.author else "",
+            own=self.source_project_id == self.target_project_id,
+            term=MERGE_REQUEST,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAnswer:
+    """A note. GitLab's own ("changed the description") are notes, too."""
+
+    id: int
+    body: str
+    author: GitLabUser | None = None
+    system: bool = False
+    created_at: str = ""
+    updated_at: str = ""
+
+    def record(self, number: int, url: str) -> Comment:
+        """Return the record of a note on the merge request ``number``, whose page is ``url``."""
+        author = self.author.username if self.author else ""
+        return Comment(
+            self.id,
+            author,
+            self.body[:_MOST],
+            f"{url}#note_{self.id}" if url else "",
+            number,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GitLabCommit:
+    """A commit."""
+
+    id: str
+    parent_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GitLabStatus:
+    """A commit status. A job of a pipeline is one, too."""
+
+    id: int
+    name: str
+    status: str
+    description: str | None = None
+    target_url: str | None = None
+
+    def record(self) -> StatusAnswer:
+        """Return the record, in the words that all forges share."""
+        shared = {foreign: own for own, foreign in STATES.items()}
+        state = shared.get(self.status, self.status)
+        return StatusAnswer(self.name, state, self.description, self.target_url)
+
+
+def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
+    """Return what the job's pipeline is about. UsageError where a variable is not GitLab's.
+
+    A pipeline of merged results has made a commit of its own. The merge request's head is another.
+    """
+    head = variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or variables.get("CI_COMMIT_SHA", "")
+    number = variables.get("CI_MERGE_REQUEST_IID", "")
+    if number:
+        if not (number.isascii() and number.isdigit() and 0 < int(number) < 10**9):
+            raise UsageError(
+                "bad-event",
+                f"CI_MERGE_REQUEST_IID is {clean_line(number, 40)!r}, no merge request's number",
+                "Run it in a merge request's pipeline, or name the merge request: --pull NUMBER",
+            )
+        own = not is_of_a_fork(variables)
+        return PostTarget(int(number), full_sha(head, "CI_COMMIT_SHA"), own=own, term=MERGE_REQUEST)
+    branch, project = variables.get("CI_COMMIT_BRANCH", ""), variables.get("CI_PROJECT_ID", "")
+    if not branch or not project or branch == variables.get("CI_DEFAULT_BRANCH"):
+        return NothingToPost("this pipeline has no merge request", f"To have one, {_OTHERWISE}")
+    return PostTarget(
+        head_sha=full_sha(head, "CI_COMMIT_SHA"),
+        branch=branch,
+        source=project,
+        own=True,
+        term=MERGE_REQUEST,
+        advice=f"Open one and run this job again, {_OTHERWISE}",
+    )
+
+
+def is_of_a_fork(variables: Mapping[str, str]) -> bool:
+    """Say whether the pipeline is of a merge request from another project.
+
+    One that doesn't say where it comes from is.
+    """
+    if not variables.get("CI_MERGE_REQUEST_IID"):
+        return False
+    source = variables.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "")
+    return not source or source != variables.get("CI_MERGE_REQUEST_PROJECT_ID")
+
+
+def target(pull: int | None, head_sha: str, _event_path: Path | None) -> PostTarget | NothingToPost:
+    """Return what is to be posted to: the merge request given, or the pipeline's."""
+    given = given_pull(pull, head_sha)
+    if given is not None:
+        return given
+    if not os.environ.get("CI_COMMIT_SHA"):
+        raise UsageError(
+            "no-event",
+            "no merge request is named",
+            "Run it in a merge request's pipeline, or give --pull NUMBER.",
+        )
+    return read_job(os.environ)
+
+
+def client(repository: str | None, most_wait_s: float) -> GitLabClient:
+    """Return the client of the project that the merge request is in, with the job's token."""
+    token = token_of(
+        ("PERFCI_GITLAB_TOKEN",),
+        "Give the job a variable of that name with a project access token that may use the API "
+        "(docs/forges.md).",
+    )
+    project = repository or _first("CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID")
+    if _PROJECT.fullmatch(project) is None:
+        raise UsageError(
+            "no-repository",
+            f"{project!r} is no project" if project else "no project is named",
+            "Give --repository GROUP/NAME, or the project's number.",
+        )
+    api_url = os.environ.get("CI_API_V4_URL") or SERVICE.example
+    return GitLabClient(project, token, api_url, policy_of(most_wait_s), repository_url(repository))
+
+
+def run_url() -> str:
+    """Return the address of this job, empty outside of GitLab CI."""
+    return os.environ.get("CI_JOB_URL", "")
+
+
+def repository_url(repository: str | None) -> str:
+    """Return the page of the project that is posted to, empty where it isn't known."""
+    server = os.environ.get("CI_SERVER_URL", "")
+    if repository and not repository.isdigit():
+        return f"{server}/{repository}" if server else ""
+    return "" if repository else _first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL")
+
+
+def attempt() -> str:
+    """Return an id of this job. GitLab gives a job that is started again another."""
+    return os.environ.get("CI_JOB_ID", "")
+
+
+def _first(*names: str) -> str:
+    return next((text for name in names if (text := os.environ.get(name, ""))), "")
+
+
+STEP = CiStep(target, client, run_url, repository_url, attempt, GITLAB)

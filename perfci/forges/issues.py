@@ -1,0 +1,376 @@
+"""Issues of a trend's regressions: what they say, and how they are brought to say it.
+
+There is one issue per new event that made something worse, and beyond ``MOST`` in one report one
+issue for all others. The text up to the end mark is rewritten while the issue is open. What people
+add below it stays. When its regressions are fixed or acknowledged, the issue says so and is closed,
+in one write, so that neither can happen twice. A closed issue is never touched again: whoever
+closes one by hand, or opens one again, has the last word.
+
+As for comments (see ``posting``), no write is repeated as such. What was written is remembered,
+because GitHub's lists may lag behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from statistics import median
+
+from perfci.forges.github import Close, GitHubClient, Issue, IssueContent
+from perfci.forges.posting import PostOutcome
+from perfci.forges.pull import SHA
+from perfci.forges.rest import Refused
+from perfci.report.clean import clean_line, code, escape
+from perfci.report.site.words import (
+    SAME_COMMIT,
+    event_size,
+    event_text,
+    names_text,
+    ratio_text,
+    short,
+    size_text,
+)
+from perfci.trend.change import Change, Event, Trend
+from perfci.trend.series import SeriesKey
+from perfci.units import counted
+
+MOST = 10
+"""New issues per report. No one reads more."""
+_LONGEST = 65_536
+_MOST_IDS = 3000
+"""An issue's text has ``_LONGEST`` characters, and a mark at most 17 per id."""
+_BEGIN = "<!-- perfci-changes:"
+_END = "<!-- /perfci-changes -->"
+_MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
+_PLAIN = re.compile(r"[0-9A-Za-z_.][0-9A-Za-z_.-]{0,15}")
+_LONGEST_TABLE = 10_000
+"""Characters, so that an issue's 65,536 have room for the marks, too."""
+_SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
+_EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
+_MOST_NAMES = 3
+"""Benchmarks that are named of an event. The others are counted."""
+_LONGEST_TITLE = 200
+_MOST_IN_TITLE = 256
+_IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=//)")
+_OPEN = {"new", "known"}
+
+
+@dataclass(frozen=True, slots=True)
+class IssueWrite:
+    """One write: open an issue (``issue`` is None), or give ``issue`` the text ``body``."""
+
+    content: IssueContent
+    body: str
+    issue: Issue | None = None
+
+
+def openings(
+    trend: Trend, issues: Sequence[Issue], author: str, most: int = MOST
+) -> tuple[tuple[str, ...], ...]:
+    """Return the marks of each issue that is to be opened, for new regressions that have none."""
+    known = ours(issues, author)
+    missing = [
+        mark_of(event.id)
+        for event in trend.events
+        if event.news and _worse(event) and not known.keys() & set(_marks(event))
+    ]
+    rest = missing[most : most + _MOST_IDS]
+    return (*((mark,) for mark in missing[:most]), *([tuple(rest)] if rest else []))
+
+
+def steps(
+    trend: Trend,
+    issues: Sequence[Issue],
+    author: str,
+    wanted: Sequence[tuple[str, ...]],
+    report_url: str = "",
+) -> tuple[IssueWrite, ...]:
+    """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
+    known = ours(issues, author)
+    by_mark = {mark: event for event in trend.events if _worse(event) for mark in _marks(event)}
+    units = {series.key: series.unit for series in trend.series}
+    subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
+    written = _IssueTexts(units, subjects, report_url)
+    writes = []
+    by_issue = sorted(known.items(), key=lambda item: item[1].number)
+    for issue, marked in groupby(by_issue, key=lambda item: item[1]):
+        marks = tuple(mark for mark, _ in marked)
+        events = {by_mark[mark].id: by_mark[mark] for mark in marks if mark in by_mark}
+        if not issue.open or not events:
+            continue  # it was closed by hand, or its series are gone
+        content = written.content(marks, tuple(events.values()))
+        body = rewritten(issue, content)
+        if body is not None:
+            writes.append(IssueWrite(content, body, issue))
+    for marks in wanted:
+        events = {mark: by_mark[mark] for mark in marks}
+        if not known.keys() & {mark for event in events.values() for mark in _marks(event)}:
+            content = written.content(marks, tuple(events.values()))
+            writes.append(IssueWrite(content, content.body))
+    return tuple(writes)
+
+
+def _worse(event: Event) -> tuple[Change, ...]:
+    return tuple(change for change in event.changes if change.worse)
+
+
+def _marks(event: Event) -> tuple[str, ...]:
+    """Return what its issue is known by: earlier versions opened one for each of its changes."""
+    return tuple(mark_of(id_) for id_ in (event.id, *(change.id for change in event.changes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _IssueTexts:
+    """Writes issues' texts, of events and of what is known of their series and commits."""
+
+    units: dict[SeriesKey, str]
+    subjects: dict[str, str]
+    report_url: str
+
+    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> IssueContent:
+        changes = [change for event in events for change in _worse(event)]
+        if len(events) > 1:
+            title, text = _title_of_many(marks, events[0]), self._text_of_many(events)
+        elif len(events[0].changes) == 1:
+            title, text = _title(changes[0]), self._text(changes[0])
+        else:
+            title, text = _title_of_event(events[0]), self._text_of_event(events[0])
+        whole = (text + self._foot(changes)).strip()
+        body = f"{_BEGIN} {' '.join(marks)} -->\n{whole}\n{_END}\n"
+        return IssueContent(title, body, _close(changes))
+
+    def _text_of_event(self, event: Event) -> str:
+        changes = _worse(event)
+        before, after = map(_commit, event.commits)
+        subject = escape(self.subjects.get(event.commits[1], ""), 200)
+        same = event.commits[0] == event.commits[1]
+        rows = [
+            ("on", code(event.environment)),
+            ("at" if same else "between", after if same else f"{before} and {after}"),
+            ("last commit", "" if same else subject),
+            ("what it is", escape(event_text(event), 300)),
+        ]
+        of = counted(len(event.benchmarks), "benchmark")
+        moved = f"{len(changes):,} of {event.measured:,} series got worse, of {of}"
+        lines = [
+            f"{moved}: **{escape(event_size(event), 80)}**",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows if value),
+        ]
+        if any(change.benchmark_changed for change in changes):
+            lines += ["", "The source of some benchmark changed there, too: it may be that."]
+        lines += ["", *_ending(changes, event.id), "", "<details><summary>Each series</summary>"]
+        lines += ["", *_table(_SERIES, [self._row(change) for change in changes]), "", "</details>"]
+        return "\n".join(lines)
+
+    def _text(self, change: Change) -> str:
+        rows = [
+            ("on", code(change.series.environment)),
+            *self._where(change),
+            ("how", "slowly, over many commits" if change.kind == "ramp" else "in one step"),
+            ("false-discovery rate", f"{change.q:.1g} over the whole report"),
+        ]
+        what = f"{code(change.series.case)} {code(change.series.metric)}"
+        lines = [
+            f"{what} got worse: **{self._size(change)}**",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows if value),
+        ]
+        if change.benchmark_changed:
+            lines += ["", "The benchmark's own source changed there, too: it may be that."]
+        lines += ["", *_ending((change,), change.id)]
+        return "\n".join(lines)
+
+    def _where(self, change: Change) -> Sequence[tuple[str, str]]:
+        before, after = map(_commit, change.commits)
+        if change.same_commit:
+            return (("at", f"{after} ({SAME_COMMIT})"),)
+        subject = escape(self.subjects.get(change.commits[1], ""), 200)
+        where = [("between", f"{before} and {after}"), ("last commit", subject)]
+        if change.commits_within != change.commits:
+            first, last = map(_commit, change.commits_within)
+            where.append(("with 95 % confidence between", f"{first} and {last}"))
+        return where
+
+    def _text_of_many(self, events: Sequence[Event]) -> str:
+        first = f"{counted(len(events), 'more regression')} came in one report"
+        rows = [self._event_row(event) for event in events]
+        lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
+        return "\n".join(lines)
+
+    def _event_row(self, event: Event) -> str:
+        alone = event.changes[0]
+        if len(event.changes) == 1:
+            what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
+        else:
+            what, size = names_text(event.benchmarks, _MOST_NAMES, code), None
+        cells = (
+            what,
+            self._size(size) if size else escape(event_size(event), 80),
+            _commit(event.commits[1]),
+            _state(_worse(event)),
+            code(event.environment, 100),
+        )
+        return f"| {' | '.join(cells)} |"
+
+    def _row(self, change: Change) -> str:
+        names = code(change.series.case, 120), code(change.series.metric, 60)
+        return f"| {' | '.join((*names, self._size(change), _state((change,))))} |"
+
+    def _size(self, change: Change) -> str:
+        return escape(size_text(change, self.units.get(change.series, "")), 80)
+
+    def _foot(self, changes: Sequence[Change]) -> str:
+        lines = []
+        if self.report_url:
+            lines.append(f"[The whole report]({self.report_url})")
+        if _close(changes) == "":
+            lines.append(
+                "perfci closes this when it is fixed or acknowledged. What you write below this "
+                "line stays."
+            )
+        return "".join(f"\n\n{line}" for line in lines)
+
+
+def _title(change: Change) -> str:
+    size = "" if change.ratio is None else f" by {ratio_text(change.ratio)}"
+    series = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
+    return _as_title(f"{series} got worse{size}")
+
+
+def _title_of_event(event: Event) -> str:
+    size = f" by {ratio_text(median(event.costs))}" if event.costs else ""
+    names = names_text(event.benchmarks, _MOST_NAMES, lambda name: clean_line(name, 60))
+    return _as_title(f"{event.series:,} series of {names} got worse{size}")
+
+
+def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
+    since = f" since {short(first.commits[1])}" if first.commits[1] else ""
+    return _as_title(f"{counted(len(marks), 'more regression')}{since}")
+
+
+def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
+    """Return the table. A long one is cut, and says how many rows are left out."""
+    ends = accumulate(len(row) + 1 for row in rows)
+    kept = rows[: sum(end <= _LONGEST_TABLE for end in ends)]
+    rest = len(rows) - len(kept)
+    return (*columns, *kept, *(("", f"…and {rest} more.") if rest else ()))
+
+
+def _as_title(text: str) -> str:
+    """Plain text, in which GitHub still looks for references, emoji and code."""
+    line = clean_line(f"perfci: {text}", _LONGEST_TITLE).replace("`", "'")
+    return _IN_TITLE.sub("\u200b", line)[:_MOST_IN_TITLE]
+
+
+def _state(changes: Sequence[Change]) -> str:
+    ended = sorted({change.status for change in changes} - _OPEN)
+    return "open" if any(change.status in _OPEN for change in changes) else " and ".join(ended)
+
+
+def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
+    close = _close(changes)
+    if close == "completed":
+        return ("**Fixed**: the old level is back.",)
+    if close == "not_planned":
+        note = next((change.note for change in changes if change.note), "")
+        noted = f": {escape(note, 500)}" if note else "."
+        return (f"**Acknowledged**{noted}",)
+    command = f"perfci history acknowledge {id_} --note '…'"
+    return (f"Meant? Then say so: {code(command)}",)
+
+
+def _close(changes: Sequence[Change]) -> Close:
+    if any(change.status in _OPEN for change in changes):
+        return ""
+    return "completed" if any(change.status == "fixed" for change in changes) else "not_planned"
+
+
+def _commit(sha: str) -> str:
+    """A whole SHA becomes a link where the repository has it. Anything else is text."""
+    return sha if SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
+
+
+def tell_issues(
+    client: GitHubClient,
+    trend: Trend,
+    author: str,
+    *,
+    report_url: str = "",
+    most: int = MOST,
+) -> tuple[PostOutcome, ...]:
+    """Open, update and close ``author``'s issues. Return what was done, or that it may not be."""
+    listed = client.issues(author)
+    wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
+    done: dict[int, Issue] = {}
+    outcomes: list[PostOutcome] = []
+
+    def look_again() -> None:
+        nonlocal listed
+        listed = client.issues(author)
+
+    def write() -> None:
+        known = {issue.number: issue for issue in listed} | done
+        for step in steps(trend, tuple(known.values()), author, wanted, report_url):
+            issue = _write(client, step)
+            done[issue.number] = issue
+            outcomes.append(PostOutcome("posted", _words(step, issue)))
+
+    try:
+        client.retry(write, look_again)
+    except Refused as failure:
+        outcomes.append(PostOutcome("refused", failure.message))
+    return tuple(outcomes)
+
+
+def _write(client: GitHubClient, step: IssueWrite) -> Issue:
+    if step.issue is None:
+        return client.create_issue(step.content)
+    return client.update_issue(step.issue, step.content, step.body)
+
+
+def _words(step: IssueWrite, issue: Issue) -> str:
+    if step.issue is None:
+        return clean_line(f"issue opened: {issue.url}")
+    word = "updated" if issue.open else "closed"
+    return clean_line(f"issue {word}: {issue.url}")
+
+
+def mark_of(change_id: str) -> str:
+    """Return an id as it may stand in a mark: a hash of one that could end the mark."""
+    if _PLAIN.fullmatch(change_id) and "--" not in change_id:
+        return change_id
+    return hashlib.sha256(change_id.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
+    """Return the marks of an issue of ``author``, and none of another's, whatever it says."""
+    mark = _MARK.match(issue.body.replace("\r\n", "\n"))
+    if mark is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
+        return ()
+    return tuple(mark["ids"].split())
+
+
+def rewritten(issue: Issue, content: IssueContent) -> str | None:
+    """Return the issue's new text, or None where it says that already, or has no room for it."""
+    old = issue.body.replace("\r\n", "\n")
+    _, end, below = old.partition(_END)
+    added = below.strip("\n")
+    body = f"{content.body}\n{added}\n" if end and added else content.body
+    return None if body.rstrip() == old.rstrip() or len(body) > _LONGEST else body
+
+
+def ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:
+    """Return each mark with its issue: the oldest, where there should be two."""
+    by_mark: dict[str, Issue] = {}
+    for issue in sorted(issues, key=lambda issue: issue.number):
+        for mark in marks_in(issue, author):
+            by_mark.setdefault(mark, issue)
+    return by_mark

@@ -1,0 +1,318 @@
+"""Brings a forge to say what a report says: look, decide, write one thing, and look again.
+
+A write whose answer is lost may have been done. So no write is repeated as such: after a failure
+the loop looks at what is there now, which a write that was done after all has changed. The pull
+request's head is looked at just before each write. Between that look and the write a push can
+still come in, and then that push's own run writes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from perfci.errors import UsageError
+from perfci.forges.check import (
+    NAME,
+    CheckContent,
+    CommitStatus,
+    limited_by,
+    read_identity,
+    status_of,
+)
+from perfci.forges.comment_commands import answer_marker
+from perfci.forges.pull import (
+    SHA,
+    AmbiguousPull,
+    Decision,
+    MergeGroup,
+    NothingToPost,
+    PostTarget,
+    Pull,
+    choose,
+    decide,
+    post_refusal,
+)
+from perfci.forges.rest import Refused, Rejected
+from perfci.model.report import Report
+from perfci.report.clean import clean_line
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.forges.github import CheckAnswer, GitHubClient
+    from perfci.forges.step import Forge
+
+_A_REQUEST = 50
+"""Annotations that GitHub takes at once."""
+_PARENTS_OF_A_MERGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PostOutcome:
+    """The outcome of posting a comment or a check.
+
+    ``refused``: the token lacks the right. ``stale``: the pull request has moved on. Nothing was
+    written.
+    """
+
+    kind: Literal["posted", "refused", "stale"]
+    text: str
+
+
+def find_pull(
+    client: Forge, wanted: PostTarget | MergeGroup
+) -> Pull | MergeGroup | AmbiguousPull | NothingToPost:
+    """Return the pull request as GitHub has it now, or why there is nothing to post to.
+
+    A merge group is its commit, of which there is nothing to ask.
+    """
+    if isinstance(wanted, MergeGroup):
+        return wanted
+    if not wanted.number:
+        return choose(client.open_pulls(wanted.branch), wanted)
+    pull = client.pull(wanted.number)
+    return post_refusal(pull, wanted.head_sha or pull.head_sha) or pull
+
+
+def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
+    """Raise UsageError unless each of the commits ``measured`` is the head of ``target``.
+
+    `actions/checkout` checks out the merge of a pull request into its base, so a commit that
+    GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
+    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
+    merge group it checks out the head. A child of that is the next group's.
+    """
+    head_sha = target.head_sha
+    merged = isinstance(target, Pull)
+    wanted = f"neither {head_sha[:12]} nor a merge of it" if merged else f"not {head_sha[:12]}"
+    for sha in dict.fromkeys(measured):
+        if sha == head_sha or (merged and _is_merge(client, sha, head_sha)):
+            continue
+        raise UsageError(
+            "other-head",
+            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is {wanted}",
+            "Hand over the report of the run that the event is about, and of a commit.",
+        )
+
+
+def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
+    """GitHub's own merge has two parents, the target first and the head second.
+
+    A commit on top of the head, as in a stacked pull request, has the head as its first.
+    """
+    # only a whole SHA is asked for: what a report says must not become another request
+    if SHA.fullmatch(sha) is None:
+        return False
+    parents = client.parents(sha)
+    return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
+
+
+def with_other_checks(
+    client: Forge, target: Pull | MergeGroup, check: CheckContent
+) -> CheckContent:
+    """Return ``check`` as it may stand next to the checks of its name on ``target``'s head.
+
+    Of another pull request its newest counts, while that is open and has this head.
+    """
+    if client.check_runs is None:
+        return check
+    try:
+        runs = client.check_runs.checks(target.head_sha)
+    except Refused:  # then it is a status, or none
+        return check
+    number = target.number if isinstance(target, Pull) else 0
+    newest: dict[int, str] = {}
+    for run in sorted(runs, key=lambda run: run.id):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull not in {0, number}:
+            newest[own.pull] = own.conclusion
+    worse = [
+        (other, concluded)
+        for other, concluded in newest.items()
+        if concluded != "success" and post_refusal(client.pull(other), target.head_sha) is None
+    ]
+    unknown = any(read_identity(run.external_id) is None for run in runs)
+    return limited_by(check, worse, unknown=unknown)
+
+
+def leave_comment(
+    client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
+) -> PostOutcome:
+    """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
+    body = client.text(body)
+
+    def look_and_write() -> PostOutcome:
+        decision = decide(client.comments(pull.number), author, body)
+        if dry_run:
+            return PostOutcome("posted", f"would {_words(decision)} on {pull.reference}")
+        stale = post_refusal(client.pull(pull.number), pull.head_sha)
+        if stale is not None:
+            return PostOutcome("stale", stale.reason)
+        return PostOutcome("posted", _carry_out(client, pull.number, decision, body))
+
+    try:
+        return client.retry(look_and_write)
+    except Refused as failure:
+        return PostOutcome("refused", failure.message)
+
+
+def leave_answer(
+    client: Forge, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
+) -> PostOutcome:
+    """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
+
+    It is of the commit that it names, wherever the pull request's head is.
+    """
+    body = client.text(body)
+
+    def look_and_write() -> PostOutcome:
+        decision = decide(client.comments(number), author, body, answer_marker(answer))
+        if dry_run:
+            return PostOutcome("posted", f"would {_words(decision)} on #{number}")
+        return PostOutcome("posted", _carry_out(client, number, decision, body))
+
+    try:
+        return client.retry(look_and_write)
+    except Refused as failure:
+        return PostOutcome("refused", failure.message)
+
+
+def set_check(
+    client: Forge, head_sha: str, check: CheckContent, *, dry_run: bool = False
+) -> PostOutcome:
+    """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
+    if dry_run:
+        lines = counted(len(check.annotations), "annotation")
+        return PostOutcome(
+            "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
+        )
+    without, refusals = f"{client.service.name} has no checks", []
+    if client.check_runs is not None:
+        try:
+            return _set_check_run(client, client.check_runs, head_sha, check)
+        except Refused as no_checks:
+            without, refusals = "no right to set checks", [no_checks.message]
+    try:
+        state = _set_status(client, head_sha, status_of(check))
+    except (Refused, Rejected) as no_statuses:
+        return PostOutcome("refused", "; ".join((*refusals, no_statuses.message)))
+    return PostOutcome("posted", f"status is {state} ({check.conclusion}): {without}")
+
+
+def _words(decision: Decision) -> str:
+    twins = f" and delete {counted(len(decision.twins), 'twin')}" if decision.twins else ""
+    return f"{decision.action} the comment{twins}"
+
+
+def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str:
+    old = decision.comment
+    if old is None:
+        text = f"comment created: {client.create_comment(number, body)}"
+    elif decision.action == "update":
+        text = f"comment updated: {client.update_comment(old, body)}"
+    else:
+        text = f"comment is up to date: {old.url}"
+    for twin in decision.twins:
+        client.delete_comment(twin)
+    deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""
+    return clean_line(text) + deleted
+
+
+def _set_check_run(
+    client: Forge, runs: GitHubClient, head_sha: str, check: CheckContent
+) -> PostOutcome:
+    """Create the run with its first annotations, then add the others, a request's worth at once.
+
+    How many are there is GitHub's own count: after a failure it says whether a batch arrived.
+    """
+
+    def look_and_write() -> PostOutcome:
+        run = _posted(runs, head_sha, check.identity)
+        there = run.output.annotations_count if run else 0
+        while run is None or there < len(check.annotations):
+            batch = check.annotations[there : there + _A_REQUEST]
+            if run is None:
+                run = runs.create_check(head_sha, check, batch)
+            else:
+                runs.annotate(run.id, check, batch)
+            there += len(batch)
+        where = f": {run.html_url}" if run.html_url else ""
+        return PostOutcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+
+    return client.retry(look_and_write)
+
+
+def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer | None:
+    runs = client.checks(head_sha)
+    return next((run for run in runs if run.external_id == identity), None)
+
+
+def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
+    """Set the status where it isn't the newest already. Return its state."""
+
+    def look_and_write() -> None:
+        newest = next(
+            (
+                status_answer
+                for status_answer in client.statuses(head_sha)
+                if status_answer.context.casefold() == NAME
+            ),
+            None,
+        )
+        shown = (newest.state, newest.description, newest.target_url or "") if newest else None
+        if shown != (status.state, status.description, status.url):
+            client.create_status(head_sha, status)
+
+    client.retry(look_and_write)
+    return status.state
+
+
+def caveat_of_base(client: Forge, target: Pull | MergeGroup, report: Report) -> str:
+    """Return why the base of ``report``, a `compare`, isn't that of ``target``, or nothing.
+
+    What a stored baseline was measured on is no commit of the pull request's history. The head of
+    ``report`` has to be known as measured (see ``require_measured``).
+    """
+    if report.command != "compare":
+        return ""
+    if isinstance(target, MergeGroup):
+        return _caveat_of_group(target, report)
+    return _caveat_of_pull(client, target, report)
+
+
+def _caveat_of_group(group: MergeGroup, report: Report) -> str:
+    if not group.base_sha:
+        return "with which commit to compare isn't known: the merge group's branch names none"
+    base = report.base.sha if report.base else ""
+    if base == group.base_sha:
+        return ""
+    return (
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the merge group is built on "
+        f"{group.base_sha[:12]}"
+    )
+
+
+def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
+    base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
+    try:
+        left = client.leaves(pull, report.head.sha)
+        if left and (base == left or _is_between(client, left, base, pull.target)):
+            return ""
+    except Refused:
+        return f"with which commit of {target} to compare isn't known: the token may not read them"
+    there = left[:12] or f"no commit that {client.service.name} knows"
+    return (
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the {pull.term.name} leaves "
+        f"{target} at {there}"
+    )
+
+
+def _is_between(client: Forge, left: str, base: str, target: str) -> bool:
+    """Say whether ``base`` is on the target since ``left``: who compares with its tip may."""
+    # only a whole SHA is asked for: what a report says must not become another request
+    return (
+        SHA.fullmatch(base) is not None
+        and client.is_ancestor(base, target)
+        and client.is_ancestor(left, base)
+    )

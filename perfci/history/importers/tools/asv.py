@@ -1,0 +1,204 @@
+"""asv: one file of results, of layout 1 or 2 (asv's ``api_version``), with what lies beside it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from perfci.history.importers.document import explained, fill, keys_of
+from perfci.history.importers.gathering import (
+    Foreign,
+    Gathering,
+    case_id,
+    environment_of,
+    sha_of,
+    visible,
+)
+from perfci.model.run import Environment
+from perfci.units import NoTime, from_seconds
+
+TOOL = "asv"
+_MOST_COMBINATIONS = 100_000
+_KINDS = (
+    (re.compile(r"time(raw)?_|Time[A-Z_]"), "time"),
+    (re.compile(r"mem_|Mem[A-Z_]"), "memory"),
+    (re.compile(r"peakmem_|PeakMem[A-Z_]"), "peakmemory"),
+)
+"""How asv knows a benchmark's type by the last part of its name."""
+_METRICS = {
+    "time": ("latency_p50", "s"),  # asv's result is the median of its samples
+    "memory": ("object_size", "bytes"),
+    "peakmemory": ("peak_host_memory", "bytes"),
+}
+_UNITS = {"seconds": "s", "second": "s", "unit": "", "bytes": "bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One benchmark, as ``benchmarks.json`` describes it."""
+
+    type: str | None = None
+    unit: str | None = None
+    param_names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    commit_hash: str
+    results: dict[str, Any]
+    date: float | None = None
+    env_name: str = ""
+    python: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    requirements: dict[str, Any] = field(default_factory=dict)
+    env_vars: dict[str, Any] = field(default_factory=dict)
+    result_columns: list[str] | None = None
+    started_at: dict[str, Any] = field(default_factory=dict)
+    benchmark_version: dict[str, Any] = field(default_factory=dict)
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """One benchmark's results: one for each combination of ``params``, the last the fastest."""
+
+    result: list[float | None] | None = None
+    params: list[list[str]] = field(default_factory=list)
+    version: str | None = None
+    started_at: float | None = None
+
+
+def recognised(plain: Any) -> bool:
+    """Return whether this is a file of results."""
+    return isinstance(plain, dict) and {"commit_hash", "results"} <= plain.keys()
+
+
+def _described(plain: Any, name: str) -> Mapping[str, Described]:
+    """Return what ``benchmarks.json`` says of each benchmark; DamagedFile for anything else."""
+    named = {key: plain[key] for key in keys_of(plain) if key != "version"}
+    return fill(named, dict[str, Described], name, TOOL)
+
+
+COMPANIONS = {
+    "benchmarks.json": _described,
+    "machine.json": lambda plain, _: plain if isinstance(plain, dict) else {},
+}
+
+
+def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
+    """Return the one run of a file, as ``beside`` explains it."""
+    benchmarks: Mapping[str, Described] | None = beside("benchmarks.json")
+    machine: Mapping[str, Any] | None = beside("machine.json")
+    file = fill(plain, _File, name, TOOL)
+    gathering = Gathering(TOOL)
+    if benchmarks is None:
+        gathering.notes.append(
+            "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "
+            "benchmark measures is taken from its name (give the whole results folder)"
+        )
+    started = []
+    for benchmark, value in file.results.items():
+        try:
+            result = _result(file, benchmark, value)
+        except msgspec.ValidationError as error:
+            gathering.skip(benchmark, explained(error))
+            continue
+        _gather(gathering, benchmark, result, (benchmarks or {}).get(benchmark, Described()))
+        started += [result.started_at] if result.started_at else []
+    committed_at = _time(file.date)
+    run = gathering.run(
+        _environment(file, machine or {}),
+        measured_at=_time(min(started, default=None)) or committed_at,
+        sha=sha_of(file.commit_hash),
+        committed_at=committed_at,
+        runner=str(file.params.get("machine") or ""),
+    )
+    return gathering.foreign(run)
+
+
+def _result(file: _File, benchmark: str, value: Any) -> _Result:
+    """Return a benchmark's results as layout 2 has them. ValidationError on anything else."""
+    if file.result_columns is not None:
+        row = dict(zip(file.result_columns, value if isinstance(value, list) else [], strict=False))
+    else:
+        row = dict(value) if isinstance(value, dict) else {"result": value}
+        row |= {
+            "started_at": file.started_at.get(benchmark),
+            "version": file.benchmark_version.get(benchmark),
+        }
+        if isinstance(row.get("started_at"), list):  # of asv 0.3: begin and end
+            row["started_at"] = next(iter(row["started_at"]), None)
+    if not isinstance(row.get("result"), list) and row.get("result") is not None:
+        row["result"] = [row["result"]]
+    return msgspec.convert({k: v for k, v in row.items() if v is not None}, type=_Result)
+
+
+def _gather(gathering: Gathering, benchmark: str, result: _Result, described: Described) -> None:
+    combinations = math.prod(len(values) for values in result.params)
+    values = result.result if result.result is not None else [None] * min(combinations, 1000)
+    if len(values) != combinations and result.result is not None:
+        gathering.skip(benchmark, f"{len(values)} results for {combinations} combinations")
+        return
+    if combinations > _MOST_COMBINATIONS:
+        gathering.skip(benchmark, f"{combinations:,} combinations of parameters")
+        return
+    metric, unit = _metric(benchmark, described)
+    left_out = 0
+    cases = _cases(benchmark, tuple(described.param_names), tuple(map(tuple, result.params)))
+    for case, value in zip(cases, values, strict=False):
+        if value is not None and math.isnan(value):
+            left_out += 1  # as its author asked for: no failure
+            continue
+        if value is None:
+            gathering.fail(case, "asv has no result: it failed, or took too long")
+        else:
+            gathering.point(case, metric, unit, value)
+            if result.version:
+                gathering.hash(case, result.version)
+    if left_out:
+        of = f"{left_out} of its {combinations} combinations" if combinations > 1 else "it"
+        gathering.skip(benchmark, f"asv skipped {of}")
+
+
+@lru_cache(maxsize=1_000)  # a folder has the same benchmarks in thousands of files
+def _cases(
+    benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    """Return the case of each combination of ``params``, the last the fastest."""
+    if len(names) != len(params) or len(set(names)) != len(names):
+        names = tuple(f"param{number}" for number in range(1, len(params) + 1))
+    points = itertools.product(*params)
+    return tuple(case_id(benchmark, dict(zip(names, point, strict=True))) for point in points)
+
+
+def _metric(benchmark: str, described: Described) -> tuple[str, str]:
+    last = benchmark.rpartition(".")[2]
+    by_name = next((kind for pattern, kind in _KINDS if pattern.match(last)), "track")
+    found = _METRICS.get(described.type or by_name)
+    unit = visible(described.unit or "", 30)
+    return found or ("value", _UNITS.get(unit, unit))
+
+
+def _environment(file: _File, machine: Mapping[str, Any]) -> Environment:
+    """asv's own rule: what differs in ``params`` is another series."""
+    deciding = dict(machine) | file.params
+    deciding |= {f"env_{name}": value for name, value in file.env_vars.items()}
+    deciding |= {f"requires_{name}": value or "any" for name, value in file.requirements.items()}
+    deciding |= {"python": file.python or "", "env_name": file.env_name}
+    deciding.pop("version", None)
+    title = (file.params.get("machine"), file.env_name or f"py{file.python}")
+    return environment_of(TOOL, title, deciding, {"layout": file.version})
+
+
+def _time(milliseconds: float | None) -> str:
+    try:
+        return from_seconds(milliseconds / 1000) if milliseconds is not None else ""
+    except NoTime:
+        return ""

@@ -1,0 +1,351 @@
+"""The lines that hold a call's memory at its peak, and the modules that set-up leaves behind.
+
+The profiler reports each allocation and release of torch, on the host and on a device, inside of
+the operator that makes it. A dispatch mode marks each operator with the user's line. It doesn't see
+the callers of compiled code. A CUDA device's allocator does: it keeps the Python stack of each
+allocation. Its interface is private to torch. Where it is missing, the profiler's rows stand.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import linecache
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from perfci.errors import Unusable
+from perfci.instruments import MARK, CallMark, Recorded, RecordingScene, Words
+from perfci.model.finding import Difference
+from perfci.units import format_value
+
+PLACE = 35
+WHEN = "work"
+
+_MOST_EVENTS, _MOST_ROWS, _MOST_FRAMES, _LONGEST = 200_000, 1_000, 6, 160
+_LEAST_BYTES, _LEAST_SHARE = 64 << 10, 0.01
+"""A difference below this, or below this share of base's peak, has no line."""
+_Site = tuple[str, str, int, str]
+"""File, function, line and its text."""
+_NOWHERE: _Site = ("", "", 0, "")
+CallStack = tuple[tuple[str, str, int], ...]
+"""File, function and line of the user's frames, the innermost first."""
+
+
+class _Allocation(NamedTuple):
+    """An allocation of ``size`` bytes, or a release where ``size`` is below zero."""
+
+    when: int
+    size: int
+    address: int
+    device: str
+    place: int
+
+
+def record(scene: RecordingScene) -> Recorded:
+    """Profile one call's allocations. Raises Unusable for more than can be looked at."""
+    if "torch" not in sys.modules:
+        return {"peaks": [], "held": []}
+    from torch.profiler import ProfilerActivity, profile
+
+    held = _held(scene)
+    marking: AbstractContextManager[list[CallMark]] = (
+        nullcontext([]) if scene.compiled else scene.marked()
+    )
+    with (
+        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler,
+        marking as marks,
+    ):
+        scene.once()
+    results = profiler.profiler.kineto_results
+    if len(results.events()) > _MOST_EVENTS:
+        raise Unusable("too_large", f"a profile has {len(results.events()):,} events")
+    events = sorted(_allocations(results.experimental_event_tree()))
+    peaks = []
+    for device in sorted({event.device for event in events}):
+        held_at: dict[_Site, int] = defaultdict(int)
+        for event in _at_peak([event for event in events if event.device == device]):
+            held_at[_site(marks[event.place]) if event.place >= 0 else _NOWHERE] += event.size
+        peaks.append(_peak_row(device, held_at))
+    by_stack = _peak_of_device(scene)
+    if by_stack is not None:
+        peaks = [row for row in peaks if row[0] != "cuda"]
+        peaks.append(device_row(by_stack, scene.line_text))
+    return {"peaks": peaks, "held": held}
+
+
+def device_row(by_stack: Mapping[CallStack, int], text: Callable[[str, int], str]) -> list[Any]:
+    """Return a CUDA device's peak as recorded. Each function is a whole stack of functions."""
+    held_at: dict[_Site, int] = defaultdict(int)
+    for stack, size in by_stack.items():
+        if stack:
+            file, _, line = stack[0]
+            names = " ← ".join(name for _, name, _ in stack)[:_LONGEST]
+            held_at[file, names, line, text(file, line)[:_LONGEST]] += size
+        else:
+            held_at[_NOWHERE] += size
+    return _peak_row("cuda", held_at)
+
+
+def _peak_row(device: str, held_at: Mapping[_Site, int]) -> list[Any]:
+    most = sorted(held_at.items(), key=lambda item: -item[1])[:_MOST_ROWS]
+    return [device, sum(held_at.values()), [[*site, size] for site, size in most]]
+
+
+def _site(mark: CallMark) -> _Site:
+    return mark.file, mark.function[:_LONGEST], mark.line, mark.text[:_LONGEST]
+
+
+def _allocations(events: Iterable[Any]) -> Iterator[_Allocation]:
+    """Yield the allocations and releases in a tree of a profile's events."""
+    waiting = [(event, -1) for event in events]
+    while waiting:
+        event, place = waiting.pop()
+        if event.name.startswith(MARK):
+            place = int(event.name[len(MARK) :])
+        if event.tag.name == "Allocation":
+            made = event.extra_fields
+            device = str(made.device).partition(":")[0]
+            yield _Allocation(event.start_time_ns, made.alloc_size, made.ptr, device, place)
+        waiting += [(child, place) for child in event.children]
+
+
+def _at_peak(events: Sequence[_Allocation]) -> Iterable[_Allocation]:
+    """Return the allocations of a call that were held at its peak."""
+    sizes: dict[int, int] = {}
+    total, most, peak = 0, 0, -1
+    for number, event in enumerate(events):
+        if event.size > 0:
+            sizes[event.address] = event.size
+            total += event.size
+        else:
+            total -= sizes.pop(event.address, 0)
+        if total > most:
+            most, peak = total, number
+    live: dict[int, _Allocation] = {}
+    for event in events[: peak + 1]:
+        if event.size > 0:
+            live[event.address] = event
+        else:
+            live.pop(event.address, None)
+    return live.values()
+
+
+def _held(scene: RecordingScene) -> list[list[Any]]:
+    """Return the parameters and buffers of live modules: name, device, place and bytes."""
+    sizes: dict[tuple[str, str, str, int], int] = defaultdict(int)
+    seen: set[int] = set()
+    for module in _modules():
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # noqa: SLF001 (without its children's)
+            if tensor is None or id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            kind = type(module)
+            key = (f"{kind.__name__}.{name}"[:_LONGEST], tensor.device.type)
+            sizes[(*key, *_where_set(scene, kind, name))] += tensor.nbytes
+    most = sorted(sizes.items(), key=lambda item: -item[1])
+    return [[*key, size] for key, size in most[:_MOST_ROWS]]
+
+
+def _modules() -> list[Any]:
+    """Return all modules that are alive, also those of a frozen heap."""
+    from torch.nn import Module
+
+    frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    modules = [each for each in gc.get_objects() if isinstance(each, Module)]
+    if frozen:
+        gc.freeze()
+    return modules
+
+
+def _where_set(scene: RecordingScene, kind: type, name: str) -> tuple[str, int]:
+    """Return the file and line of the user's class that sets ``name``, or the class's own line."""
+    source = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    file = scene.place(source) if isinstance(source, str) else ""
+    if not file or not isinstance(source, str):
+        return "", 0
+    lines = linecache.getlines(source)
+    begin = re.compile(rf"\s*class {re.escape(kind.__name__)}\b")
+    sets = re.compile(rf"\bself\.{re.escape(name)}\b[^=]*=[^=]|\w\([\"']{re.escape(name)}[\"']")
+    first = next((number for number, line in enumerate(lines) if begin.match(line)), -1)
+    if first < 0:
+        return file, 0
+    set_at = (number for number, line in enumerate(lines) if number > first and sets.search(line))
+    return file, next(set_at, first) + 1
+
+
+def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
+    """Return the bytes by stack at one call's peak, or None without a history of allocations."""
+    name = getattr(scene.device, "name", "")
+    if not name.startswith("cuda"):
+        return None
+    from torch import cuda
+
+    history = getattr(cuda.memory, "_record_memory_history", None)
+    snapshot = getattr(cuda.memory, "_snapshot", None)
+    if not (history and snapshot and "context" in inspect.signature(history).parameters):
+        return None  # of a torch before 2.1
+    if cuda.get_allocator_backend() != "native":
+        return None
+    history(None)  # drops what was recorded before
+    history("all", context="alloc", stacks="python", max_entries=_MOST_EVENTS)
+    try:
+        scene.once()
+        traces = snapshot()["device_traces"]
+    finally:
+        history(None)
+    index = int(name.partition(":")[2] or cuda.current_device())
+    trace = traces[index] if index < len(traces) else []
+    if len(trace) >= _MOST_EVENTS:
+        raise Unusable("too_large", f"a call allocates or frees memory {len(trace):,} times")
+    return held_at_peak(trace, scene.place)
+
+
+def held_at_peak(
+    trace: Sequence[Mapping[str, Any]], place: Callable[[str], str]
+) -> dict[CallStack, int]:
+    """Return the bytes by stack that ``trace`` allocated and held at its peak.
+
+    ``place`` returns the user's path of a file, or an empty string. Memory counts as held until its
+    release is requested, as in torch's ``max_memory_allocated``. Memory from before the trace has
+    no stack and counts only where it is freed.
+    """
+    peak = _peak(trace)
+    live: dict[int, Mapping[str, Any]] = {}
+    for event in trace[:peak]:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event
+        elif event["action"] in {"free_requested", "free_completed"}:
+            live.pop(event["addr"], None)
+    held: dict[CallStack, int] = {}
+    for event in live.values():
+        stack = _stack(event.get("frames", ()), place)
+        held[stack] = held.get(stack, 0) + event["size"]
+    return held
+
+
+def _peak(trace: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of events up to the one that leaves most memory held."""
+    level, most, peak = 0, 0, 0
+    requested: set[int] = set()
+    for number, event in enumerate(trace, 1):
+        action = event["action"]
+        if action == "alloc":
+            level += event["size"]
+        elif action == "free_requested":
+            requested.add(event["addr"])
+            level -= event["size"]
+        elif action == "free_completed" and event["addr"] in requested:
+            requested.remove(event["addr"])
+        elif action == "free_completed":
+            level -= event["size"]
+        if level >= most:  # at the last of equal peaks more is known of what is held
+            most, peak = level, number
+    return peak
+
+
+def _stack(frames: Sequence[Mapping[str, Any]], place: Callable[[str], str]) -> CallStack:
+    sites = ((place(frame["filename"]), frame["name"], frame["line"]) for frame in frames)
+    return tuple(site for site in sites if site[0])[:_MOST_FRAMES]
+
+
+def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
+    """Yield the functions and modules that hold more or less memory than before."""
+    yield from _of_peaks(base[0], head[0])
+    yield from _of_modules(base[0], head[0])
+
+
+def _of_peaks(base: Recorded, head: Recorded) -> Iterator[Difference]:
+    before, after = (
+        {device: (total, rows) for device, total, rows in side["peaks"]} for side in (base, head)
+    )
+    for device in before.keys() & after.keys():
+        (was_total, was_rows), (now_total, now_rows) = before[device], after[device]
+        was, now = _by_function(was_rows), _by_function(now_rows)
+        grown = now_total - was_total
+        for function in was.keys() | now.keys():
+            held, holds = (sum(side.get(function, {}).values()) for side in (was, now))
+            gain = holds - held
+            # memory that moved into another function is no gain
+            if abs(gain) >= _least(was_total) and gain * grown > 0 and 2 * abs(grown) >= abs(gain):
+                yield _difference(
+                    "memory-peak", device, gain, function[0],
+                    _line_that_moved(function, was, now_rows, gain),
+                    function=function[1] or "the call", before=held, after=holds,
+                )  # fmt: skip
+
+
+def _of_modules(base: Recorded, head: Recorded) -> Iterator[Difference]:
+    was, now = (
+        {(name, device): (file, line, size) for name, device, file, line, size in side["held"]}
+        for side in (base, head)
+    )
+    least = _least(sum(size for _, _, size in was.values()))
+    for name, device in was.keys() | now.keys():
+        key = (name, device)
+        before, after = (side[key][2] if key in side else 0 for side in (was, now))
+        if abs(after - before) >= least:
+            file, line, _ = now.get(key, ("", 0, 0))
+            yield _difference(
+                "memory-held", device, after - before, file, line,
+                name=name, before=before, after=after,
+            )  # fmt: skip
+
+
+def _least(of: int) -> float:
+    return max(_LEAST_BYTES, _LEAST_SHARE * of)
+
+
+def _difference(
+    code: str, device: str, gain: int, file: str, line: int, **arguments: str | int
+) -> Difference:
+    where = "host" if device == "cpu" else "device"
+    return Difference(
+        "memory", code, {**arguments, "where": where},
+        bytes=gain, metric=f"peak_{where}_memory", file=file, line=line,
+    )  # fmt: skip
+
+
+_ByText = Mapping[tuple[str, str], Mapping[str, int]]
+
+
+def _by_function(rows: Sequence[Sequence[Any]]) -> _ByText:
+    """Return the bytes by function (file, name) and the text of its lines."""
+    functions: dict[tuple[str, str], dict[str, int]] = {}
+    for file, function, _, text, size in rows:
+        texts = functions.setdefault((file, function), {})
+        texts[text] = texts.get(text, 0) + size
+    return functions
+
+
+def _line_that_moved(
+    function: tuple[str, str], was: _ByText, rows: Sequence[Sequence[Any]], gain: float
+) -> int:
+    """Return the line of head's function that moved most in the direction of ``gain``."""
+    before = was.get(function, {})
+    here = {
+        line: (size - before.get(text, 0)) * gain
+        for file, name, line, text, size in rows
+        if (file, name) == function
+    }
+    return max(here, key=lambda line: here[line]) if here else 0
+
+
+def _sizes(before: int, after: int) -> str:
+    return f"{format_value(before, 'bytes')} → {format_value(after, 'bytes')}"
+
+
+def _at_a_peak(*, function: str, before: int, after: int, where: str) -> str:
+    return f"`{function}` holds {_sizes(before, after)} of the {where}'s memory at a call's peak"
+
+
+def _all_the_time(*, name: str, before: int, after: int, where: str) -> str:
+    return f"`{name}` takes {_sizes(before, after)} of the {where}'s memory"
+
+
+WORDS: Words = {"memory-peak": _at_a_peak, "memory-held": _all_the_time}

@@ -1,0 +1,193 @@
+"""The commits of a branch, as its history counts them: along first parents."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfci.errors import UsageError
+from perfci.measure.checkout.git import Repository, attempt, git, readable
+from perfci.units import counted
+
+_BACK = re.compile(r"(.+)~(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a branch. ``committed_at`` is ISO 8601 in UTC.
+
+    ``position`` counts its first-parent ancestors, None in a shallow clone.
+    """
+
+    sha: str
+    subject: str
+    committed_at: str
+    position: int | None
+
+
+def commits(repository: Repository, wanted: str, *, most: int | None = None) -> tuple[Commit, ...]:
+    """Return the commits of ``OLD..NEW``, or of one branch, ``most`` or all, the newest first.
+
+    UsageError for a range that can't be read or is empty.
+    """
+    if "..." in wanted or wanted.startswith("..") or wanted.endswith(".."):
+        raise UsageError(
+            "bad-range",
+            f"{wanted!r} can't be read as a range of commits",
+            "Write OLD..NEW with both ends, as main~20..main, or a branch for all of it.",
+        )
+    old, separator, new = wanted.rpartition("..")
+    newest = repository.resolve(new).commit
+    if separator:
+        _require_as_long(repository, old)
+    limits = [f"^{repository.resolve(old).commit}"] if separator else []
+    limits += [f"--max-count={most}"] if most is not None else []
+    found = _listed(repository, newest, *limits)
+    if not found:
+        raise UsageError(
+            "empty-range",
+            f"there are no commits in {wanted}",
+            "The older end comes first: main~20..main.",
+        )
+    return found
+
+
+def _require_as_long(repository: Repository, old: str) -> None:
+    """Raise UsageError where ``branch~N`` is before the branch's first commit."""
+    back = _BACK.fullmatch(old)
+    if back is None:
+        return
+    branch, wanted = back[1], int(back[2])
+    tip = repository.resolve(branch).commit
+    there = int(git(repository.root, "rev-list", "--count", "--first-parent", tip))
+    if wanted >= there:
+        if repository.is_shallow():
+            what = f"of {branch} this shallow clone holds only {counted(there, 'commit')}"
+            advice = "Fetch the others: git fetch --unshallow."
+        else:
+            what = f"{branch} has only {counted(there, 'commit')}"
+            advice = f"`{branch}` alone means all of them."
+        raise UsageError("bad-range", f"there is no {old}: {what}", advice)
+
+
+def commit_of(repository: Repository, rev: str) -> Commit:
+    """Return the one commit that ``rev`` means. UsageError where it means none."""
+    return _listed(repository, repository.resolve(rev).commit, "--max-count=1")[0]
+
+
+def parents_of(repository: Repository, sha: str) -> tuple[str, ...]:
+    """Return the commits that ``sha`` was made on: several of a merge, none of a first commit."""
+    return tuple(git(repository.root, "show", "--no-patch", "--format=%P", sha).split())
+
+
+def branch_of(repository: Repository, rev: str) -> str:
+    """Return the name under which runs of ``rev`` are recorded: its branch's, without a remote.
+
+    Where ``rev`` names none (a commit by itself, as CI checks out), the default branch's.
+    """
+    repository.resolve(rev)  # what begins with a dash is refused there
+    named = attempt(repository.root, "rev-parse", "--abbrev-ref", rev)
+    known = named.output if named.status == 0 and named.output not in {"", "HEAD"} else ""
+    return (known or repository.default_base() or "main").removeprefix("origin/")
+
+
+def first_commit(root: Path) -> str | None:
+    """Return the commit that HEAD's history began with, along first parents.
+
+    It identifies a repository, whatever clone, and whatever was merged into it. None
+    where there is no repository, or no commit, or this clone lacks the first one.
+    """
+    shallow = attempt(root, "rev-parse", "--is-shallow-repository")
+    if shallow.status != 0 or shallow.output == "true":
+        return None
+    first = attempt(root, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
+    return first.output if first.status == 0 else None
+
+
+def known_commits(root: Path) -> frozenset[str]:
+    """Return all commits that a branch, a tag or a reflog of this clone leads to."""
+    listed = attempt(root, "rev-list", "--all", "--reflog")
+    return frozenset(listed.output.split()) if listed.status == 0 else frozenset()
+
+
+def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, ...]:
+    listed = git(
+        repository.root,
+        *("log", "-z", "--first-parent", "--encoding=UTF-8", "--format=%H %ct %s"),
+        *(newest, *limits, "--"),
+    )
+    last = _position(repository, newest)
+    entries = (entry.split(" ", 2) for entry in listed.split("\0") if entry)
+    return tuple(
+        Commit(sha, readable(subject), _moment(int(seconds)), None if last is None else last - back)
+        for back, (sha, seconds, subject) in enumerate(entries)
+    )
+
+
+def _position(repository: Repository, sha: str) -> int | None:
+    if repository.is_shallow():
+        return None
+    return int(git(repository.root, "rev-list", "--count", "--first-parent", sha)) - 1
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+# The tags of a repository, by the commit that each names.
+
+_FORMAT = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname:short)"
+
+
+def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
+    """Return each tagged commit's tags, the oldest first."""
+    listed = git(
+        repository.root, "for-each-ref", "--sort=creatordate", f"--format={_FORMAT}", "refs/tags"
+    )
+    found: dict[str, list[str]] = {}
+    for line in listed.splitlines():
+        # without a commit behind the tag both of its places are empty: two blanks
+        sha, kind, peeled, peeled_kind, name = line.split(" ", 4)
+        commit = sha if kind == "commit" else peeled if peeled_kind == "commit" else ""
+        if commit:
+            found.setdefault(commit, []).append(readable(name))
+    return {sha: tuple(names) for sha, names in found.items()}
+
+
+NOT_COMMITTED = "a change that isn't committed"
+"""Who wrote a line that no commit has."""
+
+
+def author_of(root: Path, file: Path, first: int, last: int) -> str:
+    """Return who changed lines ``first`` to ``last`` of ``file`` last, as git blame has it.
+
+    Empty where git knows no such file.
+    """
+    arguments = ("blame", "--line-porcelain", f"-L{first},{last}", "--", str(file))
+    told = attempt(root, *arguments)
+    if told.status != 0:
+        return ""
+    newest = (-1, "")
+    sha = name = ""
+    for line in told.output.split("\n"):
+        if line.startswith("\t"):
+            sha = ""
+            continue
+        key, _, value = line.partition(" ")
+        if not sha:
+            sha = key
+        elif key == "author":
+            name = value
+        elif key == "author-time" and not sha.strip("0"):
+            return NOT_COMMITTED
+        elif key == "author-time" and int(value) > newest[0]:
+            newest = (int(value), name)
+    return readable(newest[1])
+
+
+def file_at(repository: Repository, commit: str, file: str) -> str | None:
+    """Return the text of ``file`` in ``commit``; None where that hasn't got it."""
+    told = attempt(repository.root, "show", f"{commit}:{file}")
+    return told.output if told.status == 0 else None

@@ -1,0 +1,179 @@
+"""What a full or read-only disk says, removing whole folders, and lock files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from perfci.errors import OutsideError
+
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_REFUSED = tuple(os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.EPERM))
+
+
+def disk_error(doing: str, said: str) -> OutsideError | None:
+    """Return the error for a disk that is full or refuses writes; None where ``said`` is neither.
+
+    ``said`` is what git or the system reported; both use the same words.
+    """
+    if any(words in said for words in _FULL):
+        return OutsideError(
+            "disk-full",
+            f"{doing}: the disk is full: {said}",
+            "Make room on it, or set PERFCI_CACHE_DIR to a folder on a disk that has some: "
+            "worktrees and builds are kept there.",
+        )
+    if any(words in said for words in _REFUSED):
+        return OutsideError(
+            "not-writable",
+            f"{doing}: not allowed to write: {said}",
+            "perfci writes worktrees and builds below PERFCI_CACHE_DIR (set it to a folder that "
+            "can be written) and registers them in the repository's .git folder, which must be "
+            "writable too: measure a clone where it is not.",
+        )
+    return None
+
+
+@contextmanager
+def explaining(doing: str) -> Iterator[None]:
+    """Turn an OSError of the block into an OutsideError with what to do."""
+    try:
+        yield
+    except OSError as error:
+        said = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        raise disk_error(doing, said) or OutsideError(
+            "disk-failed",
+            f"{doing}: {said}",
+            "See that the disk is healthy, or set PERFCI_CACHE_DIR to a folder on another one.",
+        ) from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove ``folder`` and all below it, write-protected and very deep folders included.
+
+    OSError if it can't; what it can remove is removed all the same. Of a link that stands in its
+    place, the link alone.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        # a process that is still at work there removed something first; or folders are protected,
+        # or deeper than Python goes, which holds each open on its way down
+        with suppress(OSError, RecursionError):
+            _open_up(folder)
+        _remove_by_program(folder)
+
+
+def _remove_by_program(folder: Path) -> None:
+    done = subprocess.run(
+        ["rm", "-rf", "--", str(folder)],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise OSError(done.stderr.strip()[-300:])
+
+
+def _open_up(folder: Path) -> None:
+    """Let the owner into ``folder`` and all folders below it.
+
+    Each before ``os.walk`` gets to it, which passes over one that it can't list.
+    """
+    folder.chmod(stat.S_IRWXU)
+    for below, names, _ in os.walk(folder):
+        for path in (Path(below, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)
+
+
+class Lock:
+    """A held ``flock``. Children don't inherit it: a worker that lives on holds nothing."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def release(self, *, remove: bool = False) -> None:
+        """Let go; with ``remove``, of the file too (while held, so that nobody else has it)."""
+        try:
+            if remove:
+                self.path.unlink(missing_ok=True)
+        finally:
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def take(path: Path, *, shared: bool = False) -> Lock:
+    """Wait for the lock at ``path`` and return it held."""
+    return _take(path, shared=shared, wait=True)
+
+
+def take_if_free(path: Path) -> Lock | None:
+    """Return the lock at ``path`` held alone, or None where a living process has it."""
+    try:
+        return _take(path, shared=False, wait=False)
+    except BlockingIOError:
+        return None
+
+
+def _take(path: Path, *, shared: bool, wait: bool) -> Lock:
+    import fcntl  # not on Windows, which only reads
+
+    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+    while True:
+        descriptor = _opened(path)
+        try:
+            fcntl.flock(descriptor, how)
+            same = _is_at(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if same:
+            return Lock(path, descriptor)
+        os.close(descriptor)  # removed between opening and locking: that lock protects nothing
+
+
+def _opened(path: Path) -> int:
+    """Open the lock file. An empty folder in its place is removed; OutsideError for another."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except IsADirectoryError:
+        try:
+            path.rmdir()
+        except OSError:
+            raise OutsideError(
+                "lock-is-folder",
+                f"{path} is a folder, and perfci's lock file belongs there",
+                "Look whose it is, and move it away.",
+            ) from None
+    return _opened(path)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,450 @@
+"""Running git, and the user's repository: where it is, and what a revision of it means."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from perfci.errors import NoRepository, OutsideError, PerfciError, UsageError
+from perfci.measure.checkout.disk import disk_error, explaining
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",  # a checkout of ours is none of the user's hooks' business
+    "core.fsmonitor=false",  # it would start a daemon for every worktree
+    "core.splitIndex=false",  # else a copy of the index still writes beside the original
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=0",
+    "advice.detachedHead=false",
+    "advice.addEmbeddedRepo=false",
+    "log.showSignature=false",
+)
+_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_HOOK_VARIABLES = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+)
+"""From ``git rev-parse --local-env-vars``, less the configuration (it carries safe.directory).
+
+Under a git hook these name the user's index: a checkout that believed them would write it.
+"""
+_BUSY = re.compile(
+    r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
+)
+_TRIES = 6
+_FIRST_WAIT_S = 0.05
+_OLDEST_GIT = (2, 31)
+_NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
+WORKING_TREE = "."
+_SHORT = 10
+_CHANGE_FOLDER = "Run perfci in a git repository: `cd` to it, or `git init` and commit."
+_ADDRESS = re.compile(
+    r"(?:https?://(?:[^/@\s]*@)?|ssh://(?:[^/@\s]*@)?|git://|[\w.-]+@)"
+    r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::\d+(?=/))?[:/]/?"
+    r"(?P<path>[\w.~-]+(?:/[\w.~-]+)+)/?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one git command ended. ``output`` is without its last newline."""
+
+    status: int
+    output: str
+    error: str
+
+
+def attempt(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    given: IO[str] | None = None,
+) -> Outcome:
+    """Run git in ``folder`` and return how it ended, whatever its exit status.
+
+    ``given`` is a file that it reads as its standard input. Waits a little and tries again where
+    another git holds a lock. OutsideError without git.
+    """
+    wait = _FIRST_WAIT_S
+    for _ in range(_TRIES - 1):
+        outcome = _once(folder, arguments, environment or {}, given)
+        if outcome.status == 0 or not _BUSY.search(outcome.error):
+            return outcome
+        time.sleep(wait)
+        wait *= 2
+    return _once(folder, arguments, environment or {}, given)
+
+
+def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run git in ``folder`` and return its output. OutsideError where it fails."""
+    outcome = attempt(folder, *arguments, environment=environment)
+    if outcome.status != 0:
+        raise failure(outcome, *arguments)
+    return outcome.output
+
+
+def failure(outcome: Outcome, *arguments: str) -> PerfciError:
+    """Return the error that says what git said, and what to do."""
+    said = readable(outcome.error or outcome.output).strip() or f"exit status {outcome.status}"
+    doing = f"git {' '.join(arguments[:2])}"
+    if _BUSY.search(said):
+        return OutsideError(
+            "git-busy",
+            f"{doing} found the repository locked: {said}",
+            "Another git is at work, or one was killed: see that none runs, then remove the "
+            "lock file it names.",
+        )
+    return disk_error(doing, said) or OutsideError(
+        "git-failed", f"{doing} failed: {said}", "Run the same by hand to see more."
+    )
+
+
+def readable(text: str) -> str:
+    """Return ``text`` with the bytes that were no UTF-8 as question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def check_version() -> None:
+    """Raise OutsideError where git is missing or too old."""
+    found = tuple(_gitpython().Git().version_info[:2])
+    if found < _OLDEST_GIT:
+        raise OutsideError(
+            "old-git",
+            f"git is {'.'.join(map(str, found))}",
+            f"perfci needs {'.'.join(map(str, _OLDEST_GIT))} or newer.",
+        )
+
+
+def _once(
+    folder: Path,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    given: IO[str] | None = None,
+) -> Outcome:
+    library = _gitpython()
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    try:
+        status, output, error = library.Git(folder).execute(
+            [*_without_hook_variables(), "git", *settings, *arguments],
+            env={**_ENVIRONMENT, **environment},
+            istream=given,
+            with_extended_output=True,
+            with_exceptions=False,
+        )
+    except library.GitCommandNotFound as missing:  # a folder that went away looks the same
+        reason = f"{folder} is gone" if not folder.is_dir() else "the command git was not found"
+        raise OutsideError("no-git", reason, _NO_GIT_ADVICE) from missing
+    return Outcome(status, output, error)
+
+
+def _without_hook_variables() -> list[str]:
+    """GitPython can set variables for a command, but not take one away."""
+    present = [name for name in _HOOK_VARIABLES if name in os.environ]
+    return ["env", *(f"--unset={name}" for name in present)] if present else []
+
+
+def _gitpython() -> Any:
+    try:
+        import git as library  # here, because it takes 90 ms
+    except ModuleNotFoundError as error:
+        raise OutsideError(
+            "no-gitpython", f"{error.name} is not installed", "Install perfci again."
+        ) from error
+    except ImportError as error:  # GitPython's way to say, on fourteen lines, that there is no git
+        raise OutsideError("no-git", "the command git was not found", _NO_GIT_ADVICE) from error
+    return library
+
+
+# The working tree as a commit that no ref names, made without touching the user's index.
+def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
+    """Return the tree and the commit of all that ``git add --all`` would take, on top of ``head``.
+
+    Untracked files are in it, ignored ones are not. The commit carries head's date, so that the
+    same changes give the same commit. UsageError in the middle of a merge with conflicts.
+    """
+    if git(root, "ls-files", "--unmerged"):
+        raise UsageError(
+            "merge-conflicts",
+            f"{root} has unresolved merge conflicts",
+            "Resolve them, or name a commit instead of the working tree.",
+        )
+    with explaining("copying the index"), tempfile.TemporaryDirectory(prefix="perfci-") as folder:
+        index = Path(folder, "index")
+        if (git_dir / "index").exists():
+            # With its time: git trusts an entry's stat data only where the entry is older than
+            # the index, and a newer copy would hide a change made in the same tick.
+            shutil.copy2(git_dir / "index", index)
+        environment = {"GIT_INDEX_FILE": str(index)}
+        git(root, "add", "--all", environment=environment)
+        tree = git(root, "write-tree", environment=environment)
+    date = git(root, "show", "--no-patch", "--format=%ct +0000", head)
+    person = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "perfci"), ("EMAIL", "perfci@localhost"), ("DATE", date))
+    }
+    message = "Working tree, as perfci measured it"
+    commit = git(root, "commit-tree", tree, "-p", head, "-m", message, environment=person)
+    return tree, commit
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a rev turned out to be.
+
+    ``commit`` is what to check out. ``sha`` is what reports say: the same, or for a working
+    tree with changes (``dirty``) ``<head's sha>+<tree's short sha>``, where ``commit`` is a
+    commit of those changes that no ref names. ``subject`` is the (head) commit's.
+    """
+
+    rev: str
+    sha: str
+    tree: str
+    dirty: bool
+    short: str
+    subject: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git repository with a working tree. Made by ``open_repository``."""
+
+    root: Path
+    git_dir: Path
+    common_dir: Path
+
+    @property
+    def id(self) -> str:
+        """A short name of this repository on this machine; all its worktrees share it."""
+        return hashlib.sha256(str(self.common_dir).encode(errors="surrogateescape")).hexdigest()[
+            :12
+        ]
+
+    def resolve(self, rev: str) -> Resolved:
+        """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
+
+        Raises UsageError for what is no commit, OutsideError where git fails.
+        """
+        if rev == WORKING_TREE:
+            return self._resolve_working_tree()
+        commit, tree, subject = self._commit(rev)
+        return Resolved(rev, commit, tree, False, commit[:_SHORT], subject, commit)
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """Return the best common ancestor's sha; None where this clone knows none."""
+        commits = [self.resolve(rev).commit for rev in (one, other)]
+        outcome = attempt(self.root, "merge-base", *commits)
+        if outcome.status not in {0, 1}:
+            raise failure(outcome, "merge-base")
+        return outcome.output or None
+
+    def changes(self, side: Resolved) -> tuple[str, ...]:
+        """Return the files in which ``side``'s commit differs from the one before it, sorted.
+
+        Of a working tree with changes these are the changes.
+        """
+        names = git(
+            self.root,
+            *("diff-tree", "-r", "--name-only", "--no-renames", "-z"),
+            *(f"{side.commit}^", side.commit),
+        )
+        return tuple(readable(name) for name in names.split("\0") if name)
+
+    def is_dirty(self) -> bool:
+        """Return whether the working tree has changes or new files; ignored ones are none."""
+        return bool(git(self.root, "status", "--porcelain", "--untracked-files=normal"))
+
+    def default_base(self) -> str | None:
+        """Guess what this repository's work is compared with: origin's HEAD, main or master."""
+        head = attempt(self.root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+        guesses = [head.output] if head.status == 0 else []
+        guesses += ["main", "master", "origin/main", "origin/master"]
+        known = set(self.names())
+        return next((guess for guess in guesses if guess in known), None)
+
+    def is_shallow(self) -> bool:
+        """Return whether history was cut off when this was cloned."""
+        return git(self.root, "rev-parse", "--is-shallow-repository") == "true"
+
+    def _resolve_working_tree(self) -> Resolved:
+        head, head_tree, subject = self._commit("HEAD")
+        tree, commit = snapshot(self.root, self.git_dir, head)
+        if tree == head_tree:
+            return Resolved(WORKING_TREE, head, head_tree, False, head[:_SHORT], subject, head)
+        return Resolved(
+            rev=WORKING_TREE,
+            sha=f"{head}+{tree[:_SHORT]}",
+            tree=tree,
+            dirty=True,
+            short=f"{head[:_SHORT]}+{tree[:_SHORT]}",
+            subject=subject,
+            commit=commit,
+        )
+
+    def _commit(self, rev: str) -> tuple[str, str, str]:
+        """Return the commit's sha, its tree's sha and its subject."""
+        if not rev or rev.startswith("-") or not rev.isprintable():
+            raise UsageError(
+                "bad-rev", f"{rev!r} can't be a revision", "Write a branch, a tag or a commit."
+            )
+        found = self._verified(rev)
+        if f"refname '{rev}' is ambiguous" in found.error:
+            raise UsageError(
+                "ambiguous-rev",
+                f"`{rev}` names more than one thing (a branch and a tag?)",
+                f"Write refs/heads/{rev} or refs/tags/{rev}.",
+            )
+        # In a second step: in `:/text` a `^{commit}` would be part of the text.
+        commit = self._verified(f"{found.output}^{{commit}}", asked=rev).output
+        shown = git(
+            self.root,
+            *("show", "--no-patch", "--encoding=UTF-8", "--format=%T%n%s", commit),
+        )
+        tree, _, subject = readable(shown).partition("\n")
+        return commit, tree, subject
+
+    def _verified(self, expression: str, asked: str = "") -> Outcome:
+        found = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
+        if found.status != 0:
+            raise self._unknown(asked or expression, found.error)
+        return found
+
+    def _unknown(self, rev: str, said: str) -> PerfciError:
+        names = self.names()
+        if not names and attempt(self.root, "rev-parse", "--verify", "HEAD").status != 0:
+            return UsageError(
+                "no-commits", f"{self.root} has no commits yet", "Commit something first."
+            )
+        if "ambiguous" in said:
+            return UsageError(
+                "ambiguous-rev",
+                f"`{rev}` is the beginning of more than one commit",
+                "Write more digits.",
+            )
+        if ".." in rev:
+            return UsageError(
+                "bad-rev",
+                f"`{rev}` is a range, not one commit",
+                "Give the two commits one after the other.",
+            )
+        near = [name for name in names if name.endswith(f"/{rev}")]
+        near += difflib.get_close_matches(rev, set(names) - set(near), n=3)
+        hints = [f"Did you mean {', '.join(f'`{name}`' for name in near[:3])}?"] if near else []
+        if self.is_shallow():
+            hints.append(
+                "This is a shallow clone: fetch the rest with `git fetch --unshallow` "
+                "(actions/checkout: `fetch-depth: 0`)."
+            )
+        elif not hints:
+            hints.append("See `git branch --all` and `git tag`; fetch it if it is elsewhere.")
+        return UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", " ".join(hints))
+
+    def names(self) -> list[str]:
+        """Return the short names of branches, remote branches and tags."""
+        listed = git(
+            self.root,
+            *("for-each-ref", "--format=%(refname:short)"),
+            *("refs/heads", "refs/remotes", "refs/tags"),
+        )
+        return listed.splitlines()
+
+
+def open_repository(path: Path) -> Repository:
+    """Return the repository around ``path``.
+
+    Raises UsageError where there is none or it has no working tree, OutsideError where git
+    is missing or refuses.
+    """
+    if not path.is_dir():
+        raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
+    check_version()
+    bare = attempt(path, "rev-parse", "--is-bare-repository")
+    if bare.status != 0:
+        raise _refused(path, bare.error) or failure(bare, "rev-parse")
+    if bare.output == "true":
+        raise NoRepository(
+            "bare-repository",
+            f"{path} is in a bare repository, which has no working tree",
+            "Clone it, and run perfci in the clone.",
+        )
+    inside = git(path, "rev-parse", "--is-inside-work-tree")
+    if inside != "true":
+        raise NoRepository("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
+    root, git_dir, common_dir = (
+        Path(git(path, "rev-parse", "--path-format=absolute", option)).resolve()
+        for option in ("--show-toplevel", "--git-dir", "--git-common-dir")
+    )
+    return Repository(root, git_dir, common_dir)
+
+
+def _refused(path: Path, said: str) -> PerfciError | None:
+    if "dubious ownership" in said:
+        return OutsideError(
+            "unsafe-repository",
+            f"git does not trust {path}: it belongs to another user",
+            f"If you trust it: git config --global --add safe.directory {path}",
+        )
+    if "not a git repository" in said:
+        return NoRepository(
+            "not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER
+        )
+    return None
+
+
+def forge_of(repository: Repository | None) -> str:
+    """Return the repository's page on its forge, as ``https://github.com/octo/models``, or nothing.
+
+    What is secret in the remote's address (a user, a token) is no part of it.
+    """
+    if repository is None:
+        return ""
+    remote = attempt(repository.root, "config", "--get", "remote.origin.url")
+    return web_page(remote.output) if remote.status == 0 else ""
+
+
+def remotes_of(root: Path) -> frozenset[str]:
+    """Return the addresses of all remotes, as ``comparable_address`` gives them."""
+    listed = attempt(root, "config", "--null", "--get-regexp", r"^remote\..*\.(push)?url$")
+    addresses = (entry.partition("\n")[2] for entry in listed.output.split("\0"))
+    return frozenset(filter(None, (comparable_address(address, root) for address in addresses)))
+
+
+def comparable_address(address: str, root: Path | None = None) -> str:
+    """Return an address that is equal for all ways to write it; nothing for one that has no form.
+
+    SSH and HTTPS, a user, a port, the case of the host and ``.git`` make no difference. A path is
+    relative to ``root``, and absolute where there is none.
+    """
+    if page := web_page(address):
+        return page
+    path = address.strip().removeprefix("file://")
+    if not path or (root is None and not path.startswith("/")) or "://" in path:
+        return ""
+    place = Path(root or "/", path).resolve()
+    return str(place.parent if place.name == ".git" else place).removesuffix(".git")
+
+
+def web_page(remote: str) -> str:
+    """Return the page of a remote's address; nothing for a path, or an address that has none."""
+    found = _ADDRESS.fullmatch(remote.strip())
+    return f"https://{found['host'].lower()}/{found['path'].removesuffix('.git')}" if found else ""

@@ -1,0 +1,441 @@
+"""Asking each side what its benchmarks are, in a worker of its own.
+
+That worker is also the throw-away start which writes ``.pyc`` files and fills the page cache,
+and its ``-X importtime`` shows which modules are slow to import.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfci.config.loading import load_config
+from perfci.config.reading import nearest
+from perfci.errors import (
+    BenchmarkError,
+    NoTimeToImport,
+    UnbuiltCommit,
+    UnfitBenchmark,
+    UnfitCommit,
+    UsageError,
+)
+from perfci.measure.conversation import WorkerEnded, import_times
+from perfci.measure.executor import Executor
+from perfci.measure.plan import SessionPlan, SidePlan, files_in
+from perfci.measure.provenance.attribution import Provenance
+from perfci.measure.provenance.watch import described
+from perfci.measure.selection import written_in
+from perfci.model.case import Case, Discovery, Failure, FileImports
+from perfci.model.worker import WorkOrder
+
+CUT_SHORT = "no_time"
+"""The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
+_IMPORT_TIMES = 1 << 22
+_LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
+"""Most likely a distribution of that name; of the side's own packages the message says more."""
+_USERS_ERRORS = {
+    "BenchmarkError": "wrong-benchmark",
+    "duplicate_id": "duplicate-id",
+    "broken_plugin": "broken-plugin",
+}
+_LEAST_S = 60.0
+"""Base's own files get so long to import, even where the session's budget is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What one side answered, each module's import time in s, and what its workers ran."""
+
+    discovery: Discovery
+    import_times: Mapping[str, float]
+    ran: tuple[Provenance, ...] = ()
+
+
+def discover(
+    plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
+) -> Iterator[tuple[str, Discovered]]:
+    """Yield each side's name, and what its benchmark files hold; ``begun`` is told of each.
+
+    All sides are asked at the same time where the parent's cores are free for one of them. A file
+    that kills the worker is found by asking for each file alone; the others go on.
+    Raises BenchmarkError where a benchmark is written wrongly, or a device that is installed there
+    can't be used: nothing was measured yet.
+    """
+    with ExitStack() as stack:
+        waiting: list[_Question] = []
+        for side in plan.sides:
+            begun(side.name)
+            beside = bool(waiting) and bool(plan.cores.parent) and plan.quiet.threads
+            question = _Question(plan, side, executor, plan.discovery_order(side), beside=beside)
+            stack.callback(question.close)
+            waiting.append(question)
+            if plan.cores.parent and plan.quiet.threads and side is not plan.sides[-1]:
+                continue
+            for one in waiting:
+                yield one.side.name, _discovered(plan, one, executor, budget_end)
+            waiting.clear()
+
+
+def _discovered(
+    plan: SessionPlan, question: _Question, executor: Executor, budget_end: float
+) -> Discovered:
+    order = question.order
+    try:
+        found = question.answer(budget_end)
+    except WorkerEnded as ended:
+        if len(order.benchmark_files) <= 1:
+            found = Discovered(Discovery((), (_of_file(ended.failure, order),), {}), {})
+        else:
+            found = _one_by_one(plan, question.side, executor, order, budget_end)
+    if question.side.name == "base" and len(plan.sides) > 1:
+        found = _tried_again(plan, question.side, executor, order, budget_end, found)
+    for failure in found.discovery.failures:
+        if failure.kind in _USERS_ERRORS:
+            what, _, advice = failure.message.partition("\n")
+            broken = failure.kind == "broken_plugin"
+            error = BenchmarkError if broken else UnfitBenchmark
+            raise error(_USERS_ERRORS[failure.kind], what, advice)
+    return found
+
+
+def imported_by(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
+) -> Discovered:
+    """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
+    question = _Question(plan, side, executor, order)
+    return _discovered(plan, question, executor, budget_end)
+
+
+def _tried_again(
+    plan: SessionPlan,
+    side: SidePlan,
+    executor: Executor,
+    order: WorkOrder,
+    budget_end: float,
+    first: Discovered,
+) -> Discovered:
+    """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
+
+    What was cut short is not tried again, nor a missing module: that is absent for good.
+    """
+    before = first.discovery
+    failed = {
+        one.case for one in before.failures if one.kind not in {CUT_SHORT, "ModuleNotFoundError"}
+    }
+    root = f"{order.root}/"
+    files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
+    if not files:
+        return first
+    failed = {file.removeprefix(root) for file in files}
+    alone = replace(order, benchmark_files=files, saved=())
+    again = _one_by_one(plan, side, executor, alone, budget_end)
+    later = again.discovery
+    failures = (
+        *(one for one in before.failures if one.case not in failed),
+        *(replace(one, alone="failed") for one in later.failures),
+    )
+    discovery = replace(
+        before if before.modules else later,
+        cases=(*before.cases, *later.cases),
+        failures=failures,
+        facts={**later.facts, **before.facts},
+        imports={**before.imports, **later.imports},
+        modules={**later.modules, **before.modules},
+    )
+    times = {**again.import_times, **first.import_times}
+    return Discovered(discovery, times, (*first.ran, *again.ran))
+
+
+def _one_by_one(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
+) -> Discovered:
+    cases: list[Case] = []
+    failures: list[Failure] = []
+    facts: dict[str, str] = {}
+    times: dict[str, float] = {}
+    ran: tuple[Provenance, ...] = ()
+    imports: dict[str, FileImports] = {}
+    modules: dict[str, str] = {}
+    first: Discovery | None = None
+    saved = order.saved
+    for file in order.benchmark_files:
+        alone = replace(order, benchmark_files=(file,), saved=saved)
+        saved = ()
+        try:
+            found = _Question(plan, side, executor, alone).answer(budget_end)
+        except WorkerEnded as ended:
+            failures.append(_of_file(ended.failure, alone))
+            continue
+        cases += found.discovery.cases
+        failures += found.discovery.failures
+        facts |= found.discovery.facts
+        times |= found.import_times
+        ran += found.ran
+        imports |= found.discovery.imports
+        modules |= found.discovery.modules
+        first = first or found.discovery
+    whole = Discovery(tuple(cases), tuple(failures), facts)
+    if first:
+        whole = replace(
+            first,
+            cases=whole.cases,
+            failures=whole.failures,
+            facts=whole.facts,
+            imports=imports,
+            modules=modules,
+        )
+    return Discovered(whole, times, ran)
+
+
+class _Question:
+    """A worker that lists benchmarks, from its start to its answer; ``beside`` another side's."""
+
+    def __init__(
+        self,
+        plan: SessionPlan,
+        side: SidePlan,
+        executor: Executor,
+        order: WorkOrder,
+        *,
+        beside: bool = False,
+    ) -> None:
+        self.side, self.order = side, order
+        self._plan, self._executor = plan, executor
+        self._watched = plan.watched(side)
+        launch = replace(plan.launch(side, self._watched), import_times=True)
+        if beside:
+            launch = replace(launch, affinity=plan.cores.parent)
+        self._closed = False
+        self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
+
+    def answer(self, budget_end: float) -> Discovered:
+        """Wait for the answer; a file that hangs takes half of what is left, no more.
+
+        WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
+        fault.
+        """
+        timeout, worker = self._plan.settings.timeout, self._worker
+        left_s = max(0.0, budget_end - self._executor.now())
+        within_s = min(timeout, left_s / 2)
+        try:
+            discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
+            worker.stage = "done"
+        except WorkerEnded as ended:
+            if ended.failure.kind == "timeout" and within_s < timeout:
+                message = f"{ended.failure.message}, half of what was left of the budget"
+                raise WorkerEnded(
+                    replace(ended.failure, kind=CUT_SHORT, message=message)
+                ) from ended
+            raise
+        finally:
+            self.close()
+        if not self._watched:
+            return Discovered(discovery, import_times(worker.log))
+        ran = self._watched.provenance()
+        failures = tuple(_with_advice(one, ran.advice) for one in discovery.failures)
+        return Discovered(replace(discovery, failures=failures), import_times(worker.log), (ran,))
+
+    def close(self) -> None:
+        """End the worker, if it lives."""
+        if not self._closed:
+            self._closed = True
+            self._worker.close()
+
+
+def _with_advice(failure: Failure, advice: str) -> Failure:
+    """Return an import that failed with what to set, where that may be why."""
+    if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
+        return failure
+    return replace(failure, message=f"{failure.message}\n{advice}")
+
+
+def _of_file(failure: Failure, order: WorkOrder) -> Failure:
+    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
+    return replace(failure, case=", ".join(named) or "saved models", stage="import")
+
+
+def require_own_code(found: Mapping[str, Discovered], installed: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on the sides' own packages that they import from outside their trees.
+
+    UsageError where that would measure code which isn't the commit's: every side of one Python
+    has the same installed copy. ``installed`` are those that are meant so.
+    """
+    notes = []
+    of_copies = separate_packages(found)
+    for name, side in found.items():
+        for one in (one for ran in side.ran for one in ran.wrong):
+            if one.where == "copy" and one.name.partition(".")[0] in of_copies:
+                continue
+            if one.where == "copy":
+                raise UnfitCommit("installed-copy", described(one, name), one.advice)
+            raise UsageError("wrong-code", described(one, name), one.advice)
+    for package in sorted({*installed, *of_copies}):
+        files = {
+            one.path
+            for side in found.values()
+            for ran in side.ran
+            for one in ran.elsewhere
+            if one.name == package
+        }
+        if files:
+            listed = ", ".join(sorted(files))
+            notes.append(f"`{package}` is the installed one, not the commits': {listed}.")
+    return tuple(notes)
+
+
+def separate_packages(found: Mapping[str, Discovered]) -> frozenset[str]:
+    """Return the packages that each side has installed in a Python of its own."""
+    files: dict[str, list[str]] = {}
+    for side in found.values():
+        mine = {one.name: one.path for ran in side.ran for one in ran.elsewhere}
+        for name, path in mine.items():
+            if "." not in name:
+                files.setdefault(name, []).append(path)
+    return frozenset(name for name, ones in files.items() if len(set(ones)) > 1)
+
+
+def without_benchmark(
+    found: Mapping[str, Discovered], thresholds: Collection[str]
+) -> tuple[str, ...]:
+    """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
+
+    None where a file can't be imported, which may have it.
+    """
+    if any(side.discovery.failures for side in found.values()):
+        return ()
+    names = sorted({case.benchmark for side in found.values() for case in side.discovery.cases})
+    notes = []
+    for name in sorted(set(thresholds).difference(names)):
+        near = nearest(name, names)
+        hint = f" Did you mean `{near}`?" if near else ""
+        notes.append(f"The thresholds of `{name}`: no benchmark has that name.{hint}")
+    return tuple(notes)
+
+
+def not_matching(plan: SessionPlan) -> tuple[str, ...]:
+    """Return a note on each file beside the benchmark files that writes benchmarks, too."""
+    root = plan.head_root
+    files = set(map(str, (root / plan.benchmarks).rglob("*.py"))) - {*plan.benchmark_files(root)}
+    beside = written_in(root, sorted(filter(os.path.isfile, files)))
+    return tuple(
+        f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
+        f"{plan.pattern}."
+        for file, names in beside.items()
+        if names
+    )
+
+
+def require_cases(
+    cases: tuple[Case, ...],
+    failures: tuple[Failure, ...],
+    where: str,
+    python: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Raise where nothing is left to measure: UsageError for none written, MeasureError else.
+
+    ``python`` is what imported them; ``notes`` of the checkout, such as submodules, may say why.
+    """
+    if cases:
+        return
+    if failures:
+        first = failures[0]
+        cut = next((failure for failure in failures if failure.kind == CUT_SHORT), None)
+        if cut is not None:
+            raise NoTimeToImport(
+                "no-time-to-import",
+                f"no benchmark file in {where} was imported in the time there was; {cut.case}: "
+                f"{cut.message}",
+                f"{cut.log_tail}\nRaise --budget (imports may take half of it); where an import "
+                "hangs, mend it.".strip(),
+            )
+        advice = "Fix the import"
+        if first.kind == "timeout":
+            advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
+        elif lacking := _LACKING.search(first.message):
+            name = lacking[1]
+            advice = (
+                f"{python} measured, and has no {name}. Install it there, `{shlex.quote(python)} "
+                f"-m pip install {name}`, or name the Python that has it: `python` in "
+                "[tool.perfci], or --python"
+            )
+        raise UnbuiltCommit(
+            "no-benchmark-imports",
+            f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
+            "\n".join(
+                (first.log_tail, *notes, f"{advice}; `perfci list` shows what is found.")
+            ).strip(),
+        )
+    raise UsageError(
+        "no-benchmarks",
+        f"no benchmarks in {where}",
+        "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCases:
+    """The cases of base's own benchmark files.
+
+    ``broken`` are files that base itself cannot import, ``written`` the benchmarks that their text
+    names, and saved models. Where ``known`` is false, nothing is known to be absent.
+    """
+
+    cases: frozenset[str]
+    broken: frozenset[str]
+    written: frozenset[str]
+    known: bool = True
+
+    def has(self, case: Case) -> bool:
+        """Say whether base has ``case``, or may have it."""
+        return (
+            not self.known
+            or case.id in self.cases
+            or case.benchmark in self.written
+            or case.file in self.broken
+        )
+
+
+def own_cases(
+    plan: SessionPlan,
+    check_out_base: Callable[[], AbstractContextManager[SidePlan]],
+    executor: Executor,
+    budget_end: float,
+) -> OwnCases:
+    """Return the cases of base's own benchmark files, imported in a tree of base's commit as it is.
+
+    A case that base's own definition skips is not among them.
+    """
+    unknown = OwnCases(frozenset(), frozenset(), frozenset(), known=False)
+    with ExitStack() as stack:
+        try:
+            base = stack.enter_context(check_out_base())
+            own = load_config(base.root)
+        except UsageError:  # of its configuration: nobody could have measured by it
+            return unknown
+        except UnbuiltCommit:  # of its build, which succeeded with head's benchmark files
+            return unknown
+        files = plan.benchmark_files(base.root)
+        files += files_in(base.root, own.benchmarks, own.pattern)
+        files = tuple(dict.fromkeys(files))
+        saved = {one.name for one in own.saved}
+        if not files:
+            return OwnCases(frozenset(), frozenset(), frozenset(saved))
+        here = plan.of_side(base)
+        order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
+        until = max(budget_end, executor.now() + 2 * _LEAST_S)
+        try:
+            discovery = imported_by(here, base, executor, order, until).discovery
+        except BenchmarkError:  # a benchmark that is written wrongly there
+            return unknown
+        broken = {failure.case for failure in discovery.failures}
+        unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
+        names = {name for ones in written_in(base.root, unread).values() for name in ones}
+    cases = frozenset(case.id for case in discovery.cases if not case.skip)
+    return OwnCases(cases, frozenset(broken), frozenset(names | saved))

@@ -1,0 +1,346 @@
+"""The state of cards around each burst, read through NVML or amdsmi. Nothing on a card is set.
+
+A burst under thermal or power slowdown, or beside a foreign process, is excluded. What NVML can't
+read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends for it.
+
+Written from ROCm's documentation of amdsmi 6.3 and later, and not yet run on a card.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+_APPLICATION_CLOCKS = 0x0000000000000002
+_SLOWDOWNS = (
+    (0x0000000000000008, "hardware slowdown"),
+    (0x0000000000000020, "software thermal slowdown"),
+    (0x0000000000000040, "hardware thermal slowdown"),
+    (0x0000000000000080, "power brake"),
+    (0x0000000000000004, "power cap"),
+)
+PREFIX = "amd:"
+"""Begins what a worker calls an AMD card; its serial number follows, if torch knows it."""
+_THROTTLED = (
+    ("prochot_residency_acc", "hardware slowdown"),
+    ("socket_thm_residency_acc", "hardware thermal slowdown"),
+    ("hbm_thm_residency_acc", "hardware thermal slowdown"),
+    ("vr_thm_residency_acc", "power brake"),
+    ("ppt_residency_acc", "power cap"),
+)
+"""Counters of MI300 and later that move while the card is throttled; the gravest first."""
+_OTHER_VERSIONS = (AttributeError, KeyError, TypeError, ValueError)
+"""What an amdsmi that lacks a function, or answers otherwise, raises or causes."""
+_ANY = "throttle_status"
+"""What cards before them have: whether they are throttled now."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuState:
+    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it.
+
+    ``memory_errors`` are those that ECC could not correct since then; most cards have no ECC.
+    """
+
+    energy: float | None
+    slowdown: str | None
+    compute_pids: frozenset[int] | None
+    memory_errors: int | None = None
+
+
+class Unwatchable(Exception):
+    """A card that NVML can't watch; the text says why."""
+
+
+class Watch(Protocol):
+    """Reads one card by its driver's library: what it couldn't read, and the library's name."""
+
+    library: str
+    unknown: dict[str, str]
+    clocks_set: bool
+
+    def read(self) -> GpuState:
+        """Return the state now. Called between bursts, never inside one."""
+
+
+class GpuWatch:
+    """Reads one card. Made by ``open_gpu_watch``.
+
+    ``unknown`` is what NVML couldn't read so far, each with NVML's reason; ``clocks_set``, whether
+    the user's application clocks limited the card's.
+    """
+
+    library = "NVML"
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self.unknown: dict[str, str] = {}
+        self.clocks_set = False
+
+    def read(self) -> GpuState:
+        """Return the state now. Called between bursts, never inside one."""
+        nvml, handle = self._nvml, self._handle
+        return GpuState(
+            energy=self._told(
+                "energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
+            ),
+            slowdown=self._told("slowdowns", lambda: slowdown_name(self._reasons())),
+            compute_pids=self._told(
+                "processes",
+                lambda: frozenset(
+                    process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+                ),
+            ),
+            memory_errors=self._told("memory errors", self._memory_errors),
+        )
+
+    def temperature(self) -> int | None:
+        """Return it in °C."""
+        nvml = self._nvml
+        return self._told(
+            "temperature",
+            lambda: int(nvml.nvmlDeviceGetTemperature(self._handle, nvml.NVML_TEMPERATURE_GPU)),
+        )
+
+    def sm_clock(self) -> int | None:
+        """Return the clock of the multiprocessors in MHz."""
+        nvml = self._nvml
+        return self._told(
+            "clocks", lambda: int(nvml.nvmlDeviceGetClockInfo(self._handle, nvml.NVML_CLOCK_SM))
+        )
+
+    def _reasons(self) -> int:
+        """The binding has the new name whatever the driver has: one before 535 knows the old."""
+        nvml = self._nvml
+        try:
+            reasons = int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+        except nvml.NVMLError_FunctionNotFound:
+            reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+        self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
+        return reasons
+
+    def _memory_errors(self) -> int | None:
+        nvml = self._nvml
+        try:
+            return int(
+                nvml.nvmlDeviceGetTotalEccErrors(
+                    self._handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+                )
+            )
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+            return None  # a card without ECC, or with it turned off
+
+    def _told(self, what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except self._nvml.NVMLError as error:
+            self.unknown.setdefault(what, str(error))
+            return None
+
+
+class GpuWatches:
+    """The watches of a session: one a card, opened when a worker first says that it is on it.
+
+    NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
+    ``cuda:0`` may be any of its cards: only a UUID names the same one in both. ``nvml`` and
+    ``amdsmi`` stand for the modules ``pynvml`` and ``amdsmi``.
+    """
+
+    def __init__(self, nvml: Any = None, amdsmi: Any = None) -> None:
+        self._nvml = nvml
+        self._amdsmi = amdsmi
+        self._opened: dict[str, Watch | Unwatchable] = {}
+
+    def of(self, uuid: str) -> Watch | None:
+        """Return the watch on the card that torch calls ``uuid``; None where there can't be one."""
+        if uuid not in self._opened:
+            try:
+                self._opened[uuid] = self._open(uuid)
+            except Unwatchable as reason:
+                self._opened[uuid] = reason
+        watch = self._opened[uuid]
+        return None if isinstance(watch, Unwatchable) else watch
+
+    def _open(self, uuid: str) -> Watch:
+
+        if uuid.startswith(PREFIX):
+            return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
+        if self._nvml is None:
+            import pynvml
+
+            self._nvml = pynvml
+        return open_gpu_watch(self._nvml, uuid)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what went unseen, and why: a sentence each, no two alike."""
+        return tuple(
+            dict.fromkeys(note for watch in self._opened.values() for note in _unseen(watch))
+        )
+
+
+def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
+    """Return a watch on the card that torch calls ``uuid``. Raises Unwatchable with the reason."""
+    if not uuid:
+        raise Unwatchable("this torch doesn't say which card it uses; 2.4 and newer do")
+    try:
+        nvml.nvmlInit()
+        handle = _handle(nvml, uuid)
+    except nvml.NVMLError as error:
+        raise Unwatchable(f"NVML says: {error}") from error
+    if handle is None:
+        raise Unwatchable(
+            "it is a part of a card (MIG), and NVML reads energy and slowdowns of the whole"
+        )
+    return GpuWatch(nvml, handle)
+
+
+def _handle(nvml: Any, uuid: str) -> Any:
+    """Return NVML's card of that UUID, or None for an instance of a card that is split (MIG).
+
+    CUDA gives the UUID of the instance; an older one that of the card around it.
+    """
+    try:
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except (nvml.NVMLError_NotFound, nvml.NVMLError_InvalidArgument):
+        nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        return None
+    try:
+        split, _ = nvml.nvmlDeviceGetMigMode(handle)
+    except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+        return handle  # a card, or a driver, that knows no MIG
+    return None if split else handle
+
+
+def _unseen(watch: Watch | Unwatchable) -> list[str]:
+    if not isinstance(watch, Unwatchable):
+        by_reason: dict[str, list[str]] = {}
+        for what, why in watch.unknown.items():
+            by_reason.setdefault(why, []).append(what)
+        notes = [
+            f"{watch.library} can't read the card's {', '.join(what)} ({why})."
+            for why, what in by_reason.items()
+        ]
+        if watch.clocks_set:
+            notes.append("The card ran at clocks that its user set: the numbers are those at them.")
+        return notes
+    unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
+    return [f"The card was not watched: {watch}. {unseen}"]
+
+
+def slowdown_name(reasons: int) -> str:
+    """Return the gravest slowdown in NVML's bit mask ``reasons``, or an empty text."""
+    return next((name for bit, name in _SLOWDOWNS if reasons & bit), "")
+
+
+def energy_between(before: GpuState | None, after: GpuState | None) -> float:
+    """Return the energy in J that the card took; NaN where either reading doesn't have it."""
+    if before is None or after is None or before.energy is None or after.energy is None:
+        return math.nan
+    return after.energy - before.energy
+
+
+def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
+    """Return why a burst between the two readings is left out, or an empty text.
+
+    In a container NVML shows other process ids; foreign ones are known only where ours are seen.
+    """
+    if slowdown := before.slowdown or after.slowdown:
+        return slowdown
+    errors = before.memory_errors, after.memory_errors
+    if None not in errors and errors[0] != errors[1]:
+        return "uncorrected memory errors"
+    seen = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
+    foreign = seen - set(own_pids)
+    if foreign and seen & set(own_pids):
+        return f"beside a foreign process ({min(foreign)})"
+    return ""
+
+
+class AmdWatch:
+    """Reads one card. Made by ``open_amd_watch``; the fields are as those of ``GpuWatch``."""
+
+    library = "amdsmi"
+
+    def __init__(self, amdsmi: Any, handle: Any) -> None:
+        self._amdsmi = amdsmi
+        self._handle = handle
+        self._counted: dict[str, int] = {}
+        self.unknown: dict[str, str] = {}
+        level = self._told("clocks", lambda: str(amdsmi.amdsmi_get_gpu_perf_level(handle)))
+        self.clocks_set = bool(level) and not str(level).endswith(("AUTO", "UNKNOWN"))
+
+    def read(self) -> GpuState:
+        """Return the state now: slowdowns since the last reading. Called between bursts."""
+        return GpuState(
+            energy=self._told("energy", self._energy),
+            slowdown=self._told("slowdowns", self._slowdown),
+            compute_pids=self._told("processes", self._pids),
+            memory_errors=self._told("memory errors", self._memory_errors),
+        )
+
+    def _energy(self) -> float:
+        found = self._amdsmi.amdsmi_get_energy_count(self._handle)
+        return float(found["energy_accumulator"]) * float(found["counter_resolution"]) / 1e6
+
+    def _slowdown(self) -> str:
+        """amdsmi has ``"N/A"`` for what a card doesn't count."""
+        found = self._amdsmi.amdsmi_get_gpu_metrics_info(self._handle)
+        counted = {name: found[name] for name, _ in _THROTTLED if isinstance(found.get(name), int)}
+        before, self._counted = self._counted, counted
+        for name, slowdown in _THROTTLED:
+            if name in before and counted.get(name, 0) > before[name]:
+                return slowdown
+        if not counted and not isinstance(found.get(_ANY), int):
+            raise ValueError("the card doesn't count them")
+        return "hardware slowdown" if not counted and found[_ANY] else ""
+
+    def _pids(self) -> frozenset[int]:
+        """Return who has memory on the card: a process that opened the driver is on all cards."""
+        listed = self._amdsmi.amdsmi_get_gpu_process_list(self._handle)
+        return frozenset(
+            int(one["pid"]) for one in listed if one.get("memory_usage", {}).get("vram_mem", 1)
+        )
+
+    def _memory_errors(self) -> int:
+        return int(self._amdsmi.amdsmi_get_gpu_total_ecc_count(self._handle)["uncorrectable_count"])
+
+    def _told(self, what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except (self._amdsmi.AmdSmiException, *_OTHER_VERSIONS) as error:
+            self.unknown.setdefault(what, str(error).strip() or type(error).__name__)
+            return None
+
+
+def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:
+    """Return a watch on the card of that serial number. Raises Unwatchable with the reason.
+
+    ``amdsmi`` stands for the module, which is imported where it is None. Without a number the
+    machine's only card is meant.
+    """
+    if amdsmi is None:
+        try:
+            import amdsmi  # type: ignore[import-not-found,no-redef]
+        except Exception as error:  # it looks for its library in many places, and raises as many
+            raise Unwatchable(f"amdsmi can't be imported: {error}") from error
+    try:
+        amdsmi.amdsmi_init()
+        handles = list(amdsmi.amdsmi_get_processor_handles())
+        numbers = [_serial(amdsmi, handle) for handle in handles]
+    except amdsmi.AmdSmiException as error:
+        raise Unwatchable(f"amdsmi says: {error}") from error
+    if serial:
+        handles = [one for one, number in zip(handles, numbers, strict=True) if number == serial]
+    if len(handles) != 1:
+        known = serial or "that torch doesn't say"
+        raise Unwatchable(f"{len(handles)} of amdsmi's cards have the serial number {known}")
+    return AmdWatch(amdsmi, handles[0])
+
+
+def _serial(amdsmi: Any, handle: Any) -> str:
+    number = str(amdsmi.amdsmi_get_gpu_asic_info(handle)["asic_serial"])
+    return number.lower().removeprefix("0x")

@@ -1,0 +1,321 @@
+"""What keeps measured code from other processes' memory, tokens and git credentials.
+
+Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
+same user, so a benchmark could read every secret of perfci, of the shell that started it and of
+the runner. The kernel refuses that to a process in a user namespace of its own: it has no rights
+over processes outside, be it the same user or root. Such a namespace changes no process id, no
+file and no device, so measuring goes on as before. Where the kernel doesn't allow one, perfci
+closes its own process alone, by ``PR_SET_DUMPABLE``.
+
+A PID namespace was rejected: workers could then not be waited for, pinned and found by their ids.
+
+It has to become Python itself (``exec``): perfci speaks with workers over descriptors that they
+inherit, pins them, and watches and ends them by their process id.
+
+actions/checkout leaves its token there by default: up to v5 as an ``extraheader`` of the
+repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from perfci.errors import UsageError
+from perfci.files import expanded
+from perfci.measure.checkout.git import attempt
+
+SWITCH = "PERFCI_ISOLATION"
+"""``off`` keeps workers out of a namespace. No configuration key: head's author writes that."""
+_PR_SET_DUMPABLE = 4
+_ANSWER_S = 10.0
+_PROBE = "(: < /proc/$1/environ) 2>/dev/null && echo open || echo closed"
+_LAUNCHER_ANSWER_S = 60.0
+_LAUNCHER_PROBE = (
+    "import os, sys; os.write(int(sys.argv[1]), f'{os.getpid()} {os.getcwd()}'.encode())"
+)
+_ADVICE = (
+    "ssh, docker run and srun start another process, elsewhere: put them before perfci itself, as "
+    "in `docker run IMAGE perfci compare …`, or submit by --engine. What becomes the command that "
+    "it is given works: numactl, taskset, setarch, env, chroot, nsenter."
+)
+TOKEN_NAMES = (
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "GITHUB_PAT",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "PERFCI_GITLAB_TOKEN",
+    "GITLAB_TOKEN",
+    "FORGEJO_TOKEN",
+    "GITEA_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # by it, whoever reads it becomes the job elsewhere
+)
+OVERRIDE = "PERFCI_ALLOW_TOKEN"
+_HEADER = re.compile(r"http\.(?:.*\.)?extraheader", re.IGNORECASE | re.DOTALL)
+_SECRET_HEADER = re.compile(r"[\w-]*(auth|token|cookie|secret|key)[\w-]*\s*:\s*\S", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"(?<=://)(?P<user>[^/\s@:]+)(?P<password>:[^/\s@]*)?(?=@)")
+_TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|[\w-]{36}")
+"""How a user's name begins that is a token: GitHub's, GitLab's, and any that is that long."""
+_INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
+_CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
+_KEPT_READABLE = {"store", "cache"}
+
+
+Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
+"""Why there is no namespace; ``no_gpu_driver``: CUDA would load it by a program that needs root."""
+
+
+@contextlib.contextmanager
+def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Close this process, and yield what to put before the commands of foreign code.
+
+    That is nothing where the kernel has no namespace for them.
+    """
+    with _namespace(environment) as enter:
+        close_own_process()
+        yield enter
+
+
+def obstacle(environment: Mapping[str, str]) -> Obstacle:
+    """Return what keeps this user's other processes open to benchmarks here, or nothing."""
+    known = _known_obstacle(environment)
+    if known:
+        return known
+    with _namespace(environment) as enter:
+        return "" if enter else "refused"
+
+
+def close_own_process() -> None:
+    """Let no process of this user read this one; root, with its rights over all, still can."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield the command that enters a user namespace, which lives until this is left."""
+    unshare, nsenter = shutil.which("unshare"), shutil.which("nsenter")
+    if _known_obstacle(environment) or not (unshare and nsenter):
+        yield ()
+        return
+    plain = {"PATH": os.environ.get("PATH", os.defpath)}
+    with subprocess.Popen(
+        [unshare, "--user", "--", "cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=plain,
+        start_new_session=True,  # a Ctrl-C of the terminal's ends the session, not this
+        bufsize=0,
+    ) as holder:
+        assert holder.stdin is not None  # noqa: S101 (asked for above)
+        assert holder.stdout is not None  # noqa: S101
+        try:
+            enter = (nsenter, f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials", "--")
+            yield enter if _is_ready(holder) and _holds(enter, plain) else ()
+        finally:
+            holder.kill()
+
+
+def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
+    """Map every user and group to itself; return whether the kernel lets us."""
+    assert holder.stdin is not None  # noqa: S101
+    assert holder.stdout is not None  # noqa: S101
+    try:
+        holder.stdin.write(b"\n")
+        if holder.stdout.read(1) != b"\n":  # refused: unshare has ended
+            return False
+        process = Path(f"/proc/{holder.pid}")
+        if os.geteuid() == 0:
+            maps = [_identity("uid_map"), _identity("gid_map")]
+        else:
+            (process / "setgroups").write_text("deny", encoding="ascii")
+            maps = [f"{one} {one} 1" for one in (os.geteuid(), os.getegid())]
+        for name, text in zip(("uid_map", "gid_map"), maps, strict=True):
+            (process / name).write_text(text, encoding="ascii")
+    except OSError:  # a kernel or a container that has none for us: the caller says so
+        return False
+    return True
+
+
+def _identity(name: str) -> str:
+    """Root keeps its rights over other users' files: map all that is mapped here."""
+    own = Path(f"/proc/self/{name}").read_text(encoding="ascii").splitlines()
+    ranges = (line.split() for line in own)
+    return "\n".join(f"{first} {first} {count}" for first, _, count in ranges)
+
+
+def _holds(enter: tuple[str, ...], plain: Mapping[str, str]) -> bool:
+    """Try it: from inside, this process can't be read (nor later, when it has closed itself)."""
+    try:
+        tried = subprocess.run(
+            [*enter, "sh", "-c", _PROBE, "sh", str(os.getpid())],
+            env=plain, capture_output=True, text=True, check=False, timeout=_ANSWER_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.stdout.strip() == "closed"
+
+
+def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
+    if environment.get(SWITCH) == "off":
+        return "switched_off"
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        return "no_tools"
+    if Path("/dev/nvidiactl").exists() and not Path("/dev/nvidia-uvm").exists():
+        return "no_gpu_driver"
+    return ""
+
+
+def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
+    """Raise UsageError where ``launcher`` doesn't become ``python`` with what it inherits."""
+    here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
+    answers, end = os.pipe()
+    with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
+        try:
+            process = subprocess.Popen(
+                [*launcher, python, "-c", _LAUNCHER_PROBE, str(end)],
+                pass_fds=(end,),
+                env=environment,
+                cwd=here,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _refused(launcher, f"can't be started: {error.strerror}") from error
+        finally:
+            os.close(end)
+        try:
+            output = (
+                process.communicate(timeout=_LAUNCHER_ANSWER_S)[0].decode(errors="replace").strip()
+            )
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise _refused(launcher, f"gives no answer within {_LAUNCHER_ANSWER_S:g} s") from None
+        pid, _, folder = answer.read().decode(errors="replace").partition(" ")
+    if not pid:
+        last = output.splitlines()[-1:] or [f"exit code {process.returncode}"]
+        raise _refused(launcher, f"gives Python no open descriptor of perfci's ({last[0]})")
+    if int(pid) != process.pid:
+        raise _refused(launcher, "starts Python as another process than its own")
+    if folder != here:
+        raise _refused(launcher, f"leaves the folder that it was started in, {here}, for {folder}")
+
+
+def _refused(launcher: Sequence[str], what: str) -> UsageError:
+    return UsageError("launcher", f"the launcher `{' '.join(launcher)}` {what}", _ADVICE)
+
+
+def tokens_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the tokens that are set and not empty."""
+    return tuple(name for name in TOKEN_NAMES if environment.get(name))
+
+
+def overridden(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment says to measure beside a token all the same."""
+    return environment.get(OVERRIDE) == "1"
+
+
+def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
+    """Raise UsageError where benchmarks could read a token: in the environment, or kept by git."""
+    if overridden(inherited):
+        return
+    trusting = f"Where you trust the code on both sides: --allow-token, or {OVERRIDE}=1."
+    if present := tokens_in(inherited):
+        raise UsageError(
+            "token-in-environment",
+            f"{present[0]} is set, and benchmarks are other people's code",
+            f"Measure in a job without it (docs/security.md). {trusting}",
+        )
+    if kept := git_secrets(root).settings:
+        raise UsageError(
+            "token-in-git",
+            f"git keeps a credential ({kept[0]}), and benchmarks are other people's code",
+            f"Take it away; of actions/checkout: `persist-credentials: false`. {trusting}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of git's: where it stands, its name, its value."""
+
+    origin: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class GitSecrets:
+    """What git keeps readable: ``settings`` that hold a credential, and ``helpers`` that do.
+
+    Each setting is its name, without what is secret in it, and where it stands.
+    """
+
+    settings: tuple[str, ...]
+    helpers: tuple[str, ...]
+
+
+def git_secrets(root: Path) -> GitSecrets:
+    """Look at the configuration that git has in ``root``, with all the files it includes.
+
+    Also those that are included elsewhere alone: any process may read them as files. OutsideError
+    without git.
+    """
+    settings = list(_settings(root))
+    found = (f"{_masked(one.name)} in {one.origin}" for one in settings if _is_secret(one))
+    helpers = (one.value.split()[0] for one in settings if _keeps(one))
+    return GitSecrets(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(helpers)))
+
+
+def _settings(root: Path) -> Iterator[Setting]:
+    read: set[Path] = set()
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        arguments = ("config", *waiting.pop(), "--includes", "--show-origin", "--null", "--list")
+        listed = attempt(root, *arguments)
+        if listed.status:  # a file that went away, or that git itself can't read
+            continue
+        fields = listed.output.split("\0")
+        for origin, setting in zip(fields[::2], fields[1::2], strict=False):
+            name, _, value = setting.partition("\n")
+            place = origin.removeprefix("file:")
+            yield Setting(place, name, value)
+            if _INCLUDED.fullmatch(name):
+                file = (root / place).parent / expanded(value)
+                if file.is_file() and file not in read:
+                    read.add(file)
+                    waiting.append(("--file", str(file)))
+
+
+def _is_secret(setting: Setting) -> bool:
+    if _HEADER.fullmatch(setting.name):
+        return _SECRET_HEADER.match(setting.value.strip()) is not None
+    return any(
+        len(found["password"] or "") > 1 or _TOKEN.match(found["user"])
+        for text in (setting.name, setting.value)
+        for found in _IN_ADDRESS.finditer(text)
+    )
+
+
+def _keeps(setting: Setting) -> bool:
+    words = setting.value.split()
+    return (
+        _CREDENTIAL_HELPER.fullmatch(setting.name) is not None
+        and bool(words)
+        and words[0] in _KEPT_READABLE
+    )
+
+
+def _masked(name: str) -> str:
+    return _IN_ADDRESS.sub("***", name)

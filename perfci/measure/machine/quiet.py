@@ -1,0 +1,348 @@
+"""The worker's environment, cores and cgroup: what keeps a measurement quiet, and secrets out.
+
+Pure but for ``available_cores``. Each setting can be switched off and is part of the
+environment's facts.
+
+Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
+
+Only where it was delegated to perfci alone, as by
+``systemd-run --user --scope -p Delegate=yes perfci compare …``: cgroup v2. A cgroup that has
+processes can't give its children a controller, so perfci moves itself into one of these, beside
+its workers'. The guardian leaves all as it was found (``session.leftovers``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfci.errors import UsageError
+from perfci.measure.checkout.disk import take_if_free
+from perfci.metrics.observed.cgroup import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
+from perfci.model.worker import Quiet
+
+_ALLOWED = frozenset(
+    {
+        "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
+        "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+        # what `srun` needs to start ranks in this job: with more of them, libraries change theirs
+        "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
+        # Open MPI's, which decide nothing that is measured
+        "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_CC", "OMPI_CXX",
+    }
+)  # fmt: skip
+_SLURM_SETTINGS = frozenset(
+    {
+        "SLURM_CPU_BIND", "SLURM_CPU_FREQ_REQ", "SLURM_DISTRIBUTION", "SLURM_GPU_BIND",
+        "SLURM_GPU_FREQ", "SLURM_HINT", "SLURM_MEM_BIND", "SLURM_MPI_TYPE", "SLURM_NETWORK",
+        "SLURM_THREADS_PER_CORE",
+    }
+)  # fmt: skip
+"""What `srun` takes for options that were not given: how it places ranks and connects them.
+
+In a step of Slurm's they describe that step's task (a mask of its cores): ranks would be refused.
+"""
+_IN_STEP = "SLURM_STEP_ID"
+_UNDER_MPIRUN = "OMPI_COMM_WORLD_RANK"
+_OF_MPIRUN = (
+    "OMPI_MCA_ess", "OMPI_MCA_initial_wdir", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
+    "OMPI_MCA_shmem_RUNTIME",
+)  # fmt: skip
+"""What `mpirun` adds to the settings of a process that it starts: its place in that job."""
+_JOB_PREFIXES = ("OMPI_", "SLURM_")
+_RECORDED_PREFIXES = ("CUBLAS_", "GLOO_", "NCCL_", "OMPI_MCA_", "UCX_", "VLLM_")
+"""Settings of what ranks and servers are made of: they decide speed, so they are facts as well."""
+_ALLOWED_PREFIXES = (
+    *("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_"),
+    *_RECORDED_PREFIXES,
+)
+_REFUSED = frozenset({"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_LOGS", "TORCHINDUCTOR_CACHE_DIR"})
+_SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
+_MALLOC = {
+    # glibc keeps its pages: else tensors over 128 KiB page-fault on each call in some processes
+    "MALLOC_MMAP_THRESHOLD_": "1073741824",
+    "MALLOC_TRIM_THRESHOLD_": "1073741824",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+_NETWORK_OFF = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+SHARED = (
+    "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
+)
+_CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
+_DELEGATED = ("user.delegate", "trusted.delegate")
+"""How systemd marks what it leaves to others: what it keeps may be writable, too."""
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CorePlan:
+    """Which cores the workers and the parent use; empty where nothing is pinned."""
+
+    workers: tuple[int, ...]
+    parent: tuple[int, ...]
+    threads: int
+
+
+def available_cores() -> tuple[int, ...]:
+    """Return the cores this process may run on."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
+    """Return the plan: workers on the last cores, the parent on the rest where there is a rest.
+
+    ``cores`` 0 means up to four, leaving the parent one; ``threads`` 0 means one a core.
+    Raises UsageError for more cores than there are: fewer would be another environment's numbers.
+    """
+    if cores > len(available):
+        raise UsageError(
+            "too-many-cores",
+            f"`cores` is {cores}, and perfci may use {len(available)} here",
+            "Set `cores` to that or less, or to 0 to let perfci choose.",
+        )
+    wanted = cores or min(4, max(1, len(available) - 1))
+    chosen = tuple(available[-wanted:])
+    rest = tuple(core for core in available if core not in chosen)
+    count = threads or len(chosen)
+    return CorePlan(chosen, rest, count) if pin else CorePlan((), (), count)
+
+
+def child_environment(
+    inherited: Mapping[str, str],
+    quiet: Quiet,
+    threads: int,
+    passed: Sequence[str],
+    extra: Mapping[str, str],
+) -> dict[str, str]:
+    """Return a worker's whole environment: allow-listed names, quiet settings, then ``extra``.
+
+    ``passed`` names what the user lets through besides; a name that looks like a secret needs it.
+    """
+    environment = {
+        name: value for name, value in inherited.items() if _may_pass(name, passed, inherited)
+    }
+    environment |= _NETWORK_OFF
+    environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # is_available() then opens no context
+    if quiet.hash_seed:
+        environment["PYTHONHASHSEED"] = "0"
+    if quiet.malloc:
+        environment |= _MALLOC
+    if quiet.threads:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            environment[name] = str(threads)
+    if quiet.vec_isa:
+        environment["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # spares Inductor a probe of half a compile
+    if not quiet.gc:
+        environment["PERFCI_GC"] = "1"
+    return environment | dict(extra)
+
+
+def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
+    """Return the settings as facts of the environment."""
+    switched = {f"quiet_{name}": str(getattr(quiet, name)).lower() for name in Quiet.__slots__}
+    return switched | {
+        "worker_cores": str(len(plan.workers) or "all"),
+        "threads": str(plan.threads),
+    }
+
+
+def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of communication and serving libraries, as facts of the environment.
+
+    So are those of Slurm that place ranks.
+
+    What looks like a secret is none, even where ``pass_env`` names it.
+    """
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if (name.startswith(_RECORDED_PREFIXES) or name in _SLURM_SETTINGS)
+        and _may_pass(name, (), environment)
+    }
+
+
+def unpassed_of_job(inherited: Mapping[str, str], passed: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of Slurm's and Open MPI's variables that workers don't get."""
+    return tuple(
+        name
+        for name in sorted(inherited)
+        if name.startswith(_JOB_PREFIXES) and not _may_pass(name, passed, inherited)
+    )
+
+
+def _may_pass(name: str, passed: Sequence[str], inherited: Mapping[str, str]) -> bool:
+    if name in passed:
+        return True
+    if name in _REFUSED or any(word in name.upper() for word in _SECRET_WORDS):
+        return False
+    if name in _SLURM_SETTINGS:
+        return _IN_STEP not in inherited
+    if name.startswith(_OF_MPIRUN) and _UNDER_MPIRUN in inherited:
+        return False
+    return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+
+
+@contextmanager
+def own_cores(
+    available: Sequence[int], plan: Callable[[Sequence[int]], CorePlan]
+) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
+    """Yield ``plan`` of the available cores, and a note where workers share theirs.
+
+    ``plan`` takes workers' cores from the end: those that no other session holds stand there.
+    """
+    folder = _folder()
+    if folder is None:
+        yield plan(available), ()
+        return
+    free = {core for core in available if _is_free(folder / f"core-{core}.lock")}
+    chosen = plan(sorted(available, key=lambda core: (core in free, core)))
+    unshared = tuple(core for core in chosen.parent if core in free)
+    chosen = replace(chosen, parent=unshared or chosen.parent)
+    with ExitStack() as held:
+        shared = False
+        for core in chosen.workers:
+            lock = take_if_free(folder / f"core-{core}.lock")
+            if lock:
+                held.enter_context(lock)
+            shared = shared or lock is None
+        yield chosen, (SHARED,) if shared else ()
+
+
+def _is_free(path: Path) -> bool:
+    lock = take_if_free(path)
+    if lock:
+        lock.release()
+    return lock is not None
+
+
+def _folder() -> Path | None:
+    """Return the folder of the locks; None where it isn't this user's alone, or not for locks."""
+    folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:  # no room, or read-only: sessions then know nothing of each other
+        return None
+    mine = found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+    return folder if mine and not any(one.is_dir() for one in folder.iterdir()) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Where perfci is by now, ``leaf``, and whether it ``enabled`` the controller above that."""
+
+    leaf: str = ""
+    enabled: bool = False
+
+
+def divide() -> Division:
+    """Let workers have cgroups of their own from now on, if they can."""
+    here = own_cgroup()
+    if here is None or why_undivided(here):
+        return Division()
+    remove_left(here)
+    leaf = here / f"{PREFIX}{secrets.token_hex(8)}"
+    enabled = "memory" not in _words(here / _SUBTREE)
+    with contextlib.suppress(OSError):  # what the kernel refuses: a worker finds no memory.peak
+        leaf.mkdir()
+        for _ in range(_TRIES):  # what has forked meanwhile, too
+            own = set(_processes_in(here)) & _own_processes()
+            for pid in own:
+                with contextlib.suppress(ProcessLookupError):  # it has ended
+                    _write(leaf / PROCESSES, str(pid))
+            if not own:
+                break
+        if enabled:
+            _write(here / _SUBTREE, "+memory")
+    return Division(str(leaf), enabled)
+
+
+def why_undivided(here: Path | None) -> str:
+    """Return why perfci must not or can't divide the cgroup ``here``, or nothing."""
+    if here is None or not (here / _CONTROLLERS).exists():
+        return "there is no cgroup v2"
+    return _why_unfit(here) or _why_not_delegated(here)
+
+
+def _why_unfit(here: Path) -> str:
+    if not (here / "cgroup.type").exists():
+        return "its cgroup is the machine's own, which nobody delegated"
+    if "memory" not in _words(here / _CONTROLLERS):
+        return "its cgroup has no memory controller"
+    if not _is_resettable(here / PEAK):
+        return "this kernel can't reset memory.peak: Linux 6.12 can"
+    return ""
+
+
+def _why_not_delegated(here: Path) -> str:
+    begins_here = here == ROOT or not os.access(here.parent, os.W_OK) or _is_marked(here)
+    places = (here, here / PROCESSES, here / _SUBTREE)
+    if not (begins_here and all(os.access(one, os.W_OK) for one in places)):
+        return "its cgroup is not delegated to it"
+    if set(_processes_in(here)) - _own_processes():
+        return "its cgroup has other processes, too"
+    return ""
+
+
+def remove_left(here: Path) -> None:
+    """Remove what sessions left in ``here`` that were killed together with their guardians."""
+    for one in here.glob(f"{PREFIX}*"):
+        _remove(one)
+
+
+def remove_worker(token: str) -> None:
+    """Remove the cgroup of a worker that has ended, with all that it started."""
+    if folder := cgroup_of(token):
+        _remove(folder)
+
+
+def _processes_in(folder: Path) -> list[int]:
+    """Return the ids of a cgroup's processes; 0 for one that this process can't see."""
+    return [int(word) for word in _words(folder / PROCESSES)]
+
+
+def _remove(folder: Path) -> None:
+    """Remove a cgroup; of one that is gone, or that a process is in, nothing."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _own_processes() -> set[int]:
+    import psutil
+
+    this = psutil.Process()
+    return {this.pid, *(one.pid for one in this.children(recursive=True))}
+
+
+def _is_resettable(peak: Path) -> bool:
+    """Say whether the file may be written: its mode says so, root may open any."""
+    try:
+        return bool(peak.stat().st_mode & stat.S_IWUSR)
+    except OSError:
+        return False
+
+
+def _is_marked(here: Path) -> bool:
+    for name in _DELEGATED:
+        with contextlib.suppress(OSError):
+            if os.getxattr(here, name) == b"1":
+                return True
+    return False
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="ascii").split()
+    except OSError:
+        return []
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="ascii")

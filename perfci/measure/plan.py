@@ -1,0 +1,415 @@
+"""A session's plan: the order, caches, environment and places of each of its workers."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfci.measure.checkout.disk import remove_folder
+from perfci.measure.checkout.environments import activated
+from perfci.measure.checkout.git import comparable_address
+from perfci.measure.checkout.overlay import Overlay
+from perfci.measure.launch import Launch
+from perfci.measure.leftovers import SESSION_VARIABLE
+from perfci.measure.machine.looks import Looks
+from perfci.measure.machine.quiet import CorePlan, child_environment
+from perfci.measure.provenance.counterparts import Counterparts
+from perfci.measure.provenance.declared import distributions_of
+from perfci.measure.provenance.places import Places, packages_of
+from perfci.measure.provenance.tally import TreeOf
+from perfci.measure.provenance.watch import Watched
+from perfci.measure.round import Task
+from perfci.measure.selection import has_cold_cache
+from perfci.model.case import Case, Copy, Discovery
+from perfci.model.run import Side
+from perfci.model.worker import MeasureSettings, Quiet, SavedModel, WorkOrder
+
+# they lie beside the cache: a side's first compile would make them for all others
+_COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+
+def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
+    """Return the absolute paths of ``root``'s benchmark files, as these keys say, sorted."""
+    folder = root / benchmarks
+    return tuple(str(path) for path in sorted(folder.rglob(pattern)) if path.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side of a session: its name (base or head), what it is, its tree and its Python.
+
+    ``tree`` is git's hash of the commit's tree; ``overlay`` is what was checked out of it, with the
+    benchmark files that both sides have. ``built`` says whether a build was made in it.
+    ``interpreter`` is the Python of the environment that the build has made for this side alone.
+    """
+
+    name: str
+    side: Side
+    root: Path
+    tree: str = ""
+    built: bool = False
+    interpreter: str = ""
+    overlay: Overlay = field(default_factory=lambda: Overlay(""))
+
+    @property
+    def python(self) -> str:
+        """The Python that runs the side's workers."""
+        return self.interpreter or self.side.python
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """All that a session needs to know before it starts.
+
+    Each side's tree has the same benchmark files: head's, or those of ``--benchmarks-of``.
+    ``bases_own`` is a tree of base's commit as it is, where base's own files are others.
+    ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
+    begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
+    distributions that the trees declare; ``devices`` and ``metrics`` are others', by side;
+    ``discovered`` is all that discovery found.
+    ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
+    sides' trees, that are not the same in both; None where not all of them can be followed.
+    ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
+    what each tree had beside its commit before any worker ran. ``remotes`` are the addresses of the
+    user's repository: what is installed from one of them is the project's. ``looks`` is what sees
+    which files workers look at.
+    """
+
+    sides: tuple[SidePlan, ...]
+    benchmarks: str
+    pattern: str
+    python_path: tuple[str, ...]
+    saved: tuple[SavedModel, ...]
+    settings: MeasureSettings
+    quiet: Quiet
+    cores: CorePlan
+    passed: tuple[str, ...]
+    inherited: Mapping[str, str]
+    scratch: Path
+    token: str
+    enter: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
+    places: Mapping[str, Places] = field(default_factory=dict)
+    project: tuple[str, ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    checkout: Path | None = None
+    differing: frozenset[str] | None = None
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
+    discovered: Mapping[str, Discovery] = field(default_factory=dict)
+    remotes: frozenset[str] = frozenset()
+    bases_own: Path | None = None
+    looks: Looks = field(default_factory=Looks)
+
+    @property
+    def head_root(self) -> Path:
+        """Head's tree."""
+        return self.sides[-1].root
+
+    @property
+    def own_base(self) -> Path:
+        """The tree that has base's own benchmark files: base's, where they are the same."""
+        return self.bases_own or self.sides[0].root
+
+    def benchmark_files(self, root: Path) -> tuple[str, ...]:
+        """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
+        return files_in(root, self.benchmarks, self.pattern)
+
+    def discovery_order(self, side: SidePlan) -> WorkOrder:
+        """Return the order that makes a worker list the benchmarks."""
+        return WorkOrder(
+            root=str(side.root),
+            python_path=self.python_path_of(side),
+            benchmark_files=self.benchmark_files(side.root),
+            saved=self.saved_of(side),
+            side=side.name,
+            threads=self.cores.threads,
+            seed=self.settings.seed,
+            project=self.project,
+            devices=self.devices.get(side.name, ()),
+            metrics=self.metrics.get(side.name, {}),
+            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
+        )
+
+    def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
+        """Return the saved models with the files that this side's tree has; else the checkout's."""
+        return tuple(
+            replace(
+                one,
+                model_path=self._in_tree(one.model_path, side),
+                inputs_path=self._in_tree(one.inputs_path, side),
+            )
+            for one in self.saved
+        )
+
+    def _in_tree(self, path: str, side: SidePlan) -> str:
+        if self.checkout is None or not Path(path).is_relative_to(self.checkout):
+            return path
+        own = side.root / Path(path).relative_to(self.checkout)
+        return str(own) if own.is_file() else path
+
+    def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
+        """Return the order of a starter for ``cases``, all of one benchmark file."""
+        file = next((case.file for case in cases if case.line), "")
+        return replace(
+            self.discovery_order(side),
+            benchmark_file=str(side.root / file) if file else "",
+            benchmark_files=(),
+        )
+
+    def ancestor_order(self, preload: Sequence[str], compiler: Sequence[str] = ()) -> WorkOrder:
+        """Return the order of an ancestor of all sides' workers."""
+        side = self.sides[0]
+        folder = self.scratch / "ancestor"
+        folder.mkdir(exist_ok=True)
+        return WorkOrder(
+            root=str(folder),  # no side's tree: what lies there must not be found
+            python_path=(),
+            side=side.name,
+            threads=self.cores.threads,
+            seed=self.settings.seed,
+            devices=self.devices.get(side.name, ()),
+            metrics=self.metrics.get(side.name, {}),
+            preload=tuple(preload),
+            compiler=tuple(compiler),
+        )
+
+    def ancestor_launch(self) -> Launch:
+        """Return how an ancestor is started: as a side's process, in an environment of no side."""
+        temporary = self.scratch / "ancestor"
+        temporary.mkdir(exist_ok=True)
+        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token, **_COMPILER}
+        return self._launch(self.sides[0], extra)
+
+    def owner(self, package: str) -> str:
+        """Return the side, if any, whose workers would import this package from a tree."""
+        for side in self.sides:
+            names = self.places[side.name].names if self.places else ()
+            benchmarks = side.root / self.benchmarks
+            inside = (one for one in benchmarks.rglob("*") if one.is_dir())
+            folders = [*map(Path, self.python_path_of(side)), benchmarks, *inside]
+            if package in names or any(
+                (one / package).is_dir() or any(one.glob(f"{package}.*")) for one in folders
+            ):
+                return side.name
+        return ""
+
+    def watched(self, side: SidePlan) -> Watched | None:
+        """Return the watch of one more worker of this side; None where nothing is watched."""
+        if side.name not in self.places:
+            return None
+        folder = self.scratch / "ran"
+        folder.mkdir(exist_ok=True)
+        events = folder / f"{side.name}-{secrets.token_hex(8)}"
+        watched = Watched(events, self.places[side.name], self.python_path, side.built)
+        watched.begin()
+        return watched
+
+    def trees(self) -> dict[str, TreeOf]:
+        """Return each side's tree."""
+        return {
+            side.name: TreeOf(
+                side.root,
+                side.tree,
+                self.temporary_of(side.name).resolve(),
+                self.pattern,
+                side.overlay.changed,
+            )
+            for side in self.sides
+        }
+
+    def temporary_of(self, name: str) -> Path:
+        """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
+        return self.scratch / f"tmp{name[0]}"
+
+    def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
+        """Return how this side's processes are started, ``watched`` or on a watch of their own."""
+        temporary = self.temporary_of(side.name)
+        temporary.mkdir(exist_ok=True)
+        extensions = self.scratch / "caches" / side.name / "extensions"
+        extra = {
+            "TMPDIR": str(temporary),
+            # what a benchmark compiles by torch.utils.cpp_extension is its own side's
+            "TORCH_EXTENSIONS_DIR": str(extensions),
+            SESSION_VARIABLE: self.token,
+        }
+        watched = watched or self.watched(side)
+        if watched:
+            extra |= watched.environment()
+        return self._launch(side, extra)
+
+    def _launch(self, side: SidePlan, extra: Mapping[str, str]) -> Launch:
+        environment = child_environment(
+            self.inherited, self.quiet, self.cores.threads, self.passed, extra
+        )
+        if side.interpreter:
+            environment = activated(environment, side.interpreter)
+        environment |= self.looks.preloaded(environment)
+        return Launch(
+            python=side.python,
+            environment=environment,
+            affinity=self.cores.workers,
+            memory_limit=self.settings.memory_limit,
+            enter=self.enter,
+            launcher=self.launcher,
+        )
+
+    def task(
+        self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
+    ) -> Task:
+        """Return one worker's task in one round, which measures these metrics of ``EXACT_PARTS``.
+
+        The first round fills the cache that the warm rounds share; other cold ones get their own.
+        """
+        cold = has_cold_cache(round_number, self.settings.compile_rounds, compiled=case.compiled)
+        name = f"cold-{round_number}" if cold and round_number != 1 else "warm"
+        caches = self.scratch / "caches" / side.name / slug / name
+        caches.mkdir(parents=True, exist_ok=True)
+        order = replace(
+            self.starter_order(side, (case,)),
+            case=case.id,
+            cold_cache=cold,
+            accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
+            growth="memory_growth" in exact,
+            warmup_s=self.settings.warmup,
+            flush_l2=self.settings.flush_l2,
+            inject={
+                name: share if side.name == "head" else 0.0
+                for name, share in self.settings.inject.items()
+            },
+        )
+        watched = self.watched(side)
+        return Task(
+            order=order,
+            launch=self.launch(side, watched),
+            watched=watched,
+            environment=(watched.environment() if watched else {})
+            | {
+                "TMPDIR": str(self.temporary_of(side.name)),
+                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+                **_COMPILER,
+                "TRITON_CACHE_DIR": str(caches / "triton"),
+            },
+            timeout_s=case.timeout or self.settings.timeout,
+        )
+
+    def forget_cold_caches(self, slug: str) -> None:
+        """Remove the caches that only one cold round used: Inductor's grow large."""
+        for side in self.sides:
+            for folder in (self.scratch / "caches" / side.name / slug).glob("cold-*"):
+                with suppress(OSError):
+                    remove_folder(folder)
+
+    def python_path_of(self, side: SidePlan) -> tuple[str, ...]:
+        """Return the folders of this side's tree that go first on ``sys.path``."""
+        folders = (side.root / entry for entry in self.python_path)
+        return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())
+
+    def with_places(
+        self,
+        checkout: Path,
+        cache: Path,
+        installed: tuple[str, ...],
+        counterparts: Counterparts | None = None,
+    ) -> SessionPlan:
+        """Return the plan with every side's places: its workers are watched from now on."""
+        names = {one for side in self.sides for one in packages_of(side.root, self.python_path)}
+        places = {
+            side.name: Places(
+                root=str(side.root),
+                checkout=f"{checkout}/",
+                cache=f"{cache.resolve()}/",
+                own=(f"{side.root}/",),
+                spared=(
+                    f"{self.scratch.resolve()}/",
+                    *filter(None, (self.looks.library,)),
+                    *self._saved_files(side),
+                ),
+                python_path=self.python_path_of(side),
+                names=tuple(sorted(names)),
+                temporary=(f"{self.temporary_of(side.name).resolve()}/",),
+                pythons=(*_prefix_of(side.side.python), *_prefix_of(side.python)),
+                installed=installed,
+                changed=counterparts.changed_names() if counterparts else (),
+                counterparts=counterparts,
+                distributions=counterparts.changed_distributions() if counterparts else (),
+                others=tuple(f"{one.root}/" for one in self.sides if one.root != side.root),
+            )
+            for side in self.sides
+        }
+        declared = {name for side in self.sides for name in distributions_of(side.root)}
+        return replace(self, places=places, project=tuple(sorted(declared)))
+
+    def of_side(self, side: SidePlan) -> SessionPlan:
+        """Return the plan with ``side`` alone, in the place of the one of its name."""
+        places = {
+            name: replace(
+                one,
+                root=str(side.root),
+                own=(f"{side.root}/",),
+                python_path=self.python_path_of(side),
+                counterparts=None,
+            )
+            for name, one in self.places.items()
+            if name == side.name
+        }
+        return replace(self, sides=(side,), places=places)
+
+    def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
+        files = (path for one in self.saved_of(side) for path in (one.model_path, one.inputs_path))
+        return tuple(filter(None, files))
+
+    def with_discovered(
+        self, discovered: Mapping[str, Discovery], separate: Collection[str]
+    ) -> SessionPlan:
+        """Return the plan with each side's devices, and where its Python has the project installed.
+
+        ``separate`` are packages that each side has in a Python of its own: those copies are meant.
+        """
+        places = {
+            name: replace(
+                one,
+                installed=tuple(sorted({*one.installed, *separate})),
+                copies=tuple(
+                    path
+                    for copy in discovered[name].copies
+                    if copy.distribution not in one.installed and self._is_own(copy)
+                    for path in copy.paths
+                ),
+                pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
+                clones=discovered[name].sources,
+                twins=self._twins(name, discovered),
+            )
+            for name, one in self.places.items()
+        }
+        devices = {name: one.devices for name, one in discovered.items()}
+        metrics = {name: one.metrics for name, one in discovered.items()}
+        return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
+
+    def _is_own(self, copy: Copy) -> bool:
+        """Whether it is a copy of the project's, by its name or by where it was installed from."""
+        return not copy.origin or comparable_address(copy.origin) in self.remotes
+
+    def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:
+        """Return what is installed for every side, and has a name that the repository has, too.
+
+        Each side's own Python may have a copy of its own.
+        """
+        counterparts = self.places[name].counterparts
+        if counterparts is None:
+            return ()
+        twins = [set(counterparts.also_installed(one.importable)) for one in discovered.values()]
+        around = (self.places[name].checkout, self.places[name].cache)
+        common = set.intersection(*twins)
+        return tuple(sorted(one for one in common if not any(at.startswith(one) for at in around)))
+
+
+def _prefix_of(python: str) -> tuple[str, ...]:
+    """Return the folder that an interpreter is installed in, or its virtual environment's."""
+    found = shutil.which(python)
+    return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()

@@ -1,0 +1,359 @@
+"""What a session knows of each case: its rounds, its needs, and the time that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from perfci.measure.discovery import Discovered
+from perfci.measure.journal import slug
+from perfci.measure.selection import least_rounds
+from perfci.model.case import Case, Failure
+from perfci.model.report import Comparison
+from perfci.model.run import Ran
+from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, MeasureSettings, WorkerOutput
+from perfci.units import first_of
+from perfci.verdict.caveats import draws, rounds_to_believe
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.judgement import same_code_rows
+from perfci.verdict.policy import Policy, threshold_of, worse_by
+from perfci.verdict.stopping import (
+    Candidate,
+    is_out_of_reach,
+    next_cases,
+    rounds_to_decide,
+    undecided_metrics,
+)
+
+EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
+"""Metrics that cost calls of their own and say the same in each round."""
+MOST_LOOKED_INTO = 8
+_LOOK_ROUNDS = 1.0
+"""Looking into a case takes so many of its rounds, beside two starts (benchmarks/time_left.py)."""
+_CLOSING_S = 0.8
+"""What comes after all rounds and looks: trees are removed, the report is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first.
+
+    ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
+    """
+
+    case: str
+    round: int
+    done: int
+    planned: int
+    elapsed_s: float
+    left_s: float | None
+    provisional: tuple[Comparison, ...] = ()
+
+
+@dataclass(slots=True)
+class CaseState:
+    """What is known of one case so far. Grows only; owned by the session.
+
+    ``opened`` are files that differ between the sides, and that anything opened meanwhile.
+    ``took_s`` has what each round took.
+    """
+
+    case: Case
+    slug: str
+    outputs: dict[str, list[WorkerOutput]]
+    failures: list[Failure] = field(default_factory=list)
+    rounds: int = 0
+    longest_round_s: float = 0.0
+    first_round_s: float = 0.0
+    undecided: tuple[str, ...] = ()
+    out_of_reach: tuple[str, ...] = ()
+    wall_s: float = 0.0
+    took_s: list[float] = field(default_factory=list)
+    same_code: bool = False
+    opened: frozenset[str] = frozenset()
+    _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its axes say that it compiles, or its first worker of a side did."""
+        return self.case.compiled or any(
+            outputs and outputs[0].values.get("captured_calls") for outputs in self.outputs.values()
+        )
+
+    def compared(self, policy: Policy) -> tuple[Comparison, ...]:
+        """Return the comparisons of both sides, made once a round; a side alone has none.
+
+        Of a case that is the ``same_code`` on both they say so.
+        """
+        if len(self.outputs) == 2 and self._compared[0] != self.rounds:
+            base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
+            rows = compare_case(self.case, base, head, policy, paired=True)
+            self._compared = (self.rounds, rows)
+        if not self.same_code:
+            return self._compared[1]
+        return same_code_rows(self._compared[1])
+
+
+def by_own_timeout(failure: Failure, case: Case) -> Failure:
+    """Return ``failure``, which says whose limit ended it where that is the benchmark's own."""
+    if failure.kind != "timeout" or case.timeout is None:
+        return failure
+    return replace(failure, message=f"{failure.message}: the benchmark's own `timeout`")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """All that was measured.
+
+    ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
+    filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
+    comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
+    ``same_code`` the cases of which that is the same on both sides. ``unexercised`` are the changed
+    files by kind where no case used any of them. ``failures`` are those of no single case.
+    """
+
+    states: tuple[CaseState, ...]
+    found: Mapping[str, Discovered]
+    wall_s: float
+    measured_s: float
+    rounds: int
+    ended: str
+    notes: tuple[str, ...]
+    scale: float = 1.0
+    ran: Ran | None = None
+    same_code: tuple[str, ...] = ()
+    unexercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether something other than the session's own rules ended it."""
+        return self.ended in {"interrupted", "tree-deleted", "outside"}
+
+
+def case_states(cases: tuple[Case, ...], sides: Sequence[str]) -> list[CaseState]:
+    """Return a state for each case, nothing measured; ``sides`` are the names of the sides."""
+    slugs = _slugs(cases)
+    return [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
+
+
+def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
+    """Return a file name for each case; a number follows one that is taken."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for case in cases:
+        name, number = slug(case.id), 2
+        while name in taken:
+            name, number = f"{slug(case.id)}-{number}", number + 1
+        taken.add(name)
+        names[case.id] = name
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The needs of cases under these settings and this policy. Times in s."""
+
+    settings: MeasureSettings
+    policy: Policy
+
+    def least(self, state: CaseState) -> int:
+        """Return how many rounds the case has in any event."""
+        settings = self.settings
+        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
+
+    def exact_parts(self, state: CaseState) -> frozenset[str]:
+        """Return which of ``EXACT_PARTS`` the next round measures.
+
+        Where the workers of the first rounds agree there is nothing left to know. A side alone is
+        compared another day, with workers that nobody knows: it has as many as decide.
+        """
+        if state.rounds >= DECIDING_ROUNDS:
+            return frozenset()
+        if state.rounds < AGREEING_ROUNDS or len(state.outputs) < 2:
+            return EXACT_PARTS
+        open_rows = (row for row in state.compared(self.policy) if row.method != "exact")
+        return EXACT_PARTS & {row.metric for row in open_rows}
+
+    def wants_more(self, state: CaseState, family: int, left_s: float) -> bool:
+        """Say whether rounds that there is time for may decide more; the state notes of what."""
+        if state.same_code or state.failures or state.rounds >= self.most(state):
+            return False
+        compared = state.compared(self.policy)
+        undecided = undecided_metrics(compared, state.case, self.policy, family)
+        state.out_of_reach = self._out_of_reach(state, undecided, family, left_s)
+        state.undecided = tuple(one for one in undecided if one not in state.out_of_reach)
+        return bool(state.undecided)
+
+    def most(self, state: CaseState) -> int:
+        """Return how many rounds the case has at most."""
+        return max(self.settings.max_rounds, self.least(state))
+
+    def _out_of_reach(
+        self, state: CaseState, undecided: Collection[str], family: int, left_s: float
+    ) -> tuple[str, ...]:
+        """Return the metrics that no round which there is still time for could decide."""
+        most = self.most(state) - state.rounds
+        if state.rounds:
+            most = int(min(most, left_s * state.rounds / max(state.wall_s, 1e-9)))
+        return tuple(
+            row.metric
+            for row in state.compared(self.policy)
+            if row.metric in undecided and is_out_of_reach(row, self.policy, family, most)
+        )
+
+    def gating_comparisons(self, states: list[CaseState]) -> int:
+        """Return how many there are so far that Holm will correct for."""
+        return sum(
+            comparison.gate == "fail" and comparison.method == "paired_t"
+            for state in states
+            for comparison in state.compared(self.policy)
+        )
+
+    def next_of(
+        self, undecided: list[CaseState], family: int, *, start_s: float, left_s: float
+    ) -> list[CaseState]:
+        """Return those that the next rounds help most; ``start_s`` is what an ancestor costs."""
+        candidates = [
+            Candidate(
+                state.case.id,
+                state.case.file,
+                state.wall_s / state.rounds,
+                tuple(
+                    rounds_to_decide(row, self.policy, family, most) or most
+                    for row in state.compared(self.policy)
+                    if row.metric in state.undecided
+                ),
+            )
+            for state in undecided
+            if (most := self.most(state) - state.rounds)
+        ]
+        names = next_cases(candidates, start_s=start_s, left_s=left_s)
+        return [state for state in undecided if state.case.id in names]
+
+    def out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
+        """Name what got no more rounds, as those left would hardly have decided it."""
+        stopped = [
+            f"{state.case.id} ({', '.join(state.out_of_reach)})"
+            for state in states
+            if state.out_of_reach and state.rounds < self.most(state)
+        ]
+        if not stopped:
+            return []
+        names = first_of(stopped, 5)
+        why = "neither --budget nor `max_rounds` leaves the rounds that could decide it"
+        return [f"Not measured further, as {why}: {names}."]
+
+    def budget_notes(self, states: list[CaseState]) -> list[str]:
+        """Say what a session lacks that its time cut short."""
+        short = [s for s in states if s.rounds < self.least(s) and not s.failures]
+        if not short:
+            return ["The time budget ended before every case was decided; raise --budget."]
+        names = first_of([state.case.id for state in short], 5)
+        early = f"{names} had fewer rounds than the minimum"
+        return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
+
+
+class Remaining:
+    """An estimate, made anew before each round. ``looks``: cases that moved are looked into.
+
+    What a round took holds for the next: but the first, which compiles with empty caches, and is
+    the only one to say what other cases' first rounds take. What passes between rounds (imports of
+    ancestors) is a share of what passes in them.
+    """
+
+    def __init__(self, needs: Needs, *, looks: bool) -> None:
+        self._needs = needs
+        self._looks = looks
+        self._more: dict[str, tuple[int, int]] = {}
+        self._began_s = 0.0
+
+    def seconds(
+        self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
+    ) -> float | None:
+        """Return the time to go, in s; None where nothing was measured.
+
+        ``elapsed_s`` and ``left_s`` are of the session and of its budget, which looks don't need.
+        """
+        known = [state for state in states if state.rounds]
+        if not known:
+            self._began_s = elapsed_s  # the first ancestor's imports, which come once
+            return None
+        family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
+        first_s = sum(state.first_round_s for state in known) / len(known)
+        later_s = sum(map(_later_s, known)) / len(known)
+        to_do = 0.0
+        for state in states:
+            if state.failures or state.same_code:
+                continue
+            rounds = self._rounds(state, family)
+            if state.rounds:
+                to_do += rounds * _later_s(state)
+            elif rounds:
+                to_do += first_s + (rounds - 1) * later_s
+        within_s = sum(state.wall_s for state in known)
+        between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
+        return max(0.0, min(to_do * between, left_s)) + self._look_s(known) + _CLOSING_S
+
+    def _rounds(self, state: CaseState, family: int) -> int:
+        """Return how many rounds more the case is likely to get."""
+        least = self._needs.least(state) - state.rounds
+        if not state.rounds or len(state.outputs) < 2:
+            return max(0, least)
+        if self._more.get(state.case.id, (0, 0))[0] != state.rounds:
+            self._more[state.case.id] = (state.rounds, self._to_decide(state, family))
+        return max(0, least, self._more[state.case.id][1])
+
+    def _to_decide(self, state: CaseState, family: int) -> int:
+        policy, most = self._needs.policy, self._needs.most(state) - state.rounds
+        compared = state.compared(policy)
+        undecided = undecided_metrics(compared, state.case, policy, family)
+        return max(
+            (
+                self._rounds_of(row, family, most)
+                for row in compared
+                if row.metric in undecided and not is_out_of_reach(row, policy, family, most)
+            ),
+            default=0,
+        )
+
+    def _rounds_of(self, row: Comparison, family: int, most: int) -> int:
+        """Return what decides a row; before it has an interval, what makes its change believed."""
+        policy = self._needs.policy
+        if worse_by(row)[1] is None and _moves(row):
+            return min(most, rounds_to_believe(family, policy.alpha) - min(draws(row)))
+        return rounds_to_decide(row, policy, family, most) or most
+
+    def _look_s(self, known: Sequence[CaseState]) -> float:
+        """Return what looking into the cases takes that seem to move so far."""
+        if not self._looks:
+            return 0.0
+        moving = [
+            self._look_of(state)
+            for state in known
+            if not state.failures and any(map(_moves, state.compared(self._needs.policy)))
+        ]
+        return sum(moving[:MOST_LOOKED_INTO])
+
+    def _look_of(self, state: CaseState) -> float:
+        """Both sides start anew, none forked by an ancestor."""
+        starts = (
+            side.center or 0.0
+            for row in state.compared(self._needs.policy)
+            if row.metric == "cold_start"
+            for side in (row.base, row.head)
+            if side is not None
+        )
+        return _LOOK_ROUNDS * _later_s(state) + sum(starts)
+
+
+def _moves(row: Comparison) -> bool:
+    """Say whether a row may end as moved: believed or not, it is beyond its threshold so far."""
+    change = worse_by(row)[0]
+    return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
+
+
+def _later_s(state: CaseState) -> float:
+    """Return what one more round takes: without what only the first ones measure, if known."""
+    later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
+    return sum(later) / len(later)

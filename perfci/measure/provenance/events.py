@@ -1,0 +1,146 @@
+"""What the processes of one worker wrote down, read and made sense of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from stat import S_IFMT
+
+from perfci.worker.hook.perfci_watch.record import decoded_events
+
+_LONGEST_NAME, _LONGEST_PATH = 255, 4096
+"""What Linux takes, in bytes; a path with the zero at its end."""
+_BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
+_CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
+LOOKS = frozenset({"stat", "module", "list", "kinds", "sizes", "distributions"})
+"""What is looked at and not read: whether a file or module is there, what a folder has (and of
+what kind and size), or of packages' metadata there."""
+ENTRY_POINTS = "entry points"
+"""How an installed distribution's entry points are read, with the group as the name."""
+_LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
+_METADATA = (".dist-info", ".egg-info", ".egg")
+_IMPORTED = (".py", ".pyc", ".so")
+_NOT_COMPARED = frozenset({"__pycache__", ".git"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that a worker or a child of it ran, read or started.
+
+    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
+    ``stat`` (is it there, how large is it?), ``module`` (is there one of this path, but for the
+    suffix?), ``list`` (a folder), ``distributions`` (what of
+    packages' metadata a folder has), ``network`` (a server's address as the path),
+    ``entry points`` (those of a group, of a distribution whose sides declare others),
+    ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
+    ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
+    id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
+    From below come ``python`` (one has begun, with its process id), ``exec`` (a program was begun;
+    ``started`` where Python says so, too) and ``blind`` (not all looks at files were seen).
+    """
+
+    how: str
+    path: str
+    name: str = ""
+
+
+def read_events(file: Path) -> tuple[Event, ...]:
+    """Return what is written in ``file``; a line that no watch writes is an event, too.
+
+    The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
+    """
+    if not file.exists():
+        return ()
+    found = []
+    for line in decoded_events(file.read_bytes()):
+        if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
+            found.append(Event("unreadable", repr(line)[:80]))
+        elif not _is_no_name(line[1]):
+            how, path, name = line
+            found.append(Event(how, source_of(path), name))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_no_name(path: str) -> bool:
+    """Whether nothing can be there: somebody asked whether a text is a file's name, say."""
+    return any(len(os.fsencode(name)) > _LONGEST_NAME for name in path.split("/"))
+
+
+def source_of(path: str) -> str:
+    """Return the source file of bytecode that Python wrote beside it; others as they are."""
+    return _BYTECODE.sub(r"/\1.py", path)
+
+
+def is_library(path: str) -> bool:
+    """Whether it is a shared library."""
+    return _LIBRARY.search(path) is not None
+
+
+def is_code(path: str) -> bool:
+    """Whether what lies there is run rather than read."""
+    inside = ".egg/" in path or ".zip/" in path
+    return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
+
+
+def answer(how: str, path: Path) -> str:
+    """Return a hash of what is told, of a folder name by name.
+
+    Times are left out: these differ between any two trees.
+    """
+    try:
+        told = "\0".join(sorted(_entries(how, path)))
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        told = f"error {error.errno}"
+    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
+
+
+def _entries(how: str, path: Path) -> Iterator[str]:
+    if how == "module":
+        yield from _modules(path)
+        return
+    if not path.exists():
+        return
+    if how == "stat":
+        status = path.stat()
+        yield f"{oct(status.st_mode)} {'' if path.is_dir() else status.st_size}"
+        return
+    if not path.is_dir():
+        yield "no folder"
+        return
+    yield "folder"
+    for name in {one.name for one in path.iterdir()} - _NOT_COMPARED:
+        if how != "distributions" or name.endswith(_METADATA):
+            yield f"/{name}\0{_kind(path / name, how) if how in {'kinds', 'sizes'} else ''}"
+
+
+def _modules(path: Path) -> Iterator[str]:
+    """Yield what a finder has to choose from for the module of this path, without a suffix."""
+    folder = path.parent
+    if not folder.is_dir():
+        return
+    for name in _by_module(str(folder), folder.stat().st_mtime_ns).get(path.name, ()):
+        one = folder / name
+        if one.is_dir():
+            yield f"/{name} {'package' if any(one.glob('__init__.*')) else 'namespace'}"
+        elif name.endswith(_IMPORTED):
+            yield f"/{name}"
+
+
+@lru_cache(maxsize=512)
+def _by_module(folder: str, _changed_ns: int) -> Mapping[str, Sequence[str]]:
+    """Return the names in a folder by what comes before their first dot."""
+    found: dict[str, list[str]] = {}
+    for one in Path(folder).iterdir():
+        found.setdefault(one.name.partition(".")[0], []).append(one.name)
+    return found
+
+
+def _kind(path: Path, how: str) -> str:
+    status = path.lstat()
+    size = status.st_size if how == "sizes" and not path.is_dir() else ""
+    return f"{S_IFMT(status.st_mode)} {size}"

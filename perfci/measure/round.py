@@ -1,0 +1,452 @@
+"""One round: a worker of each side, both alive, taking bursts in turn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from perfci.errors import UsageError
+from perfci.measure.conversation import Worker, WorkerEnded
+from perfci.measure.executor import Executor, OpenStarters
+from perfci.measure.launch import Launch
+from perfci.measure.machine.gpu_watch import (
+    GpuState,
+    GpuWatches,
+    Watch,
+    energy_between,
+    set_aside_reason,
+)
+from perfci.measure.provenance.attribution import Provenance
+from perfci.measure.provenance.watch import Watched, record_removed, wrong_code
+from perfci.measure.selection import SAMPLE_S, Turns, block_order, turns
+from perfci.metrics import METRICS
+from perfci.model.case import Failure, why_unfit
+from perfci.model.codec import to_plain
+from perfci.model.finding import OF_WORKERS
+from perfci.model.words import sayable
+from perfci.model.worker import (
+    Block,
+    Measurement,
+    MeasureSettings,
+    WorkerFailure,
+    WorkerOutput,
+    WorkerResult,
+    WorkOrder,
+)
+from perfci.verdict.sampled import reduce, side_by_side
+
+ENERGY_S = 0.2
+"""NVML's counter moves every 20 to 100 ms."""
+_SHOWING, _FAR_SHORTER = 2, 1.5
+"""After so many blocks a round is planned anew, where its calls are so many times shorter."""
+_STOPPED_S = 2.0
+"""A worker that only waited for its turn answers in that time."""
+# Pure: both sides of a round live at once, and need room for both.
+KIND = "no_room_for_both"
+_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
+_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
+"""Of CUDA, of its libraries, and of torch on the host, in RuntimeErrors that have no name."""
+_CLOCK_S = 1e-6
+"""Readings of one clock, as floating numbers, are that far apart at most."""
+
+
+def ran_out_of_memory(failure: Failure) -> bool:
+    """Say whether it failed for memory, the device's or the host's."""
+    said = failure.message.lower()
+    return failure.kind in _KINDS or any(word in said for word in _WORDS)
+
+
+def no_room_for_both(failure: Failure, side: str) -> Failure:
+    """Return ``side``'s failure where ``failure`` came up beside the other side, and not alone.
+
+    Which side got the memory first depends on the order: neither is to blame.
+    """
+    first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
+    return replace(
+        failure,
+        side=side,
+        kind=KIND,
+        message=f"both sides don't fit at once: beside the other one {failure.side} failed in "
+        f"{failure.stage}, and alone it ran: {first_line}\n"
+        "Make the benchmark smaller (its batch, say), or measure where there is more memory: a "
+        "round needs it for both sides.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What a round gave: a result a side, what the workers printed, and time inside bursts.
+
+    ``ran`` is what each side's worker and its children ran.
+    """
+
+    results: tuple[WorkerResult, ...]
+    logs: Mapping[str, str]
+    measured_s: float
+    ran: Mapping[str, Provenance] = field(default_factory=dict)
+
+
+def measure_round(
+    tasks: Sequence[Task],
+    round_number: int,
+    settings: MeasureSettings,
+    *,
+    executor: Executor,
+    budget_end: float,
+    starters: OpenStarters | None = None,
+    gpu: GpuWatches,
+) -> RoundResult:
+    """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
+
+    Where a side has no memory beside the other, and enough alone, both fail: they don't fit at
+    once. Workers are forked by their side's starter where there are ``starters`` and all live, else
+    both are started afresh.
+    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
+    """
+    slots = [Slot(task) for task in tasks]
+
+    def measure(slots: Sequence[Slot]) -> None:
+        forking = starters if starters and starters.alive() else None
+        start = partial(start_worker, executor=executor, forking=forking, budget_end=budget_end)
+        for slot in slots:
+            slot.ancestor = forking.ancestor if forking else 0
+        meanwhile = forking.meanwhile if forking else lambda: None
+        _Turns(slots, round_number, settings, start, gpu, meanwhile).run()
+
+    measure(slots)
+    if starters and starters.ancestor and not starters.alive():
+        _blame(slots, round_number)
+    crowded = next((slot for slot in slots if slot.crowded), None)
+    if crowded and isinstance(crowded.result, WorkerFailure):
+        alone = Slot(crowded.task)
+        if crowded.task.watched:
+            crowded.task.watched.begin()
+        measure([alone])
+        if isinstance(alone.result, WorkerOutput):
+            failure = crowded.result.failure
+            for slot in slots:
+                shared = no_room_for_both(failure, slot.task.order.side)
+                slot.result = WorkerFailure(round_number, shared)
+    return RoundResult(
+        results=tuple(slot.result for slot in slots if slot.result is not None),
+        logs={slot.task.order.side: slot.log for slot in slots},
+        measured_s=sum(slot.measured_s for slot in slots),
+        ran={slot.task.order.side: slot.ran for slot in slots if slot.ran},
+    )
+
+
+def _blame(slots: Sequence[Slot], round_number: int) -> None:
+    """Lay a fork that could not be had on the worker that was there before: it killed the ancestor.
+
+    Its own side's code did that, and the other side has none that ran.
+    """
+    for before, slot in itertools.pairwise(slots):
+        if before.worker and slot.worker is None and isinstance(slot.result, WorkerFailure):
+            failure = replace(
+                slot.result.failure,
+                side=before.task.order.side,
+                stage=before.worker.stage,
+                kind="killed_parent",
+                message="the benchmark killed its parent process, which was to fork the other "
+                "side's worker",
+            )
+            slot.result = WorkerFailure(round_number, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The workers of ``slots``: started, let run blocks of bursts in turn, and ended."""
+
+    slots: Sequence[Slot]
+    round_number: int
+    settings: MeasureSettings
+    started: Callable[[Task, int], Worker]
+    gpu: GpuWatches
+    meanwhile: Callable[[], None]
+
+    def run(self) -> None:
+        """Give every slot its result; no worker outlives this."""
+        slots = self.slots
+        if len(slots) > 1:
+            for slot, end in zip(slots, socket.socketpair(), strict=True):
+                slot.turns = end
+        try:
+            for slot in slots:  # one after the other: cold starts never overlap
+                self._attempt(slot, self._start)
+            self._blocks()
+            for step in (_measure_energy, partial(Slot.finish, round_number=self.round_number)):
+                for slot in slots:
+                    self._attempt(slot, step)
+            _set_side_by_side(slots)
+        finally:
+            for slot in slots:
+                if slot.turns:
+                    slot.turns.close()
+                slot.end(self.round_number)
+
+    def _attempt(self, slot: Slot, step: Callable[[Slot], None]) -> None:
+        if slot.result is None:
+            try:
+                step(slot)
+            except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
+                failure = replace(ended.failure, case=slot.task.order.case)
+                slot.crowded = ran_out_of_memory(failure) and _lives_beside(slot, self.slots)
+                slot.result = WorkerFailure(self.round_number, failure)
+                self._stop()  # the other one may be waiting for it
+
+    def _stop(self) -> float:
+        """End the block; return how long a worker that only waits for its turn may take."""
+        for slot in self.slots:
+            if slot.worker and slot.result is None:
+                slot.worker.send({"do": "stop"})
+        return _STOPPED_S
+
+    def _start(self, slot: Slot) -> None:
+        slot.worker = self.started(slot.task, slot.turns.fileno() if slot.turns else -1)
+        if slot.turns:
+            slot.turns.close()  # the worker has its own, which its death closes
+        slot.await_ready(self.gpu)
+
+    def _blocks(self) -> None:
+        """Fill the round with blocks, planned anew where the first two show far shorter calls.
+
+        What else the machine did meanwhile may have drawn out the warm-up, which the plan is of.
+        """
+        call_s, plan = self._plan()
+        number = 0
+        while number < plan.blocks:
+            self._block(plan, number)
+            self.meanwhile()
+            number += 1
+            if number == _SHOWING:
+                for slot in self.slots:
+                    slot.learn_call()
+                if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
+                    call_s, plan = self._plan()
+
+    def _plan(self) -> tuple[float, Turns]:
+        """Return the slower side's call in s, and the turns of a round of it."""
+        slowest = max(slot.call_s for slot in self.slots)
+        return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
+
+    def _block(self, plan: Turns, number: int) -> None:
+        """Order a block from all that live, and read what they did."""
+        living = [slot for slot in self.slots if slot.result is None]
+        order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
+        for place, slot in enumerate(block_order(living, number)):
+            turn = {"block": number, "first": place == 0} if len(living) > 1 else None
+            slot.order_block({**order, "turn": turn})
+        expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
+        since = living[0].living.now() if living else 0.0
+        workers = [one.worker.pid for one in self.slots if one.worker]
+
+        def answer(slot: Slot) -> None:
+            within_s = slot.task.timeout_s + expected_s
+            said = slot.living.expect("block", within_s, since=since, overdue=self._stop)
+            slot.take_block(said, workers)
+
+        for slot in living:
+            self._attempt(slot, answer)
+
+
+def _measure_energy(slot: Slot) -> None:
+    """Read what the card takes while this side alone runs: of turns, it can't be told apart."""
+    if slot.watch is None:
+        return
+    before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
+    order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
+    slot.living.send(order)
+    slot.living.expect("block", slot.task.timeout_s + calls * slot.call_s)
+    slot.energy = energy_between(before, slot.watch.read()) / calls
+
+
+def _set_side_by_side(slots: Sequence[Slot]) -> None:
+    measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
+    outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
+    blocks = {tuple(block.bursts for block in slot.blocks) for slot in measured}
+    alike = blocks.pop() if len(blocks) == 1 else ()
+    for slot, output in zip(measured, side_by_side(outputs, alike), strict=True):
+        slot.result = output
+
+
+def _lives_beside(slot: Slot, slots: Sequence[Slot]) -> bool:
+    """Say whether the other side's worker is there too, and so holds memory."""
+    others = (other for other in slots if other is not slot)
+    return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One worker of a round: what it does, how it is started, and where it says what it ran."""
+
+    order: WorkOrder
+    launch: Launch
+    environment: Mapping[str, str]
+    timeout_s: float
+    watched: Watched | None = None
+
+
+def start_worker(
+    task: Task, turns: int, *, executor: Executor, forking: OpenStarters | None, budget_end: float
+) -> Worker:
+    """Start one worker: forked by its side's starter, or afresh."""
+    if forking:
+        order = replace(
+            task.order,
+            cold_start=not forking.at_once,
+            fresh_state=forking.fresh_states.get(task.order.side, {}),
+        )
+        starter = forking.by_side[order.side]
+        return starter.fork(order, task.environment, budget_end=budget_end, turns=turns)
+    launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
+    return executor.start(task.order, launch, budget_end=budget_end, turns=turns)
+
+
+class Slot:
+    """One side of a round. Times in s."""
+
+    def __init__(self, task: Task, ancestor: int = 0) -> None:
+        self.task = task
+        self.ancestor = ancestor
+        self.worker: Worker | None = None
+        self.turns: socket.socket | None = None
+        self.call_s = 0.0
+        self.blocks: list[Block] = []
+        self.measured_s = 0.0
+        self.on_device = False
+        self.watch: Watch | None = None
+        self.energy = math.nan
+        self.crowded = False
+        self.result: WorkerResult | None = None
+        self.log = ""
+        self.ran: Provenance | None = None
+        self._before: GpuState | None = None
+        self._ordered = 0.0
+
+    @property
+    def living(self) -> Worker:
+        """The worker of a slot that has no result yet."""
+        assert self.worker is not None  # noqa: S101 (a slot without a worker has a result)
+        return self.worker
+
+    def await_ready(self, gpu: GpuWatches) -> None:
+        """Wait until it is warm. Raises WorkerEnded, and BudgetEnded."""
+        said = self.living.expect("ready", self.task.timeout_s)
+        self.call_s = max(0.0, self.living.field(said, "call_s", float))
+        self.on_device = self.living.field(said, "on_device", bool)
+        if self.on_device:
+            self.watch = gpu.of(self.living.field(said, "uuid", str))
+
+    def order_block(self, order: Mapping[str, object]) -> None:
+        """Order a block of bursts."""
+        self._before = self.watch.read() if self.watch else None
+        self._ordered = self.living.now()
+        self.living.send({"do": "block", **order})
+
+    def take_block(self, said: Mapping[str, object], workers: Sequence[int]) -> None:
+        """Keep the block that was ordered; ``workers`` are the round's processes.
+
+        Raises WorkerEnded for one that can't be true.
+        """
+        fields = {name: value for name, value in said.items() if name != "say"}
+        block = self.living.field({"say": "block", "block": fields}, "block", Block)
+        if wrong := wrong_time(block, self._ordered, self.living.now()):
+            raise self.living.wrong_clock(wrong)
+        if self._before is not None and self.watch is not None:
+            reason = set_aside_reason(self._before, self.watch.read(), workers)
+            block = replace(block, set_aside=reason)
+        self.measured_s += block.duration
+        if block.bursts:  # none, where the other side was gone at once
+            self.blocks.append(block)
+
+    def learn_call(self) -> None:
+        """Believe the blocks, where they show a shorter call than the warm-up did."""
+        shown = (one.duration / (one.bursts * one.samples) for one in self.blocks if one.samples)
+        self.call_s = min(self.call_s, *shown, math.inf)
+
+    def finish(self, round_number: int) -> None:
+        """Have its output as the result. Raises WorkerEnded."""
+        self.living.send({"do": "finish"})
+        said = self.living.expect("output", self.task.timeout_s)
+        self.living.stage = "done"
+        self.result = self._reduced(said, round_number)
+
+    def end(self, round_number: int) -> None:
+        """End its worker and all that this started; fail one that ran what isn't its side's."""
+        if self.worker is None:
+            return
+        left = self.worker.close()
+        self.log = self.worker.log
+        finished = not isinstance(self.result, WorkerFailure) and self.result is not None
+        if left and finished:
+            self.result = WorkerFailure(round_number, self.worker.left_behind(left))
+        if self.task.watched and self.result is not None:
+            self._judge(self.task.watched, round_number)
+
+    def _judge(self, watched: Watched, round_number: int) -> None:
+        """Fail a worker that ran what isn't its side's, whatever else it came to."""
+        failure = self.result.failure if isinstance(self.result, WorkerFailure) else None
+        self.ran = watched.provenance(failed=self.living.pid if failure else 0)
+        if self.ran.wrong:
+            order = self.task.order
+            tail = failure.log_tail if failure else ""
+            failure = wrong_code(self.ran.wrong, order.case, order.side, tail)
+        elif failure is None and not self.ran.watched:
+            failure = record_removed(self.task.order.case, self.task.order.side)
+        elif failure and self.ran.advice:
+            failure = replace(failure, message=f"{failure.message}\n{self.ran.advice}")
+        if failure:
+            self.result = WorkerFailure(round_number, failure)
+
+    def _reduced(self, said: Mapping[str, object], round_number: int) -> WorkerResult:
+        raw = self.living.field(said, "measurement", Measurement)
+        for metric in raw.extra_metrics:
+            if wrong := why_unfit(metric):
+                raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")
+            if (known := METRICS.get(metric.name, metric)) != metric:
+                what = (
+                    f"its metric `{metric.name}` is another one than that installed beside perfci"
+                )
+                raise self.living.broken_plugin(
+                    f"{what}: {metric}, and {known}\n"
+                    "Install the same version in both, or rename one."
+                )
+        for remark in raw.remarks.values():
+            if remark.code not in OF_WORKERS or not sayable(remark):
+                raise self.living.nonsense(f"a remark that no worker makes: {remark.code[:100]!r}")
+        order = self.task.order
+        try:
+            output = reduce(
+                replace(raw, blocks=tuple(self.blocks)),
+                case=order.case,
+                side=order.side,
+                round_number=round_number,
+                cold_cache=order.cold_cache,
+                energy=self.energy if self.on_device else None,
+                installed=order.metrics,
+                ancestor=self.ancestor,
+            )
+            to_plain(output.values)
+        except UsageError as error:
+            raise self.living.broken_plugin(str(error)) from error
+        except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
+            raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
+        return output
+
+
+def wrong_time(block: Block, ordered: float, answered: float) -> str:
+    """Return why a block can't lie between its order and its answer, by the parent's clock.
+
+    Both read the machine's monotonic clock: a worker's that says otherwise was replaced.
+    """
+    elapsed = answered - ordered
+    if not ordered - _CLOCK_S <= block.started <= answered + _CLOCK_S:
+        apart = block.started - ordered
+        return f"a block began {apart:.3g} s after its order, which it answered after {elapsed:.3g}"
+    if not 0.0 <= block.duration <= answered - block.started + _CLOCK_S:
+        return f"{block.duration:.3g} s of bursts in a block that took {elapsed:.3g} s"
+    return ""

@@ -1,0 +1,359 @@
+"""Pure: which cases ``-k`` means, which a file writes, and the order of cases, sides and bursts.
+
+Both sides import head's benchmark files; base's own are only read.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from perfci.errors import UsageError
+from perfci.model.case import Case
+from perfci.model.run import CaseRun
+from perfci.model.worker import MeasureSettings
+
+_WORD = re.compile(r"[()]|[^\s()]+")
+"""No id and no tag has a parenthesis."""
+_JOINING = frozenset({"and", "or", "not", "(", ")"})
+_DEEPEST = 50
+"""So many parentheses inside each other are nobody's selection."""
+_PACKAGE = "perfci"
+_DECORATOR = "benchmark"
+T = TypeVar("T")
+LEAST_BURSTS = 4
+"""A side has so many, and so as many slow calls."""
+LEAD_IN_PART = 5
+"""One in so many calls of a burst is made to refill the caches, and not recorded."""
+LONG_CALL_S = 0.005
+"""Such a call pays little for what the other side left in the caches, and would pay twice for one
+more. Of shorter ones none is recorded that is the first after a switch."""
+BLOCK_S = 0.05
+"""What a side measures before the parent looks at it."""
+SAMPLE_S = 3e-7
+"""What a sample takes besides its call."""
+
+
+def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
+    """Return the cases that ``expression`` selects; all for an empty one.
+
+    A word is found anywhere in a case's id or equals one of its tags; with ``*`` or ``?`` it is
+    a pattern for the whole id. ``not`` binds tighter than ``and``, that tighter than ``or``;
+    parentheses bind tightest.
+    """
+    if not expression.strip():
+        return tuple(cases)
+    selects = _Reading(expression).whole()
+    return tuple(case for case in cases if selects(case))
+
+
+def words_of(expression: str) -> tuple[str, ...]:
+    """Return the words of ``expression`` that stand for cases, in lower case."""
+    found = _WORD.findall(expression.lower())
+    return tuple(word for word in found if word not in _JOINING)
+
+
+Selects = Callable[[Case], bool]
+
+
+class _Reading:
+    """An expression, read from its first word to its last: a method for each rule of grammar."""
+
+    def __init__(self, expression: str) -> None:
+        self._expression = expression
+        self._words = _WORD.findall(expression.lower())
+        self._at = 0
+
+    def whole(self) -> Selects:
+        selects = self._either(0)
+        if self._at < len(self._words):
+            raise self._wrong()
+        return selects
+
+    def _either(self, depth: int) -> Selects:
+        terms = [self._both(depth)]
+        while self._takes("or"):
+            terms.append(self._both(depth))
+        return lambda case: any(term(case) for term in terms)
+
+    def _both(self, depth: int) -> Selects:
+        terms = [self._term(depth)]
+        while self._takes("and"):
+            terms.append(self._term(depth))
+        return lambda case: all(term(case) for term in terms)
+
+    def _term(self, depth: int) -> Selects:
+        wanted = True
+        while self._takes("not"):
+            wanted = not wanted
+        if depth < _DEEPEST and self._takes("("):
+            inner = self._either(depth + 1)
+            if not self._takes(")"):
+                raise self._wrong()
+            return lambda case: inner(case) is wanted
+        word = self._words[self._at] if self._at < len(self._words) else ""
+        if not word or word in _JOINING:
+            raise self._wrong()
+        self._at += 1
+        return lambda case: _matches(case, word) is wanted
+
+    def _takes(self, word: str) -> bool:
+        if self._at < len(self._words) and self._words[self._at] == word:
+            self._at += 1
+            return True
+        return False
+
+    def _wrong(self) -> UsageError:
+        at_end = self._at >= len(self._words)
+        where = "its end" if at_end else f"`{self._words[self._at]}`"
+        return UsageError(
+            "bad-selection",
+            f"-k {self._expression!r} can't be read at {where}",
+            "Write words joined by `and`, `or`, `not` and parentheses: "
+            "-k 'encoder and not (slow or cuda)'.",
+        )
+
+
+def _matches(case: Case, word: str) -> bool:
+    identity = case.id.lower()
+    if "*" in word or "?" in word:
+        # brackets belong to case ids here, not to the pattern
+        return fnmatch.fnmatchcase(identity, word.replace("[", "[[]"))
+    return word in identity or word in (tag.lower() for tag in case.tags)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a benchmark's decorator says in literals, or by a name that is given one in the file.
+
+    ``metrics`` is None where it limits none, and where its value is computed: then nothing is
+    known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
+    in an `if`, a `try` or the like, it is ``conditional``: not every machine has it.
+    """
+
+    metrics: tuple[str, ...] | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    conditional: bool = False
+
+
+def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Written]]:
+    """Return the benchmarks that each file writes, by its path relative to ``root``."""
+    return {
+        Path(file).relative_to(root).as_posix(): benchmarks_of(Path(file).read_bytes())
+        for file in files
+    }
+
+
+def by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
+    """Return the benchmarks of all files by their names."""
+    return {name: one for ones in of_files.values() for name, one in ones.items()}
+
+
+def benchmarks_of(source: bytes) -> Mapping[str, Written]:
+    """Return the benchmarks that ``source`` writes; none where it can't be parsed.
+
+    A name that is computed isn't known, nor is a benchmark that isn't made by a decorator.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of the user's own string escapes
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
+        return {}
+    statements = tuple(_of_the_module(tree.body))
+    packages, decorators = _imported(statements)
+    constants = _constants(statements)
+    unconditional = set(tree.body)
+    return {
+        name: _written(decorator, constants, conditional=statement not in unconditional)
+        for statement in statements
+        if isinstance(statement, ast.FunctionDef)
+        for decorator in statement.decorator_list
+        if _marks(decorator, packages, decorators)
+        and (name := _name(decorator, statement.name)) is not None
+    }
+
+
+def _of_the_module(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that run when the module is imported, those in `if` and `try` too."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for inner in ast.iter_child_nodes(statement):
+            if isinstance(inner, ast.stmt):
+                yield from _of_the_module((inner,))
+            elif isinstance(inner, (ast.ExceptHandler, ast.match_case)):
+                yield from _of_the_module(inner.body)
+
+
+def _imported(statements: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Return what the file calls perfci, and what it calls the decorator."""
+    packages: set[str] = set()
+    decorators: set[str] = set()
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            packages |= {one.asname or one.name for one in statement.names if one.name == _PACKAGE}
+        elif isinstance(statement, ast.ImportFrom) and statement.module == _PACKAGE:
+            decorators |= {
+                one.asname or one.name for one in statement.names if one.name == _DECORATOR
+            }
+    return packages, decorators
+
+
+def _marks(decorator: ast.expr, packages: set[str], decorators: set[str]) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if isinstance(called, ast.Name):
+        return called.id in decorators
+    return (
+        isinstance(called, ast.Attribute)
+        and called.attr == _DECORATOR
+        and isinstance(called.value, ast.Name)
+        and called.value.id in packages
+    )
+
+
+def _name(decorator: ast.expr, function: str) -> str | None:
+    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
+    for keyword in given:
+        if keyword.arg == "name":
+            value = keyword.value
+            constant = value.value if isinstance(value, ast.Constant) else ""
+            if constant is None:
+                return function
+            return constant if isinstance(constant, str) and constant else None
+    return function
+
+
+def _written(
+    decorator: ast.expr, constants: Mapping[str, ast.expr], *, conditional: bool
+) -> Written:
+    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
+    values = {one.arg: _literal(one.value, constants) for one in given if one.arg}
+    metrics, thresholds = values.get("metrics"), values.get("thresholds")
+    return Written(
+        metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,
+        thresholds={
+            name: float(value)
+            for name, value in (thresholds.items() if isinstance(thresholds, dict) else ())
+            if isinstance(name, str) and isinstance(value, (int, float)) and value >= 0.0
+        },
+        conditional=conditional,
+    )
+
+
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _constants(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
+    """Return what stands behind each name that the module gives a value exactly once."""
+    given: dict[str, list[ast.expr]] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    given.setdefault(node.id, []).append(statement.value)
+    return {name: values[0] for name, values in given.items() if len(values) == 1}
+
+
+def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
+    """Return the value of a literal, or of a name that stands for one; None for all else."""
+    if isinstance(value, ast.Name):
+        value = constants.get(value.id, value)
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What each side does in a round: ``blocks``, each of ``bursts`` in turn with the other side.
+
+    A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
+    """
+
+    calls: int
+    lead_in: int
+    bursts: int
+    blocks: int
+
+    def block_s(self, call_s: float) -> float:
+        """Return how long one side is at it in one block."""
+        return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
+
+
+def turns(call_s: float, burst_s: float, round_time_s: float) -> Turns:
+    """Return the turns of a round, given the slower side's call in s.
+
+    Both sides make the same calls: bursts of a given time would, at a call of about that time, be
+    of one cold call on one side and of a warm second one on the other.
+    """
+    call_s += SAMPLE_S
+    fit = max(1, int(burst_s / call_s))
+    lead_in = math.ceil(fit / LEAD_IN_PART) if call_s < LONG_CALL_S else 0
+    calls = max(1, fit - lead_in)
+    bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (calls * call_s)))
+    pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
+    blocks = 2 * max(1, pairs_of_blocks)
+    return Turns(calls, lead_in, math.ceil(bursts / blocks), blocks)
+
+
+def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
+    """Return one sweep over ``cases`` in an order drawn from ``rng``."""
+    order = list(cases)
+    rng.shuffle(order)
+    return tuple(order)
+
+
+def visiting_order_by(
+    cases: Sequence[T], group: Callable[[T], tuple[str, ...]], rng: Random
+) -> tuple[tuple[T, ...], ...]:
+    """Return one sweep over ``cases``, group by group: groups and what is in them are drawn."""
+    groups: dict[tuple[str, ...], list[T]] = {}
+    for case in visiting_order(cases, rng):
+        groups.setdefault(group(case), []).append(case)
+    return tuple(tuple(groups[name]) for name in visiting_order(sorted(groups), rng))
+
+
+def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:
+    """Return which side's worker starts first: it alternates from round to round."""
+    return tuple(sides) if round_number % 2 else tuple(reversed(sides))
+
+
+def block_order(sides: Sequence[T], block: int) -> tuple[T, ...]:
+    """Return who begins a block, counted from 0, and who is second: it alternates."""
+    return tuple(reversed(sides)) if block % 2 else tuple(sides)
+
+
+def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
+    """Return a case's minimum: a compiled one needs as many that start with a warm cache."""
+    return compile_rounds + max(rounds, 3) if compiled else rounds
+
+
+def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:
+    """Return how many workers a session which isn't cut short gives a side of a case."""
+    compiled = measured.case.compiled
+    return least_rounds(settings.rounds, settings.compile_rounds, compiled=compiled)
+
+
+def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
+    """Say whether a case has all of them."""
+    return len(measured.workers) >= least_workers(measured, settings)
+
+
+def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
+    """Return whether this round (counted from 1) starts with an empty compile cache.
+
+    The first always does: a benchmark may compile without an axis that says so. So does round 0,
+    which is not measured.
+    """
+    return round_number <= 1 or (compiled and round_number <= compile_rounds)

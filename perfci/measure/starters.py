@@ -1,0 +1,373 @@
+"""What forks the workers of a sweep's cases: one ancestor of both sides, or a starter of each.
+
+An ancestor where both sides import the same libraries in the same way (``ancestor``), else
+starters; where these can't fork, each worker is a fresh process.
+
+It imports what both sides' benchmark files ask for of their libraries. What a side does on its way
+there, an ancestor does not do: so it must be seen that nothing else comes of the imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from perfci.measure.executor import Executor, OpenStarters, Starter
+from perfci.measure.journal import Journal
+from perfci.measure.plan import SessionPlan
+from perfci.measure.processes import Preloaded
+from perfci.measure.progress import CaseState
+from perfci.measure.selection import starting_order
+from perfci.model.case import Case, Discovery, FileImports
+from perfci.model.finding import Finding, found
+from perfci.model.words import words
+from perfci.worker.imports import DYNAMO, INDUCTOR
+
+_HARNESS = "perfci"
+_BY_INDUCTOR = frozenset(
+    {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inductor"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An ancestor that was started ahead, on the parent's cores."""
+
+    group: tuple[str, ...]
+    starter: Starter
+
+
+class Starters:
+    """Opens ancestors and starters, and remembers the files whose imports don't allow them."""
+
+    def __init__(
+        self, plan: SessionPlan, executor: Executor, journal: Journal, budget_end: float
+    ) -> None:
+        self._plan = plan
+        self._executor = executor
+        self._journal = journal
+        self._budget_end = budget_end
+        self._unfit: dict[str, str] = {}
+        self._unshared: dict[str, Finding] = {}
+        self._uncompiled: set[str] = set()
+        self._learned: dict[str, tuple[str, ...]] = {}
+        self._ancestors = 0
+        self._prepared: list[_Prepared] = []
+        self._following: Sequence[Sequence[Case]] = ()
+
+    @contextmanager
+    def of(
+        self,
+        cases: Sequence[Case],
+        sweep: int,
+        *,
+        at_once: bool = False,
+        following: Sequence[Sequence[Case]] = (),
+    ) -> Iterator[OpenStarters | None]:
+        """Yield what forks both sides' workers, or None where each has to start afresh.
+
+        ``cases`` are of one group. Both sides are started alike: a forked worker beside a fresh
+        one would compare the ways to start. ``at_once``: starters start beside each other, the
+        second one on the parent's cores, which have nothing else to do. ``following`` are the cases
+        of the next ancestors, which start there one after the other. Raises BudgetEnded.
+        """
+        file = cases[0].file
+        self._following = ()
+        if not self._plan.quiet.fork or file in self._unfit:
+            yield None
+            return
+        with ExitStack() as stack:
+            ancestor = self._ancestor_of(cases, stack)
+            if ancestor is None:
+                yield self._starters_of(cases, sweep, stack, at_once=at_once)
+                return
+            self._ancestors += 1
+            self._following = following
+            yield OpenStarters(
+                {side.name: ancestor for side in self._plan.sides},
+                ancestor=self._ancestors,
+                fresh_states=self._fresh_states(cases),
+                meanwhile=self._prepare,
+            )
+
+    def _prepare(self) -> None:
+        """Start one more of the ancestors that follow, on the parent's idle cores.
+
+        Once those before it have imported: two at once would draw out each other's start, which
+        cold start counts. Without a fixed number of threads it would take its own from the cores
+        that it starts on.
+        """
+        if not (self._plan.cores.parent and self._plan.quiet.threads):
+            return
+        if not all(one.starter.has_imported() for one in self._prepared):
+            return
+        unused, missing = list(self._prepared), []
+        for cases in self._following:
+            group = self.group_of(cases[0])
+            if there := next((one for one in unused if one.group == group), None):
+                unused.remove(there)
+            else:
+                missing.append(cases)
+        self._close(unused)
+        for cases in missing[:1]:
+            preload = self._preload_of(cases)
+            if cases[0].file in self._unfit or isinstance(preload, Finding):
+                return
+            launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
+            order = self._plan.ancestor_order(preload, self._compiler_of(cases[0]))
+            starter = self._executor.starter(order, launch, budget_end=self._budget_end)
+            self._prepared.append(_Prepared(self.group_of(cases[0]), starter))
+
+    def group_of(self, case: Case) -> tuple[str, ...]:
+        """Return the benchmark file of ``case``, and what else its ancestor imports.
+
+        Cases of which these are the same have an ancestor together.
+        """
+        return (case.file, *self._compiler_of(case))
+
+    def refuse(self, case: Case, why: Finding) -> None:
+        """Give the file of ``case`` no such ancestor: one without the compiler, else starters."""
+        if not self._compiler_of(case):
+            self._unshare(case.file, why)
+            return
+        self._uncompiled.add(case.file)
+        self._close([one for one in self._prepared if one.group[0] == case.file])
+        self._journal.note(f"{case.file}: each worker imports the compiler itself: {words(why)}")
+
+    def _unshare(self, file: str, why: Finding) -> None:
+        """Give the sides of ``file`` starters of their own from now on."""
+        self._unshared[file] = why
+        self._close([one for one in self._prepared if one.group[0] == file])
+        self._journal.note(f"{file}: no common ancestor: {words(why)}")
+
+    def _compiler_of(self, case: Case) -> tuple[str, ...]:
+        if any(case.file in files for files in (self._unfit, self._unshared, self._uncompiled)):
+            return ()
+        return self._learned.get(case.id, compiler_of(case)) if self._plan.quiet.fork else ()
+
+    def learn(self, states: Sequence[CaseState]) -> None:
+        """Take from what was measured which first calls import a compiler.
+
+        Once no round of the case has an empty cache any more: a first call of those counts it.
+        """
+        for state in states:
+            if state.rounds < self._plan.settings.compile_rounds or not all(state.outputs.values()):
+                continue
+            seen = (
+                compiler_in([one.values for one in outputs]) for outputs in state.outputs.values()
+            )
+            self._learned.setdefault(state.case.id, compiler_of(state.case) or min(seen, key=len))
+
+    def close(self) -> None:
+        """End what was prepared for nothing."""
+        self._close(self._prepared)
+
+    def _close(self, prepared: Sequence[_Prepared]) -> None:
+        for one in tuple(prepared):
+            self._prepared.remove(one)
+            one.starter.close()
+
+    def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
+        """Return a living ancestor, which ``stack`` ends; None where there can't be one.
+
+        The next one starts when this one has imported: beside each other both would take longer,
+        and a session of one round needs no second.
+        """
+        file = _imported_file(cases)
+        preload = self._preload_of(cases)
+        if isinstance(preload, Finding):
+            if cases[0].file not in self._unshared:
+                self._unshare(cases[0].file, preload)
+            return None
+        group = self.group_of(cases[0])
+        ready = next((one for one in self._prepared if one.group == group), None)
+        if ready:
+            self._prepared.remove(ready)
+            starter = ready.starter
+        else:
+            starter = self._executor.starter(
+                self._plan.ancestor_order(preload, self._compiler_of(cases[0])),
+                self._plan.ancestor_launch(),
+                budget_end=self._budget_end,
+            )
+        stack.callback(starter.close)
+        _import_mathematics()
+        unfit = self._imported((starter,))
+        why = found("ancestor-unfit", message=unfit) if unfit else None
+        if not why and starter.preloaded:
+            why = why_unlike(starter.preloaded, self._plan.discovered, file, self._plan.owner)
+        if why:
+            stack.pop_all().close()
+            self.refuse(cases[0], why)
+            return self._ancestor_of(cases, stack)
+        return starter
+
+    def _preload_of(self, cases: Sequence[Case]) -> tuple[str, ...] | Finding:
+        if why := self._unshared.get(cases[0].file):
+            return why
+        if len({side.python for side in self._plan.sides}) > 1:
+            return found("ancestor-python")
+        return preload_of(self._plan.discovered, _imported_file(cases))
+
+    def _fresh_states(self, cases: Sequence[Case]) -> dict[str, dict[str, str]]:
+        file = _imported_file(cases)
+        return {
+            name: dict(one.imports.get(file, FileImports()).state)
+            for name, one in self._plan.discovered.items()
+        }
+
+    def _starters_of(
+        self, cases: Sequence[Case], sweep: int, stack: ExitStack, *, at_once: bool
+    ) -> OpenStarters | None:
+        starters: dict[str, Starter] = {}
+        waiting: list[Starter] = []
+        for side in starting_order(self._plan.sides, sweep):
+            launch = self._plan.launch(side)
+            if waiting and self._plan.cores.parent:
+                launch = replace(launch, affinity=self._plan.cores.parent)
+            starter = self._executor.starter(
+                self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
+            )
+            stack.callback(starter.close)
+            starters[side.name] = starter
+            waiting.append(starter)
+            if at_once and len(starters) < len(self._plan.sides):
+                continue
+            unfit = self._imported(waiting)
+            waiting.clear()
+            if unfit:
+                file = cases[0].file
+                self._unfit[file] = unfit
+                self._journal.note(f"{file}: workers start afresh: {unfit}")
+                stack.pop_all().close()
+                return None
+        return OpenStarters(starters, at_once)
+
+    def _imported(self, starters: Sequence[Starter]) -> str:
+        """Wait until all have imported; return why one can't fork, or nothing."""
+        for starter in starters:
+            if unfit := starter.imported(self._plan.settings.timeout):
+                return unfit
+            if self._plan.cores.workers:
+                starter.move(self._plan.cores.workers)
+        return ""
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report should say of files whose workers were not forked as usual."""
+        afresh = (
+            f"{file or 'Saved models'}: each worker imported it afresh, which takes longer: "
+            f"{reason}."
+            for file, reason in sorted(self._unfit.items())
+        )
+        apart = (
+            f"{file or 'Saved models'}: each side imported its libraries by itself, which takes "
+            f"longer: {words(why)}."
+            for file, why in sorted(self._unshared.items())
+            if file not in self._unfit
+        )
+        return (*afresh, *apart)
+
+
+def _import_mathematics() -> None:
+    """Import what the first verdict needs while an ancestor imports: it takes 0.4 s."""
+    importlib.import_module("scipy.special")
+
+
+def _imported_file(cases: Sequence[Case]) -> str:
+    """Return the benchmark file that workers of ``cases`` import, none for saved models."""
+    return next((case.file for case in cases if case.line), "")
+
+
+def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
+    """Return the modules that an ancestor of ``file``'s workers imports; else why there is none.
+
+    ``discovered`` is by side. ``file`` is relative to the side's tree, empty for saved models,
+    which need torch alone.
+    """
+    sides = list(discovered.values())
+    for name, pairs in (("devices", _devices(sides)), ("metrics", _metrics(sides))):
+        if len(set(pairs)) > 1:
+            return found("ancestor-plugins", what=name)
+    if not file:
+        return ("torch",)
+    imports = {name: one.imports.get(file) for name, one in discovered.items()}
+    for side, did in imports.items():
+        if did is None:
+            return found("ancestor-unknown", side=side)
+        if did.read:
+            return found("ancestor-read", side=side, file=did.read[0])
+        if did.programs:
+            return found("ancestor-program", side=side, program=did.programs[0])
+    asked = [set(did.modules) for did in imports.values() if did]
+    first = next(did for did in imports.values() if did)
+    return tuple(
+        name
+        for name in first.modules
+        if name.partition(".")[0] != _HARNESS
+        and all(name in names for names in asked)
+        and len({one.modules.get(name) for one in sides}) == 1
+    )
+
+
+def compiler_of(case: Case) -> tuple[str, ...]:
+    """Return the modules of torch's compiler that the first call of ``case`` will import.
+
+    None where its axes don't say; then a worker's values do (``compiler_in``).
+    """
+    modes = {case.axes[axis] for axis in ("mode", "backend") if axis in case.axes}
+    if modes & _BY_INDUCTOR:
+        return DYNAMO, INDUCTOR
+    return (DYNAMO,) if any(mode.startswith("backend:") for mode in modes) else ()
+
+
+def compiler_in(workers: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the modules of torch's compiler that a side's workers with these values used.
+
+    Kernels show with an empty cache alone.
+    """
+    if any(values.get("generated_kernels") for values in workers):
+        return DYNAMO, INDUCTOR
+    return (DYNAMO,) if any(values.get("captured_calls") for values in workers) else ()
+
+
+def why_unlike(
+    preloaded: Preloaded,
+    discovered: Mapping[str, Discovery],
+    file: str,
+    owner: Callable[[str], str] = lambda _: "",
+) -> Finding | None:
+    """Return why this ancestor is not what each side's fresh process is after the same imports.
+
+    ``owner`` returns the side that would import a package of that name from its own tree, if any.
+    """
+    if preloaded.failed:
+        return found("ancestor-failed", message=preloaded.failed)
+    if preloaded.imports.programs:
+        return found("ancestor-program", side="both", program=preloaded.imports.programs[0])
+    for package in preloaded.compiler:
+        if side := owner(package):
+            return found("ancestor-module", side=side, module=package)
+    return next(_differences(preloaded, discovered, file), None)
+
+
+def _differences(
+    preloaded: Preloaded, discovered: Mapping[str, Discovery], file: str
+) -> Iterator[Finding]:
+    for side, one in discovered.items():
+        for name, place in preloaded.modules.items():
+            if name.partition(".")[0] != _HARNESS and one.modules.get(name) != place:
+                yield found("ancestor-module", side=side, module=name)
+        did = one.imports.get(file, FileImports())
+        for change in did.environment:
+            if file and change not in preloaded.imports.environment:
+                yield found("ancestor-environment", side=side, variable=change.partition("=")[0])
+
+
+def _devices(sides: list[Discovery]) -> Iterator[tuple[str, ...]]:
+    return (one.devices for one in sides)
+
+
+def _metrics(sides: list[Discovery]) -> Iterator[tuple[tuple[str, str], ...]]:
+    return (tuple(sorted(one.metrics.items())) for one in sides)

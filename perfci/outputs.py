@@ -1,0 +1,275 @@
+"""The files and folders that a command writes: checked before the work, written after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import combinations
+from pathlib import Path, PurePosixPath
+
+from perfci.errors import OutsideError, UsageError, joined_error
+from perfci.files import folder_held, require_writable, write_file
+from perfci.model.report import Report
+from perfci.report.clean import clean_line
+
+STANDARD_OUTPUT = Path("-")
+"""The output that a caller shows by itself: never a file of that name."""
+# The list of its own files that a site carries: what isn't on it is the user's, and never removed.
+MANIFEST = "perfci-site.txt"
+_BEGINNING = (
+    b"# perfci trend wrote the files below, and replaces this folder with its next report.\n"
+)
+_SHOWN = 3
+_WRITING, _REPLACED = ".writing-", ".replaced-"
+
+
+def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the outputs that are files."""
+    return {name: path for name, path in outputs.items() if path != STANDARD_OUTPUT}
+
+
+# Outputs that would overwrite one another or the history: refused before anything is done.
+def require_distinct(
+    outputs: Mapping[str, Path],
+    history: Iterable[Path] = (),
+    folders: Mapping[str, Path] | None = None,
+) -> None:
+    """UsageError where two places are one. Keys are what the user calls each output.
+
+    ``folders`` are replaced whole: nothing else may be in one. Links lead to one file, too.
+    """
+    folders = folders or {}
+    kept = tuple(history)
+    for name, path in outputs.items():
+        if any(_same(path, other) for other in kept):
+            raise UsageError(
+                "output-is-history",
+                f"{name} is the history itself, {path}: it would be overwritten",
+                f"Choose another file for {name}.",
+            )
+    for (name, path), (other, place) in combinations(outputs.items(), 2):
+        if _same(path, place):
+            raise UsageError(
+                "same-output",
+                f"{name} and {other} are one file, {path}: only one would be left",
+                "Choose a file for each.",
+            )
+    for name, folder in folders.items():
+        inside = [f"{other} ({path})" for other, path in outputs.items() if _holds(folder, path)]
+        inside += [f"the history ({path})" for path in kept[:1] if _holds(folder, path)]
+        if inside:
+            raise UsageError(
+                "output-in-folder",
+                f"{name} is replaced whole, and {inside[0]} would be in it: {folder}",
+                f"Choose a folder for {name} that nothing else is in.",
+            )
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Return whether both are one file. A device or a pipe takes any number of texts."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return not path.exists() or path.is_file()
+    try:
+        first, two = path.stat(), other.stat()
+    except OSError:  # one isn't there or can't be reached, which the writing will say
+        return False
+    return stat.S_ISREG(first.st_mode) and os.path.samestat(first, two)
+
+
+def _holds(folder: Path, path: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) -> None:
+    """Fail before anything is measured where a file could not be written afterwards.
+
+    Or where writing it would destroy another one, or one of the ``history``'s files.
+    """
+    require_distinct({f"--{name}": path for name, path in outputs.items()}, history)
+    for path in files_of(outputs).values():
+        try:
+            require_writable(path)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+
+def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
+    """Return the text of every file that was asked for. UsageError for a broken exporter."""
+    from perfci.report.exporters import named
+
+    return {path: named(name).text(report) for name, path in outputs.items()}
+
+
+def write_files(files: Mapping[Path, str], besides: str = "") -> None:
+    """Write every file. The error names each that failed, after all were tried."""
+    problems = []
+    for path, text in files.items():
+        try:
+            write_file(path, text)
+        except OSError as error:
+            problems.append(unwritable(path, error, besides))
+    if problems:
+        raise joined_error(problems)
+
+
+def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
+    """Return the error for a file that can't be written."""
+    return OutsideError(
+        "unwritable",
+        f"{path} can't be written: {error.strerror or error}",
+        f"Choose another path, or make room. {besides}".rstrip(),
+    )
+
+
+def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write ``files`` (paths with ``/``, and bytes) and their list into the empty ``folder``."""
+    made = {folder}
+    with (folder / MANIFEST).open("xb", buffering=0) as manifest:
+        manifest.write(_BEGINNING)
+        for name, content in files:
+            path = folder / name
+            manifest.write(os.fsencode(name) + b"\n")
+            if path.parent not in made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made.add(path.parent)
+            path.write_bytes(content)
+
+
+def foreign_files(folder: Path) -> Iterator[str]:
+    """Yield the files in ``folder`` that its list lacks, and folders, which end in ``/``.
+
+    Without a list all of it is foreign. OSError where the folder can't be read.
+    """
+    listed = _listed(folder)
+    folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
+    yield from _foreign_files(folder, "", listed, folders)
+
+
+def _foreign_files(folder: Path, before: str, listed: set[str], folders: set[str]) -> Iterator[str]:
+    with os.scandir(folder) as scanned:
+        entries = sorted(scanned, key=lambda entry: entry.name)
+    for entry in entries:
+        name = f"{before}{entry.name}"
+        if not entry.is_dir(follow_symlinks=False):
+            if name not in listed:
+                yield name
+        elif name in folders:
+            yield from _foreign_files(Path(entry.path), f"{name}/", listed, folders)
+        else:
+            yield f"{name}/"
+
+
+def _listed(folder: Path) -> set[str]:
+    manifest = folder / MANIFEST
+    if manifest.is_symlink() or not manifest.is_file():
+        return set()
+    with manifest.open("rb") as file:
+        first = file.readline()
+        if first != _BEGINNING:  # a full disk, or a kill, may have cut the first line short
+            return {MANIFEST} if _BEGINNING.startswith(first) else set()
+        return {MANIFEST, *(os.fsdecode(line.rstrip(b"\n")) for line in file)}
+
+
+def check_replaceable(folder: Path) -> None:
+    """UsageError where ``folder`` holds what no earlier report wrote there: it would be lost."""
+    with _disk_errors(folder):
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
+        others = list(foreign_files(folder))
+        if others:
+            shown = ", ".join(clean_line(name, 80) for name in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            raise UsageError(
+                "not-a-site",
+                f"{folder} holds other files than a report's own ({MANIFEST} lists those), "
+                f"and would be replaced: {shown}{more}",
+                "Choose a new folder for --html, or move those files out of that one.",
+            )
+
+
+def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write ``files`` (paths with ``/``, and bytes) next to ``folder``, then put them in its place.
+
+    OutsideError where that fails. The earlier content is then still there.
+    """
+    target = folder.resolve()
+    check_replaceable(target)
+    with _disk_errors(folder), _alone(target):
+        new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
+        try:
+            fill(new, files)
+            new.chmod(0o755)  # mkdtemp's 0700 would keep a web server out
+            check_replaceable(target)  # once more: rendering takes a while
+            _swap(new, target)
+        except BaseException:
+            _remove(new)
+            raise
+
+
+def _swap(new: Path, target: Path) -> None:
+    """Replace the folder by two renames. No call swaps two folders on every system."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_REPLACED}"))
+    target.rename(old / target.name)
+    try:
+        new.rename(target)
+    except BaseException:
+        (old / target.name).rename(target)
+        old.rmdir()
+        raise
+    _recover(old, target)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the folder around ``target``, and remove what killed writers left there."""
+    with folder_held(target.parent):
+        for leftover in tuple(target.parent.iterdir()):
+            if leftover.name.startswith(f".{target.name}{_WRITING}"):
+                _remove(leftover)
+            elif leftover.name.startswith(f".{target.name}{_REPLACED}"):
+                _recover(leftover, target)
+        yield
+
+
+def _recover(leftover: Path, target: Path) -> None:
+    """Remove the old site, or put it back where its writer was killed between its two renames."""
+    old = leftover / target.name
+    if old.is_dir() and not target.exists():
+        old.rename(target)
+    _remove(old)
+    with suppress(OSError):  # there is something else in it
+        leftover.rmdir()
+
+
+def _remove(folder: Path) -> None:
+    """Remove an old site. A folder that holds anything else is left as it is."""
+    if not folder.is_dir() or folder.is_symlink() or any(foreign_files(folder)):
+        return
+    with suppress(OSError):  # it stays, and is removed by the next report
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != MANIFEST:  # last, or what is left after a kill would look foreign
+                entry.unlink()
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutsideError(
+            "unwritable",
+            f"the site can't be written to {folder}: {error.strerror or error}",
+            "Choose another folder, or make room; what was there before is intact.",
+        ) from error

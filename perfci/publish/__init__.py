@@ -1,1 +1,0 @@
-"""Everything that leaves the machine: forges and webhooks. Nothing here decides."""

@@ -1,1 +1,0 @@
-"""A calibration as text, in each of its formats."""

@@ -1,0 +1,130 @@
+"""The formats that reports are written in, each a module, which is all it takes to add one.
+
+A module (or what an entry point of the group ``perfci.exporters`` names) has what ``Exporter`` asks
+for. Its name is the format's: of the option ``--NAME FILE`` and of ``report --format NAME``.
+Importing one is quick, because ``--help`` shows its line: ``render`` imports what is slow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from perfci.plugins import (
+    broken_entry_point,
+    entry_points_of,
+    load_plugin,
+    missing_attributes,
+    module_names,
+)
+from perfci.report.clean import Clean, clean_line, clean_lines
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from perfci.errors import UsageError
+    from perfci.model.report import Report
+
+GROUP = "perfci.exporters"
+TERMINAL = "terminal"
+"""The format for people at a terminal, which no exporter may be called."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Exporter(Protocol):
+    """Writes reports in one format. ``HELP`` is the help text of its option."""
+
+    HELP: str
+
+    def render(self, report: Report, /) -> str:
+        """Return the report's text, which a file gets as it is. perfci's own is ``Clean``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An exporter by name, imported where it is used. perfci's own have no entry ``point``."""
+
+    name: str
+    point: EntryPoint | None = None
+
+    def load(self) -> Exporter:
+        """Return the exporter. UsageError for a broken one."""
+        if self.point is None:
+            return cast("Exporter", importlib.import_module(f"{__name__}.{self.name}"))
+        return cast("Exporter", load_plugin(self.point, _wrong))
+
+    def text(self, report: Report) -> str:
+        """Return what a file gets. UsageError where another distribution's exporter fails."""
+        exporter = self.load()
+        if self.point is None:
+            return exporter.render(report)
+        try:
+            text: Any = exporter.render(report)
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
+            raise broken_entry_point(self.point, f"{type(error).__name__}: {error}") from error
+        if not isinstance(text, str):
+            raise broken_entry_point(
+                self.point, f"`render` returned {type(text).__name__}, not text"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise broken_entry_point(
+                self.point, f"what `render` returned is no text: {error}"
+            ) from error
+        return text
+
+    def shown(self, text: str) -> Clean:
+        """Return its ``text`` as it is printed: of another distribution's what can be seen."""
+        return Clean(text) if self.point is None else clean_lines(text)
+
+    def help_line(self) -> str:
+        """Return the help text of its option, or that the exporter is broken."""
+        from perfci.errors import UsageError
+
+        try:
+            return clean_line(self.load().HELP)
+        except UsageError as error:
+            return clean_line(f"Broken: {error.message}.")
+
+
+def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageError]]:
+    """Return the formats by name, perfci's own first, and why others are refused.
+
+    ``taken`` are the names that the command's other options have. Nothing is imported.
+    """
+    known = {name: Format(name) for name in module_names(sys.modules[__name__])}
+    refused = []
+    for point in _points():
+        if not _NAME.fullmatch(point.name):
+            why = "a format's name is of lower-case letters, digits and hyphens"
+        elif (other := known.get(point.name)) is not None:
+            owner = other.point.dist if other.point is not None else None
+            why = f"{owner.name if owner else 'perfci'} has a format of this name"
+        elif point.name in taken or point.name == TERMINAL:
+            why = f"perfci has an option or a format `{point.name}`"
+        else:
+            known[point.name] = Format(point.name, point)
+            continue
+        refused.append(broken_entry_point(point, why))
+    return known, refused
+
+
+def named(name: str) -> Format:
+    """Return a format that ``formats`` found."""
+    return formats()[0][name]
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    return entry_points_of(GROUP)
+
+
+def _wrong(exporter: Any) -> str:
+    missing = missing_attributes(exporter, "HELP", "render")
+    return missing or ("" if isinstance(exporter.HELP, str) else "its `HELP` is no text")

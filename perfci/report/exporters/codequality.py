@@ -1,0 +1,163 @@
+"""GitLab's code quality report, and the lines of code that a report can name on any forge.
+
+The format is GitLab's subset of CodeClimate's. GitLab shows a finding as new whose fingerprint the
+target branch's report lacks. So a fingerprint holds no figure of a measurement and no line number.
+
+On GitHub the same lines are a check's annotations. They are shown as plain text. Paths, titles and
+messages are untrusted: invisible characters are removed, and a path that leaves the repository
+names no line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from perfci.model.report import Comparison, Report
+from perfci.report.clean import Clean, clean_json, clean_line, sentences
+from perfci.report.outline import gates, shown_failures
+from perfci.report.rows import change_text
+
+HELP = "Write GitLab's code quality report here: regressions at the lines that are to blame."
+Level = Literal["failure", "warning", "notice"]
+_SEVERITIES: dict[Level, str] = {"failure": "major", "warning": "minor", "notice": "info"}
+"""By level, the gravest first."""
+_LEVELS = tuple(_SEVERITIES)
+_DIGITS = re.compile(r"\d+")
+MOST = 200
+"""Four requests' worth. No one reads on, and the comment has the rest."""
+_MOST_CASES = 5
+_LONGEST_PATH = 300
+_LAST_LINE = 10_000_000
+_PLACE = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", re.DOTALL)
+"""The beginning of a failure's message where a line of the user's code is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message at ``line`` of ``path``, which is relative to the repository.
+
+    ``cases`` are those that it is about. ``text`` is the message without cases and figures.
+    """
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
+    cases: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remark:
+    path: str
+    line: int
+    title: str
+    text: str
+
+
+def render(report: Report) -> Clean:
+    """Return the report's findings as a JSON list, the gravest first."""
+    seen: Counter[str] = Counter()
+    findings: list[dict[str, Any]] = []
+    for annotation in annotations_of((report,)):
+        key = _key(annotation)
+        seen[key] += 1  # the same text at two lines of a file: the second is another finding
+        findings.append(
+            {
+                "description": clean_line(annotation.message, 1000),
+                "check_name": annotation.title,
+                "fingerprint": hashlib.sha256(f"{key} {seen[key]}".encode()).hexdigest(),
+                "severity": _SEVERITIES[annotation.level],
+                "location": {"path": annotation.path, "lines": {"begin": annotation.line}},
+            }
+        )
+    return clean_json(json.dumps(findings, indent=1) + "\n")
+
+
+def _key(annotation: Annotation) -> str:
+    text = _DIGITS.sub("#", annotation.text)
+    return json.dumps([annotation.path, annotation.title, text, sorted(annotation.cases)])
+
+
+def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
+    """Return at most ``MOST`` annotations, the gravest first, each place and text once."""
+    cases: dict[_Remark, dict[str, str]] = {}
+    levels: dict[_Remark, Level] = {}
+    for remark, case, shown, level in _remarks(reports):
+        cases.setdefault(remark, {})[shown] = case
+        levels[remark] = min(levels.get(remark, level), level, key=_LEVELS.index)
+    every = [
+        Annotation(
+            remark.path,
+            remark.line,
+            levels[remark],
+            remark.title,
+            _message(remark, of_remark),
+            tuple(dict.fromkeys(of_remark.values())),
+            remark.text,
+        )
+        for remark, of_remark in cases.items()
+    ]
+    return tuple(sorted(every, key=lambda annotation: _LEVELS.index(annotation.level))[:MOST])
+
+
+def _remarks(reports: Sequence[Report]) -> Iterator[tuple[_Remark, str, str, Level]]:
+    """Yield each remark, the case, the case as it is shown there, and how grave it is."""
+    for report in reports:
+        rows = {(row.case, row.metric): row for row in report.results}
+        for cause in report.explanations:
+            level = _level(rows.get((cause.case, cause.metric)))
+            title = cause.kind.replace("_", " ")
+            if (remark := _remark(cause.file, cause.line, title, cause.text)) is not None:
+                yield remark, cause.case, cause.case, level
+        yield from _at_definitions(report)
+        for failure in shown_failures(report):
+            place = _PLACE.match(failure.message)
+            if place is None or "head" not in failure.side.split():
+                continue  # base's lines are not in the pull request
+            title = f"failed in {failure.stage} ({failure.kind})"
+            remark = _remark(place["file"], int(place["line"]), title, place["text"])
+            if remark is not None:
+                yield remark, failure.case, failure.case, "failure"
+
+
+def _at_definitions(report: Report) -> Iterator[tuple[_Remark, str, str, Level]]:
+    """Remark at a benchmark's own line what regressed in it and names no other line."""
+    definitions = {definition.benchmark: definition for definition in report.definitions}
+    named = {(cause.case, cause.metric) for cause in report.explanations if cause.file}
+    for row in report.results:
+        definition = definitions.get(row.case.partition("[")[0])
+        if row.status != "regressed" or definition is None or (row.case, row.metric) in named:
+            continue
+        remark = _remark(definition.file, definition.line, f"{row.metric} regressed", "")
+        if remark is not None:
+            yield remark, row.case, f"{row.case}: {change_text(row)}", _level(row)
+
+
+def _remark(file: str, line: int, title: str, text: str) -> _Remark | None:
+    """Return the remark, or None where no line of the repository is named."""
+    inside = not file.startswith(("/", "~")) and "\\" not in file
+    known = inside and not {"", ".", ".."} & set(file.split("/"))
+    if not known or clean_line(file, _LONGEST_PATH) != file or not 1 <= line <= _LAST_LINE:
+        return None
+    title = f"perfci: {clean_line(title, 200)}"
+    return _Remark(file, line, title, clean_line(sentences(text), 1000))
+
+
+def _level(row: Comparison | None) -> Level:
+    if row is None or row.status != "regressed":
+        return "notice"
+    return "failure" if gates(row) else "warning"
+
+
+def _message(remark: _Remark, cases: dict[str, str]) -> str:
+    shown = [clean_line(case, 200) for case in list(cases)[:_MOST_CASES]]
+    more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
+    return f"{remark.text or remark.title}\nin {', '.join(shown)}{more}"

@@ -1,0 +1,301 @@
+"""One page to open in a browser: verdict, what moved and why, every row, how it was measured.
+
+It needs no other file. What is not Markup is escaped by the template engine. The policy in its head
+lets nothing run or style it except what stands in it, by hash, and lets it ask no host.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perfci.model.case import Failure
+from perfci.model.report import Comparison, Explanation, Report
+from perfci.model.run import Environment
+from perfci.model.status import traits
+from perfci.report.case_tables import CaseTable, tables_by_mode, tables_by_shape
+from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
+from perfci.report.drawing import BLAME, flame_of, payload
+from perfci.report.links import environment_names
+from perfci.report.outline import (
+    Outline,
+    headline,
+    injected_text,
+    other_reasons,
+    outline,
+    part_text,
+    ran_lines,
+    same_code_text,
+    shown_failures,
+)
+from perfci.report.rows import (
+    change_text,
+    has_numbers,
+    interval_text,
+    note,
+    other_explanations,
+    side_text,
+    status_text,
+    whys,
+)
+from perfci.report.sections import sides_of, status_of
+from perfci.report.site.catalogue import Spark, spark
+from perfci.report.site.data import literal
+from perfci.report.templates import read_template, render_html
+from perfci.units import counted, format_duration
+from perfci.verdict.caveats import cause_of
+
+HELP = "Write the report as one HTML page here."
+MOST_ROWS, MOST_FAILURES, MOST_LINES = 40, 40, 200
+"""Rows, failures and lines of a list that stand in the page itself. The search finds all rows."""
+STYLES = ("trend/trend.css", "report/page.css")
+THEME = ("trend/theme.js",)
+"""Before the first paint."""
+SCRIPTS = (
+    "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/address.js",
+    "trend/filters.js", "trend/plot.js", "trend/lanes.js", "report/strip.js", "report/warm.js",
+    "report/detail.js", "report/page.js",
+)  # fmt: skip
+_PAST = (120.0, 24.0)
+_WORSE = frozenset({"fail", "error"})
+_FEWEST_PAST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RowLine:
+    """A row that stands open. Its texts are visible characters, but not escaped."""
+
+    place: int
+    case: str
+    metric: str
+    status: str
+    sense: str
+    rises: bool | None
+    size: str
+    interval: str
+    before: str
+    after: str
+    note: str
+    cause: str
+    why: tuple[RowReason, ...]
+    past: Spark | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowReason:
+    """The reason why a row moved, and its place in the code."""
+
+    metric: str
+    text: str
+    place: str
+
+
+def render(report: Report) -> Clean:
+    """Return the page."""
+    style, theme, script = (_joined(names) for names in (STYLES, THEME, SCRIPTS))
+    rows = outline(report)
+    context = {
+        **_first(rows),
+        **_lists(rows),
+        **_tables(report),
+        **_measured(rows),
+        "policy": _policy(style, (theme, script)),
+        "style": Safe(style),
+        "theme": Safe(theme),
+        "script": Safe(script),
+        "drawn": Safe(literal(payload(report)).decode()),
+        "count": counted(len(report.results), "comparison"),
+        "blame": BLAME,
+    }
+    return clean_lines(render_html("report/page.html.j2", context).decode())
+
+
+def _joined(names: Iterable[str]) -> str:
+    return "\n".join(read_template(name) for name in names)
+
+
+def _policy(style: str, scripts: Iterable[str]) -> Safe:
+    """Return which style and scripts a browser may take from the page: these, by their hashes."""
+    allowed = " ".join(map(_hash, scripts))
+    return Safe(f"script-src {allowed}; style-src {_hash(style)}; img-src data:")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _first(rows: Outline) -> dict[str, Any]:
+    """Return the top: what a reader needs who reads nothing else."""
+    report = rows.report
+    warnings = (injected_text(report), part_text(report), same_code_text(report))
+    reasons = [clean_line(reason, 1000) for reason in other_reasons(rows)]
+    better = any(row.status == "improved" for row in rows.moved)
+    status = report.verdict.status
+    return {
+        "root": "",
+        "version": clean_line(report.perfci_version, 60),
+        "created": clean_line(report.created_at[:16].replace("T", " "), 30),
+        "status": status_of(report),
+        "headline": clean_line(headline(rows), 600),
+        "mood": "worse" if status in _WORSE else "better" if better else "steady",
+        "sides": tuple(map(clean_line, sides_of(report))),
+        "warnings": tuple(clean_line(text, 1000) for text in warnings if text),
+        "reasons": reasons[:MOST_LINES],
+        "more_reasons": max(0, len(reasons) - MOST_LINES),
+    }
+
+
+def _lists(rows: Outline) -> dict[str, Any]:
+    """Return what moved, what is undecided and what failed, each with its reasons."""
+    report = rows.report
+    failures = shown_failures(report)
+    failed = {failure.case for failure in failures}
+    moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
+    lines = _Lines(report)
+    shown = tuple(map(lines.of, moved[:MOST_ROWS]))
+    undecided = tuple(map(lines.of, rows.undecided[:MOST_ROWS]))
+    flames = tuple(filter(None, map(flame_of, report.why)))
+    return {
+        "moved": shown,
+        "more_moved": max(0, len(moved) - MOST_ROWS),
+        "undecided": undecided,
+        "more_undecided": max(0, len(rows.undecided) - MOST_ROWS),
+        "failures": tuple(map(_failure, failures[:MOST_FAILURES])),
+        "more_failures": max(0, len(failures) - MOST_FAILURES),
+        "elsewhere": lines.unshown()[:MOST_LINES],
+        "flames": flames[:MOST_ROWS],
+        "more_flames": max(0, len(flames) - MOST_ROWS),
+        "skipped": _pairs(report.skipped),
+        "more_skipped": max(0, len(report.skipped) - MOST_LINES),
+        "not_measured": _pairs(report.not_measured),
+    }
+
+
+class _Lines:
+    """Makes lines of rows. A case's reasons stand at its first row alone."""
+
+    def __init__(self, report: Report) -> None:
+        self._places = {id(row): place for place, row in enumerate(report.results)}
+        self._same_code = frozenset(report.same_code)
+        self._past = {(past.case, past.metric): past.values for past in report.past}
+        self._reasons: dict[str, list[RowReason]] = {}
+        for why in whys(report):
+            first = RowReason("", clean_line(why.text, 1000), clean_line(why.place, 1000))
+            more = (RowReason("", clean_line(line, 1000), "") for line in why.more)
+            self._reasons.setdefault(why.case, []).extend((first, *more))
+        for explanation in other_explanations(report):
+            self._reasons.setdefault(explanation.case, []).append(_reason(explanation))
+
+    def of(self, row: Comparison) -> RowLine:
+        """Return the line of a row."""
+        return RowLine(
+            place=self._places[id(row)],
+            case=clean_line(row.case) or "unnamed",
+            metric=clean_line(row.metric, 100) if has_numbers(row) else "",
+            status=status_text(row),
+            sense=traits(row.status).sense,
+            rises=_rises(row),
+            size=clean_line(change_text(row)),
+            interval=clean_line(interval_text(row)),
+            before=clean_line(side_text(row.base, row.unit)),
+            after=clean_line(side_text(row.head, row.unit)),
+            note=clean_line(note(row), 600),
+            cause=cause_of(row, self._same_code),
+            why=tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
+            past=self._spark(row),
+        )
+
+    def _spark(self, row: Comparison) -> Spark | None:
+        import numpy as np
+
+        values = self._past.get((row.case, row.metric), ())
+        if len(values) < _FEWEST_PAST or row.head is None or row.head.center is None:
+            return None
+        every = np.asarray([*values, row.head.center], dtype=float)
+        return spark(every, (len(values),), *_PAST)
+
+    def unshown(self) -> list[tuple[str, RowReason]]:
+        """Return the reasons whose rows do not stand open, with their cases."""
+        return [
+            (clean_line(case), reason)
+            for case, reasons in self._reasons.items()
+            for reason in reasons
+        ]
+
+
+def _rises(row: Comparison) -> bool | None:
+    if row.difference is not None:
+        return row.difference > 0
+    return None if row.ratio is None else row.ratio > 1.0
+
+
+def _reason(explanation: Explanation) -> RowReason:
+    place = f"{explanation.file}:{explanation.line}" if explanation.file else ""
+    texts = (clean_line(explanation.text, 1000), clean_line(place, 1000))
+    return RowReason(clean_line(explanation.metric, 100), *texts)
+
+
+def _failure(failure: Failure) -> Mapping[str, str]:
+    return {
+        "case": clean_line(failure.case),
+        "where": clean_line(f"{failure.side} in {failure.stage}"),
+        "kind": clean_line(failure.kind),
+        "message": clean_line(sentences(failure.message), 1000),
+        "log": clean_block(failure.log_tail),
+    }
+
+
+def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
+    every = list(texts.items())[:MOST_LINES]
+    return [(clean_line(name), clean_line(text, 1000)) for name, text in every]
+
+
+def _tables(report: Report) -> dict[str, Any]:
+    """Return the modes and shapes of each benchmark. Those that changed stand first, and open."""
+    context: dict[str, Any] = {}
+    every = {
+        "modes": tables_by_mode(report, every=True),
+        "shapes": tables_by_shape(report, every=True),
+    }
+    for name, tables in every.items():
+        first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
+        context[name] = [_table(table, open_=report.is_one_sided) for table in first]
+        context[f"more_{name}"] = max(0, len(tables) - MOST_ROWS)
+    return context
+
+
+def _table(table: CaseTable, *, open_: bool) -> dict[str, Any]:
+    return {
+        "case": clean_line(table.case),
+        "open": table.changed or open_,
+        "advice": clean_line(table.advice, 600),
+        "table": [tuple(map(clean_line, cells)) for cells in table.lines],
+        "numbers": range(1, len(table.lines[0]) - table.has_texts),
+    }
+
+
+def _measured(rows: Outline) -> dict[str, Any]:
+    report, timing = rows.report, rows.report.timing
+    environments = [("Environment", report.environment)]
+    if report.base_environment is not None:
+        environments.append(("Base's environment", report.base_environment))
+    notes = (*report.notes, *ran_lines(report))
+    cases = counted(rows.cases, "case")
+    return {
+        "scope": clean_line(
+            f"{counted(len(report.results), 'comparison')} of {cases}; "
+            f"{counted(timing.rounds, 'round')} in {format_duration(timing.wall_s)}; "
+            f"{environment_names((report,))[0]}",
+            600,
+        ),
+        "notes": [clean_line(note, 2000) for note in notes[:MOST_LINES]],
+        "environments": [(name, _environment(environment)) for name, environment in environments],
+        "command": clean_line(report.command, 60),
+    }
+
+
+def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
+    return [("key", clean_line(environment.key)), *_pairs(dict(sorted(environment.facts.items())))]

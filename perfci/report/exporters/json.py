@@ -1,0 +1,248 @@
+"""``perfci.report/1``, the report file: for programs, and for perfci to read again.
+
+Scripts read its field names, so they stay. A report is cut to the table of ``limits``, so that
+perfci reads whatever perfci wrote. English stands next to the findings it is made of: ``warnings``,
+``doubt`` and ``reasons``, and so do ``cause``, ``replay``, ``modes`` and ``shapes``, for people and
+for scripts that don't know perfci.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
+from itertools import islice
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from perfci.instruments import words as difference_words
+from perfci.model.report import Report
+from perfci.model.status import Status, traits
+from perfci.report.clean import Clean, clean_json
+from perfci.report.limits import LARGEST_WHOLE, LIMITS, LONGEST_NAME, MOST_BYTES, Limit, fields_of
+from perfci.report.rows import replay_of
+from perfci.verdict.caveats import cause_of
+from perfci.verdict.modes import mode_matrices, shape_tables
+
+if TYPE_CHECKING:
+    from perfci.model.finding import Difference, Hint
+
+HELP = "Write the report file here."
+_FIRST = (
+    "schema", "perfci_version", "created_at", "command", "base", "head", "environment",
+    "verdict", "timing", "results", "failures",
+)  # fmt: skip
+_KEY = Limit(LONGEST_NAME, keep="name")
+_SHORT = 300
+"""Names and other short texts are never cut for the sake of the file's size."""
+_RANKS: Mapping[str, int] = {status: traits(status).rank for status in get_args(Status)}
+
+
+def render(report: Report) -> Clean:
+    """Return the report as JSON that ``read_report`` takes. CodecError on a number not finite.
+
+    Reading and writing it again gives the same bytes: a whole number in a field of type ``float``
+    (4 degrees of freedom) is written as ``4.0`` from the start. Anything beyond ``limits`` is cut,
+    and a note says so. Indentation goes first.
+    """
+    import msgspec
+
+    from perfci.model.codec import from_plain, to_plain
+
+    plain = encodable(to_plain(from_plain(to_plain(report), Report)))
+    share = 1
+    while True:
+        fitted = fit(plain, share)
+        fitted = _with_words(fitted, from_plain(fitted, Report))
+        ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
+        encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
+        if len(encoded) < MOST_BYTES:
+            break
+        share *= 2
+    indented = msgspec.json.format(encoded, indent=2)
+    return clean_json((indented if len(indented) < MOST_BYTES else encoded).decode() + "\n")
+
+
+def json_text(plain: Any, indent: int = 2) -> Clean:
+    """Return ``plain`` as a JSON document. CodecError where it holds what JSON can't."""
+    import msgspec
+
+    try:  # numpy's numbers are not Python's
+        encoded = msgspec.json.encode(plain, enc_hook=float)
+    except UnicodeEncodeError:  # rare, and looking at every text takes as long as everything else
+        encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
+    return clean_json(msgspec.json.format(encoded, indent=indent).decode() + "\n")
+
+
+def encodable(plain: Any) -> Any:
+    """Spell out lone surrogates (an undecodable file name has them): UTF-8 can't hold them."""
+    if isinstance(plain, str):
+        return plain.encode("utf-8", "backslashreplace").decode()
+    if isinstance(plain, dict):
+        return {encodable(key): encodable(value) for key, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [encodable(value) for value in plain]
+    return plain
+
+
+def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
+    """Return a report's ``plain`` form cut to the limits, with a note of what was left out.
+
+    ``share`` divides every limit except those of names: the whole file has a limit, too.
+    """
+    left_out: Counter[str] = Counter()
+    fitted: dict[str, Any] = _fitted(plain, Report, Limit(), share, "", left_out)
+    if left_out["results"] or left_out["failures"]:
+        left_out["results"] += _drop_rows_without_failure(fitted)
+        _drop_cases_without_row(fitted)
+    if any(left_out.values()):
+        counts = ", ".join(f"{count:,} of {name}" for name, count in left_out.items() if count)
+        fitted["notes"] = [
+            *fitted["notes"][: LIMITS["Report.notes"].most - 1],
+            f"this file would be too large: left out are {counts}",
+        ]
+    return fitted
+
+
+def _drop_rows_without_failure(fitted: dict[str, Any]) -> int:
+    """Drop ``failed`` rows whose failure was left out, and return their number."""
+    failed = {failure["case"] for failure in fitted["failures"]}
+    rows = fitted["results"]
+    fitted["results"] = [row for row in rows if row["status"] != "failed" or row["case"] in failed]
+    return len(rows) - len(fitted["results"])
+
+
+def _drop_cases_without_row(fitted: dict[str, Any]) -> None:
+    """Drop everything of cases without rows: a reader would take the report for a damaged one."""
+    shown = {row["case"] for row in (*fitted["results"], *fitted["failures"])}
+    benchmarks = {case.partition("[")[0] for case in shown}
+    fitted["why"] = [why for why in fitted["why"] if why["case"] in shown]
+    fitted["same_code"] = [case for case in fitted["same_code"] if case in shown]
+    fitted["definitions"] = [
+        definition for definition in fitted["definitions"] if definition["benchmark"] in benchmarks
+    ]
+    sides = [(side, "cases") for side in (fitted["ran"] or {}).values() if side]
+    for holder, name in ((fitted, "durations"), *sides):
+        holder[name] = {case: value for case, value in holder[name].items() if case in shown}
+
+
+def shortened(text: str, limit: Limit, share: int = 1) -> str:
+    """Return ``text`` if it is short enough, else the part that ``limit`` keeps, with a mark.
+
+    A name ends with a digest of the whole, so that two names that begin alike stay two.
+    """
+    longest = max(min(limit.text, _SHORT), limit.text // share)
+    if len(text) <= longest:
+        return text
+    match limit.keep:
+        case "end":
+            return "…" + text[1 - longest :]
+        case "name":
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            return f"{text[: longest - 9]}…{digest}"
+        case "start":
+            return text[: longest - 1] + "…"
+
+
+def _fitted(
+    plain: Any, hint: Any, limit: Limit, share: int, name: str, left_out: Counter[str]
+) -> Any:
+    if isinstance(plain, str):
+        return shortened(plain, limit, share)
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return max(-LARGEST_WHOLE, min(LARGEST_WHOLE, plain))
+    if not isinstance(plain, (list, tuple, dict)):
+        return plain
+    if get_origin(hint) is UnionType:
+        hint = next(kind for kind in get_args(hint) if kind is not NoneType)
+    if isinstance(plain, dict) and isinstance(hint, type) and is_dataclass(hint):
+        fields = fields_of(hint)
+        return {
+            field: _fitted(value, *fields[field], share, field, left_out)
+            for field, value in plain.items()
+        }
+    most = max(1, limit.most // share)
+    item = get_args(hint)[-1 if isinstance(plain, dict) else 0]
+    if isinstance(plain, dict):
+        left_out[name] += max(0, len(plain) - most)
+        return {
+            shortened(key, _KEY): _fitted(value, item, limit, share, name, left_out)
+            for key, value in islice(plain.items(), most)
+        }
+    kept = _worthiest(plain, most)
+    left_out[name] += len(plain) - len(kept)
+    return [_fitted(value, item, limit, share, name, left_out) for value in kept]
+
+
+def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
+    """Return the first ``most`` items, of comparisons those that moved, in their order."""
+    if len(items) <= most:
+        return list(items)
+    ranked = sorted(range(len(items)), key=lambda index: _worth(items[index]))
+    return [items[index] for index in sorted(ranked[:most])]
+
+
+def _worth(item: Any) -> tuple[int, bool]:
+    if not isinstance(item, dict):
+        return (len(_RANKS), False)
+    return (_RANKS.get(item.get("status", ""), len(_RANKS)), item.get("gate") != "fail")
+
+
+def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Return ``plain``, which is ``report``, with its words before its findings."""
+    same_code = frozenset(report.same_code)
+    again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
+    rows = [
+        _before(
+            row,
+            gate={"cause": cause_of(comparison, same_code), "replay": again[comparison.case]},
+            findings={"warnings": _cut("Comparison.warnings", comparison.warnings)},
+            caveat={"doubt": "".join(_cut("Comparison.doubt", [comparison.doubt]))},
+        )
+        for row, comparison in zip(plain["results"], report.results, strict=True)
+    ]
+    reasons = _cut("Verdict.reasons", report.verdict.reasons)
+    return {
+        **plain,
+        "verdict": _before(plain["verdict"], findings={"reasons": reasons}),
+        "results": rows,
+        "modes": _plain_tables(mode_matrices(report.results)),
+        "shapes": _plain_tables(shape_tables(report.results)),
+        "why": [
+            {
+                **of_case,
+                "differences": _with_text("Difference", of_case["differences"], why.differences),
+                "hints": _with_text("Hint", of_case["hints"], why.hints),
+            }
+            for of_case, why in zip(plain["why"], report.why, strict=True)
+        ],
+    }
+
+
+def _plain_tables(tables: Iterable[Any]) -> list[Any]:
+    from perfci.model.codec import to_plain
+
+    return [to_plain(table) for table in tables]
+
+
+def _with_text(
+    kind: str, plain: Iterable[Mapping[str, Any]], findings: Iterable[Difference | Hint]
+) -> list[dict[str, Any]]:
+    return [
+        _before(fields, arguments={"text": _cut(f"{kind}.text", [difference_words(finding)])[0]})
+        for fields, finding in zip(plain, findings, strict=True)
+    ]
+
+
+def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``plain`` with the ``added`` fields before the field that each is named by."""
+    whole: dict[str, Any] = {}
+    for name, value in plain.items():
+        whole |= {**added.get(name, {}), name: value}
+    return whole
+
+
+def _cut(field: str, texts: Iterable[str]) -> list[str]:
+    longest = LIMITS[field].text
+    return [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]

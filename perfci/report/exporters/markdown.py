@@ -1,0 +1,241 @@
+"""The pull-request comment: GitHub Markdown that is read in ten seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from perfci.errors import UsageError
+from perfci.metrics import METRICS
+from perfci.model.report import Comparison, Report
+from perfci.report import rows
+from perfci.report.clean import Clean, Safe, clean_lines
+from perfci.report.links import NO_LINKS, Links, environment_names, fact_tables
+from perfci.report.outline import (
+    Outline,
+    injected_text,
+    outline,
+    part_text,
+    ran_lines,
+    same_code_text,
+    unseen_text,
+)
+from perfci.report.rows import accepted_text, change_text, has_numbers, interval_text, side_text
+from perfci.report.sections import (
+    MOST_REASONS,
+    MOST_TABLE_ROWS,
+    mark_of,
+    sections,
+    shared_reasons,
+    shared_sides,
+    status_of,
+    verdict_word,
+)
+from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
+from perfci.units import counted, format_duration, format_share, format_value
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+HELP = "Write the comment here."
+MARKER = "<!-- perfci -->"
+_SHA = re.compile(r"[0-9a-fA-F]{7,64}")
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass", "run")
+_MOST = {
+    "most": MOST_TABLE_ROWS,
+    "most_reasons": MOST_REASONS,
+    "most_tests": 30,
+    "most_tables": 10,
+    "most_names": 20,
+    "most_failures": 50,  # each with up to 4,000 characters of its output
+}
+"""The most entries that the templates show of each list. They count the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of numbers. No line breaks inside one of a cell's texts."""
+
+    head: str
+    texts: Callable[[Comparison], Sequence[str]]
+
+
+def render(report: Report, limit: int = LIMIT) -> Clean:
+    """Return the comment as GitHub Markdown, at most ``limit`` characters long."""
+    return clean_lines(render_comment((report,), limit))
+
+
+def render_comment(
+    reports: Sequence[Report], limit: int = LIMIT, head_sha: str = "", links: Links = NO_LINKS
+) -> str:
+    """Return one comment on several reports, one for each environment.
+
+    Its first line is ``MARKER``. Its second names ``head_sha`` where that is given. Commits and
+    lines of code that ``links`` knows are links. Raises UsageError where there is no report, or
+    ``head_sha`` is not one.
+    """
+    if not reports:
+        raise UsageError(
+            "no-report", "there is no report to comment on", "Name the files that --json wrote."
+        )
+    if head_sha and not _SHA.fullmatch(head_sha):
+        raise UsageError(
+            "no-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
+        )
+    context = _context(tuple(map(outline, reports)), head_sha, links)
+    left_out = sum(section["left_out"] for section in context["sections"])
+    return cut(tidy(_template().render(context)), limit, left_out)
+
+
+@cache
+def _template() -> Template:
+    environment = markdown_environment()
+    environment.globals |= _MOST | {
+        "columns": _COLUMNS,
+        "what": metric_words,
+        "values": _values_text,
+        "remarks": _remarks,
+        "side_value": side_text,
+        "side_interval": rows.side_interval,
+        "note": rows.note,
+        "unseen": unseen_text,
+        "numbers": has_numbers,
+        "statistics": rows,
+    }
+    return environment.get_template("comment.md.j2")
+
+
+def _context(outlines: tuple[Outline, ...], head_sha: str, links: Links) -> dict[str, Any]:
+    reports = [each.report for each in outlines]
+    names = environment_names(reports)
+    parts = sections(outlines, names)
+    several = len(reports) > 1
+    worst = min(map(verdict_word, reports), key=_WORST_FIRST.index)
+    part = any(report.shard for report in reports)
+    return {
+        "marker": Safe(MARKER),
+        "head_marker": Safe(f"<!-- perfci head={head_sha} -->") if head_sha else "",
+        "links": links,
+        "several": several,
+        "mark": mark_of(worst, part=part) if several else parts[0]["mark"],
+        "title": _of_several(reports, names) if several else parts[0]["title"],
+        "warnings": _warnings(reports),
+        "reasons": shared_reasons(outlines),
+        "sides": shared_sides(outlines),
+        "sections": parts,
+        "spent": _spent(reports, names),
+        "notes": _notes(reports, names),
+        "tables": fact_tables(reports, names),
+    }
+
+
+def _warnings(reports: Sequence[Report]) -> tuple[str, ...]:
+    texts = (injected_text, part_text, same_code_text)
+    every = (text(report) for report in reports for text in texts)
+    return tuple(dict.fromkeys(filter(None, every)))
+
+
+def _of_several(reports: Sequence[Report], names: Sequence[str]) -> str:
+    """Return each environment's verdict in one line. What lacks a shard says so first."""
+    part = "incomplete: " if any(report.shard for report in reports) else ""
+    pairs = zip(reports, names, strict=True)
+    return part + "; ".join(f"{status_of(report)} on {name}" for report, name in pairs)
+
+
+def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
+    """Return rounds and time: of several reports each one's, of one how much was measuring."""
+    spent = [
+        f"{counted(report.timing.rounds, 'round')} in {format_duration(report.timing.wall_s)}"
+        for report in reports
+    ]
+    if len(reports) > 1:
+        return "; ".join(f"{text} on {name}" for text, name in zip(spent, names, strict=True))
+    timing = reports[0].timing
+    share = round(timing.measured_s / timing.wall_s, 2) if timing.wall_s > 0 else None
+    return f"{spent[0]}, {format_share(share)} of it measuring"
+
+
+def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
+    """Return every note once, with its environment unless all reports have it."""
+    notes: dict[str, None] = {}
+    for report, name in zip(reports, names, strict=True):
+        for note in report.notes:
+            shared = all(note in other.notes for other in reports)
+            notes[note if shared else f"{note} (on {name})"] = None
+        if len(reports) > 1 and report.base_environment is not None:
+            notes[f"base was measured in {report.base_environment.key} (on {name})"] = None
+        for line in ran_lines(report):
+            notes[line if len(reports) == 1 else f"{line} (on {name})"] = None
+    return tuple(notes)
+
+
+def metric_words(metric: str) -> str:
+    """Return perfci's own metric in a reader's words, and any other by its name.
+
+    >>> metric_words("latency_p50"), metric_words("graph_breaks")
+    ('latency', 'graph breaks')
+    """
+    if metric not in METRICS:
+        return metric
+    return metric.removesuffix("_p50").replace("_", " ")
+
+
+def _values_text(row: Comparison) -> str:
+    """Return both sides' values, ``222 → 286 µs``, the unit once where it is the same."""
+    base, head = side_text(row.base, row.unit), side_text(row.head, row.unit)
+    number, _, unit = base.partition(" ")
+    if unit and head.endswith(f" {unit}"):
+        base = number
+    return f"{base} → {head}" if row.base or row.head else ""
+
+
+def _limit_text(row: Comparison) -> str:
+    """Return how far the metric may change."""
+    if not has_numbers(row):
+        return ""
+    if row.difference is not None:
+        return format_value(row.threshold, row.unit)
+    return format_share(row.threshold)
+
+
+def _moved_text(row: Comparison) -> str:
+    """Return the change, and of a row without one, that it failed."""
+    if row.status == "failed" and not has_numbers(row):
+        return "failed"
+    return change_text(row)
+
+
+def _span_text(row: Comparison) -> str:
+    """Return the change's 95 % interval in brackets, ``(27.4…30.3)``.
+
+    Unit and sign stand next to the change already. Where the interval has both signs, each stands.
+    """
+    text = interval_text(row)
+    if not text or row.difference is not None:
+        return f"({text})" if text else ""
+    lo, _, hi = text.removesuffix(" %").partition(" … ")
+    if lo[0] == hi[0] and lo[0] in "+×":
+        lo, hi = lo[1:], hi[1:]
+    return f"({lo}…{hi})"
+
+
+def _remarks(row: Comparison) -> str:
+    """Return what a reader has to know of an open row. What it was measured on is folded."""
+    sight = ""
+    if row.status == "inconclusive" and row.detectable is not None and not row.findings:
+        sight = f"a change of {format_share(row.detectable)} was in sight"
+    confirmed = {True: "confirmed", False: "unconfirmed", None: ""}[row.confirmed]
+    if row.confirmed and row.status != "regressed":
+        confirmed = ""
+    accepted = accepted_text(row.accepted, row) if row.accepted else ""
+    return "; ".join(part for part in (accepted, confirmed, sight, *row.warnings) if part)
+
+
+_COLUMNS = (
+    Column("change", lambda row: (_moved_text(row), _span_text(row))),
+    Column("limit", lambda row: (_limit_text(row),)),
+)
+"""The columns of all tables of comparisons, after the case and what was measured of it."""

@@ -1,0 +1,203 @@
+"""The addresses of a comment's links, and the names of environments.
+
+Nothing of a report becomes part of an address but a path inside the measured tree, quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from perfci.model.report import Report
+from perfci.model.run import Environment
+from perfci.report.clean import Safe, clean_line, code, escape
+
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REPOSITORY = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+_LONGEST_PATH = 200
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-z0-9._-]*)?")
+"""An address that may be linked as it stands: nothing in it ends a link or begins another."""
+_DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
+"""Facts that distinguish two environments on the same device, the likeliest first."""
+_SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
+"""The other facts stand only where they differ. The JSON report has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The paths of a forge's pages below the address of a repository."""
+
+    commit: str
+    line: str
+    comment: str
+
+
+GITHUB = Addresses(
+    "commit/{sha}", "blob/{sha}/{file}#L{line}", "pull/{pull}#issuecomment-{comment}"
+)
+GITLAB = Addresses(
+    "-/commit/{sha}", "-/blob/{sha}/{file}#L{line}", "-/merge_requests/{pull}#note_{comment}"
+)
+FORGEJO = Addresses(
+    "commit/{sha}", "src/commit/{sha}/{file}#L{line}", "pulls/{pull}#issuecomment-{comment}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """``repository`` is the address of the event's own, and ``commits`` are those known in it.
+
+    ``details`` is where the report's page is, or empty. ``addresses`` are the forge's.
+    """
+
+    repository: str
+    commits: frozenset[str]
+    details: str = ""
+    addresses: Addresses = GITHUB
+
+    def page(self) -> Safe:
+        """Return the link to the report's page, or nothing."""
+        if not ADDRESS.fullmatch(self.details):
+            return Safe("")
+        return Safe(f"[Every row, drawn]({self.details})")
+
+    def commit(self, sha: str, shown: str) -> Safe:
+        """Return ``shown`` in code, as a link where ``sha`` is one of the known commits."""
+        return self._link(
+            shown, self.addresses.commit.format(sha=sha) if sha in self.commits else ""
+        )
+
+    def place(self, sha: str, file: str, line: int) -> Safe:
+        """Return ``file:line`` in code, or a link to it with the file's name alone."""
+        parts = file.split("/")
+        known = (
+            sha in self.commits
+            and 0 < len(file) <= _LONGEST_PATH
+            and file.isprintable()
+            and not {"", ".", ".."} & set(parts)
+        )
+        if not known:
+            return code(f"{file}:{line}")
+        address = self.addresses.line.format(sha=sha, file=quote(file), line=line)
+        return self._link(f"{parts[-1]}:{line}", address)
+
+    def comment(self, pull: int, comment: int) -> str:
+        """Return the address of a comment on a pull request, or nothing without a repository's."""
+        address = self.addresses.comment.format(pull=pull, comment=comment)
+        return f"{self.repository}/{address}" if self.repository else ""
+
+    def _link(self, shown: str, address: str) -> Safe:
+        text = code(shown)
+        if not address or not _REPOSITORY.fullmatch(self.repository):
+            return text
+        return Safe(f"[{text}]({self.repository}/{address})")
+
+
+NO_LINKS = Links("", frozenset())
+
+
+def known_links(
+    repository: str, commits: frozenset[str], details: str = "", addresses: Addresses = GITHUB
+) -> Links:
+    """Return links to those of ``commits`` that are whole SHAs, and to the page at ``details``."""
+    whole = frozenset(sha for sha in commits if _SHA.fullmatch(sha))
+    return Links(repository, whole, details, addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class FactTable:
+    """A row for each fact: its name, then a cell for each of ``columns``."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Safe, ...], ...]
+
+
+def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
+    """Return a name for each report's environment: its device, and what distinguishes it."""
+    return names_of([report.environment for report in reports])
+
+
+def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """Return a name for each environment. Names that would be the same get the key, too."""
+    devices = [
+        clean_line(_device(environment), 60) or "an environment" for environment in environments
+    ]
+    names = []
+    for environment, device in zip(environments, devices, strict=True):
+        alike = [other for other, name in zip(environments, devices, strict=True) if name == device]
+        names.append(", ".join((device, *_distinguishing(environment, alike))))
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({environment.key})"
+        for environment, name in zip(environments, names, strict=True)
+    )
+
+
+def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
+    """Return one report's main facts, and of several what they share, and all that differs."""
+    if len(reports) == 1:
+        return (_of_one(reports[0]),)
+    each = [_facts(report) for report in reports]
+    facts = tuple(dict.fromkeys(fact for known in each for fact in known))
+    shared = [fact for fact in facts if len({known.get(fact) for known in each}) == 1]
+    nothing = escape("–")
+    tables = (
+        FactTable(
+            ("all",),
+            tuple((escape(fact), each[0][fact]) for fact in shared if fact in _SHOWN),
+        ),
+        FactTable(
+            tuple(names),
+            tuple(
+                (escape(fact), *(known.get(fact, nothing) for known in each))
+                for fact in facts
+                if fact not in shared
+            ),
+        ),
+    )
+    return tuple(table for table in tables if table.rows)
+
+
+def _of_one(report: Report) -> FactTable:
+    """Return head's facts, and base's where those differ."""
+    head = _facts(report)
+    if report.base_environment is None:
+        return FactTable(
+            ("value",), tuple((escape(fact), head[fact]) for fact in head if fact in _SHOWN)
+        )
+    base = _environment(report.base_environment, report.base.python if report.base else "")
+    nothing = escape("–")
+    rows = []
+    for fact in dict.fromkeys((*head, *base)):
+        before, after = base.get(fact, nothing), head.get(fact, nothing)
+        differs = before != after and fact != "perfci"
+        if differs or fact in _SHOWN:
+            rows.append((escape(fact), after, before if differs else Safe("")))
+    return FactTable(("head", "base, where it differs"), tuple(rows))
+
+
+def _facts(report: Report) -> dict[str, Safe]:
+    made = f"{report.perfci_version}, {report.command}, {report.created_at}"
+    return {**_environment(report.environment, report.head.python), "perfci": escape(made)}
+
+
+def _environment(environment: Environment, python: str) -> dict[str, Safe]:
+    """Return what is shown of one environment. Facts can't take the place of the first two."""
+    first = {"environment": code(environment.key), "interpreter": code(python)}
+    facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
+    return first | {name: value for name, value in facts.items() if name not in first}
+
+
+def _device(environment: Environment) -> str:
+    facts = environment.facts
+    device = facts.get("device_name", "")
+    return (device if device not in {"", "cpu"} else facts.get("cpu", "")) or environment.key
+
+
+def _distinguishing(mine: Environment, alike: Sequence[Environment]) -> list[str]:
+    return [
+        clean_line(f"{fact} {mine.facts.get(fact, 'unknown')}", 60)
+        for fact in _DISTINGUISHING
+        if len({environment.facts.get(fact) for environment in alike}) > 1
+    ]

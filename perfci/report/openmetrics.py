@@ -1,0 +1,274 @@
+"""Pure: a trend's latest values and statuses as OpenMetrics text, for Prometheus to read.
+
+Gauges only, without time stamps: so the text is also the older Prometheus format, which is all
+that node_exporter's textfile collector takes (it knows neither ``info`` nor ``stateset``).
+Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from statistics import median
+
+from prometheus_client.core import CollectorRegistry, Metric
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from perfci.trend.change import Change, ChangeStatus, Event, EventKind, Trend
+from perfci.trend.series import Series, SeriesKey
+
+_UNITS = {
+    "s": "seconds",
+    "items/s": "items_per_second",
+    "bytes/s": "bytes_per_second",
+    "bytes/call": "bytes_per_call",
+    "J/call": "joules_per_call",
+    "count": "",
+    "flop": "",
+}
+"""Units as names end in them. A count's name says its unit, and ``_count`` is reserved."""
+_RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+_STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+_KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
+_WAYS = ("worse", "better")
+
+Sample = tuple[Mapping[str, str], float]
+
+
+def render_openmetrics(trend: Trend) -> str:
+    """Return the text. A family without samples is left out."""
+    own = (*_about(trend), *_statuses(trend), *_events(trend), *_health(trend))
+    registry = CollectorRegistry()
+    registry.register(_Families((*own, *_values(trend.series, {family.name for family in own}))))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+class _Families:
+    """The families that a registry collects."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return (family for family in self._families if family.samples)
+
+
+def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
+    family = Metric(name, help_, "gauge", unit)
+    for labels, value in samples:
+        shown = {label: _visible(text) for label, text in labels.items()}
+        family.add_sample(name, shown, value)
+    return family
+
+
+def _about(trend: Trend) -> tuple[Metric, ...]:
+    latest = {
+        environment: max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=0)
+        for environment, line in sorted(trend.timelines.items())
+    }
+    created = _seconds(trend.created_at)
+    return (
+        _gauge(
+            "perfci_build_info",
+            "The version of perfci that wrote this; always 1.",
+            (({"version": trend.perfci_version}, 1),),
+        ),
+        _gauge(
+            "perfci_trend_created_timestamp_seconds",
+            "When the history was analysed.",
+            (({}, created),) if created else (),
+            "seconds",
+        ),
+        _gauge(
+            "perfci_latest_run_timestamp_seconds",
+            "When an environment was last measured.",
+            tuple(({"environment": name}, at) for name, at in latest.items() if at),
+            "seconds",
+        ),
+    )
+
+
+def _statuses(trend: Trend) -> tuple[Metric, ...]:
+    newest: dict[SeriesKey, Change] = {}
+    for change in trend.changes:
+        if change.series not in newest or change.after > newest[change.series].after:
+            newest[change.series] = change
+    counted = Counter(
+        (change.series.environment, change.status, _way(change)) for change in trend.changes
+    )
+    each_count = tuple(
+        ({"environment": name, "status": status, "way": way}, counted[name, status, way])
+        for name in sorted(trend.timelines)
+        for status in _STATUSES
+        for way in _WAYS
+    )
+    each_status = tuple(
+        (_named(series.key) | _status(newest.get(series.key)), 1)
+        for series in _ordered(trend.series)
+    )
+    each_change = tuple(
+        (
+            _named(change.series) | _status(change) | {"kind": change.kind, "change": change.id},
+            change.ratio,
+        )
+        for change in sorted(
+            trend.changes, key=lambda change: (change.series, change.after, change.id)
+        )
+        if change.ratio is not None
+    )
+    each_drift = tuple(
+        (_named(drift.series), drift.ratio)
+        for drift in sorted(trend.drifts, key=lambda drift: drift.series)
+    )
+    return (
+        _gauge("perfci_changes", "How many change points there are.", each_count),
+        _gauge(
+            "perfci_series_status",
+            "The status of a series' newest change point, none without one; always 1.",
+            each_status,
+        ),
+        _gauge("perfci_change_ratio", "New level / old level at a change.", each_change, "ratio"),
+        _gauge(
+            "perfci_drift_ratio",
+            "The last days / the last accepted level, where a series drifted.",
+            each_drift,
+            "ratio",
+        ),
+    )
+
+
+def _events(trend: Trend) -> tuple[Metric, ...]:
+    counts = Counter(
+        (event.environment, event.kind, event.status, _way(event)) for event in trend.events
+    )
+    each_count = tuple(
+        (
+            {"environment": name, "kind": kind, "status": status, "way": way},
+            counts[name, kind, status, way],
+        )
+        for name in sorted(trend.timelines)
+        for kind in _KINDS
+        for status in _STATUSES
+        for way in _WAYS
+    )
+    labels = {event.id: _event(event) for event in trend.events}
+    each_size = ((labels[event.id], float(event.series)) for event in trend.events)
+    each_cost = ((labels[event.id], median(event.costs)) for event in trend.events if event.costs)
+    return (
+        _gauge("perfci_events", "How many events there are.", each_count),
+        _gauge("perfci_event_series", "How many series an event moved.", each_size),
+        _gauge(
+            "perfci_event_cost_ratio",
+            "The median of new level / old level over an event's series, above 1 for worse.",
+            each_cost,
+            "ratio",
+        ),
+    )
+
+
+def _event(event: Event) -> dict[str, str]:
+    labels = {"environment": event.environment, "event": event.id, "kind": event.kind}
+    return labels | {"status": event.status, "way": _way(event)}
+
+
+def _health(trend: Trend) -> tuple[Metric, ...]:
+    health = trend.health
+    missing = tuple(
+        ({"environment": name}, len(dates)) for name, dates in sorted(health.missing_nights.items())
+    )
+    return (
+        _gauge("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
+        _gauge(
+            "perfci_gate_same_reports",
+            "Those of a commit against itself.",
+            (({}, health.same_reports),),
+        ),
+        _gauge(
+            "perfci_gate_false_alarm_ratio",
+            "Failed reports of a commit against itself / all of these.",
+            _if_known(health.false_alarm_rate),
+            "ratio",
+        ),
+        _gauge(
+            "perfci_gate_inconclusive_ratio",
+            "Inconclusive / all gating comparisons.",
+            _if_known(health.inconclusive_share),
+            "ratio",
+        ),
+        _gauge("perfci_missing_nights", "Dates that an environment has no run of.", missing),
+    )
+
+
+def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
+    """Yield a family for each metric and unit. ``taken`` are the names it can't have."""
+    groups: dict[tuple[str, str], list[Sample]] = {}
+    for each in _ordered(series):
+        if len(each.values):
+            sample = (_named(each.key, metric=False), float(each.values[-1]))
+            groups.setdefault((each.key.metric, each.unit), []).append(sample)
+    for (metric, unit), samples in sorted(groups.items()):
+        name, shown_unit = _family_name(metric, unit, taken)
+        taken.add(name)
+        text = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
+        yield _gauge(name, text, tuple(samples), shown_unit)
+
+
+def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
+    """Return a metric family's name and unit. A name has to end in its unit."""
+    suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
+    name = f"perfci_{_plain(metric)}"
+    if suffix and not name.endswith(f"_{suffix}"):
+        name = f"{name}_{suffix}"
+    if not name.endswith(_RESERVED) and name not in taken:
+        return name, suffix
+    number = 1
+    while (other := f"{name}_value{number if number > 1 else ''}") in taken:
+        number += 1
+    return other, ""
+
+
+def _named(key: SeriesKey, *, metric: bool = True) -> dict[str, str]:
+    named = {"environment": key.environment, "case": key.case}
+    return named | {"metric": key.metric} if metric else named
+
+
+def _status(change: Change | None) -> dict[str, str]:
+    if change is None:
+        return {"status": "none", "way": "none"}
+    return {"status": change.status, "way": _way(change)}
+
+
+def _way(moved: Change | Event) -> str:
+    return "worse" if moved.worse else "better"
+
+
+def _ordered(series: Iterable[Series]) -> list[Series]:
+    return sorted(series, key=lambda each: each.key)
+
+
+def _if_known(value: float | None) -> tuple[Sample, ...]:
+    return () if value is None else (({}, value),)
+
+
+def _visible(text: str) -> str:
+    """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}"
+        for character in text
+    )
+
+
+def _plain(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", text.lower()).strip("_")[:80] or "value"
+
+
+def _seconds(text: str) -> float:
+    """Return a time in s since 1970, or 0 where it is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0

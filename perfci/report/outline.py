@@ -1,0 +1,322 @@
+"""The order in which every format tells a report: what is said first, next, and folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import get_args
+
+from perfci.model.case import Failure
+from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
+from perfci.model.report import Comparison, Report
+from perfci.model.run import SideRan
+from perfci.model.status import Group, traits
+from perfci.model.words import reason_words
+from perfci.report.rows import change_text, size
+from perfci.units import counted, format_share
+from perfci.verdict.decision import lost_metrics
+
+_MOST_NAMES = 5
+_IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
+_TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
+_NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+"""Addresses, process ids and line numbers differ between two runs of one failure."""
+
+
+def shown_failures(report: Report) -> tuple[Failure, ...]:
+    """Return the failures to show. One that both sides share is of ``base and head``.
+
+    A case that failed on base only is a ``new`` row, which says why, and isn't shown again.
+    """
+    new = {row.case for row in report.results if row.status == "new"}
+    shown: dict[tuple[str, ...], Failure] = {}
+    for failure in report.failures:
+        if failure.side == "base" and failure.case in new:
+            continue
+        alike = likeness(failure)
+        before = shown.get(alike)
+        if before is None:
+            shown[alike] = failure
+        elif failure.side not in before.side.split():
+            shown[alike] = replace(before, side=f"{before.side} and {failure.side}")
+    return tuple(shown.values())
+
+
+def likeness(failure: Failure) -> tuple[str, ...]:
+    """Return what is alike in two failures that a reader would act on in the same way."""
+    texts = map(_without_places, (failure.message, failure.log_tail))
+    return (failure.case, failure.stage, failure.kind, *texts)
+
+
+@lru_cache(4096)
+def _without_places(text: str) -> str:
+    """Return ``text`` without perfci's folders and numbers. Each section needs it again."""
+    return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
+
+
+def _without_tree(match: re.Match[str]) -> str:
+    """Return a word of a log without the folder that perfci made, and all before it.
+
+    Two passes, each linear: one expression for both tried every place a word could begin at.
+    """
+    word = match[0]
+    *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
+    if not last:
+        return word
+    rest = word.find("/", last + 1)
+    return "tree" + (word[rest:] if rest >= 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A report's rows by what a reader does with them. Every row stands in exactly one group.
+
+    ``unseen`` are undecided rows that fail nothing. ``same_code`` are unchanged rows of cases that
+    were not measured further, because both sides are the same code.
+    """
+
+    report: Report
+    moved: tuple[Comparison, ...]
+    undecided: tuple[Comparison, ...]
+    unseen: tuple[Comparison, ...]
+    unchanged: tuple[Comparison, ...]
+    same_code: tuple[Comparison, ...]
+    informative: tuple[Comparison, ...]
+    new: tuple[Comparison, ...]
+    removed: tuple[Comparison, ...]
+    not_comparable: tuple[Comparison, ...]
+    cases: int
+
+
+def outline(report: Report) -> Outline:
+    """Sort the rows. What moved comes worst first. Everything else keeps the report's order."""
+    groups: dict[Group, list[Comparison]] = {name: [] for name in get_args(Group)}
+    for row in report.results:
+        groups[traits(row.status).group].append(row)
+    moved = [row for row in groups["moved"] if _is_loud(row)]
+    unchanged, undecided = groups["unchanged"], groups["undecided"]
+    same_code = {row.case for row in unchanged if row.method == "same_code"}
+    return Outline(
+        report=report,
+        moved=tuple(sorted(moved, key=_rank)),
+        undecided=tuple(row for row in undecided if gates(row)),
+        unseen=tuple(row for row in undecided if not gates(row)),
+        unchanged=tuple(row for row in unchanged if row.case not in same_code),
+        same_code=tuple(row for row in unchanged if row.case in same_code),
+        informative=tuple(row for row in groups["moved"] if not _is_loud(row)),
+        new=tuple(groups["new"]),
+        removed=tuple(groups["removed"]),
+        not_comparable=tuple(groups["not_comparable"]),
+        cases=len(
+            {row.case for row in report.results} | {failure.case for failure in report.failures}
+        ),
+    )
+
+
+def headline(rows: Outline) -> str:
+    """Return the one thing that matters, without the status word."""
+    report, reasons = rows.report, rows.report.verdict.findings
+    if report.is_one_sided:
+        return _measured(report)
+    match report.verdict.status:
+        case "fail":
+            return _regressions(rows)
+        case "pass":
+            passed = f"{_passed(rows)}{_also(rows)}"
+            if reasons and reasons[0].code == NOTHING_EXERCISED:
+                return f"{reason_words(reasons[0])}; {passed}"
+            return passed
+        case _:
+            if not reasons:
+                return f"no verdict on {counted(rows.cases, 'case')}"
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            return _deciding(report, reasons[0]) + more
+
+
+def _measured(report: Report) -> str:
+    failed = {failure.case for failure in report.failures}
+    measured = counted(len({row.case for row in report.results if row.head} - failed), "case")
+    failures = f"; {len(failed)} failed" if failed else ""
+    return f"{measured} measured, nothing compared{failures}"
+
+
+def _regressions(rows: Outline) -> str:
+    gating = [row for row in rows.moved if row.status == "regressed" and gates(row)]
+    regressed = len({row.case for row in gating})
+    text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
+    if not gating:
+        return text
+    worst = gating[0]
+    which = "" if len(gating) == 1 else "worst "
+    return f"{text}: {which}{worst.case} {worst.metric} {change_text(worst)}"
+
+
+def _deciding(report: Report, reason: Reason) -> str:
+    """Return the deciding reason. A failure's message stands below, with what was printed."""
+    broken = (
+        f"{failure.case} failed on {failure.side} in {failure.stage}"
+        for failure in shown_failures(report)
+        if failure.case == reason.case
+    )
+    return next(broken, None) or reason_words(reason)
+
+
+def _passed(rows: Outline) -> str:
+    """Return how many cases did not regress. Those that ran the same code can't, and are apart."""
+    report = rows.report
+    compared = {row.case for row in report.results} - _one_sided(rows)
+    alike = compared & set(report.same_code)
+    others = compared - alike
+    same_text = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
+    if others or not alike:
+        text = f"no regression in {counted(len(others), 'case')}"
+        return f"{text}; {same_text}" if same_text else text
+    return same_text
+
+
+def unseen_text(rows: Sequence[Comparison]) -> str:
+    """Return in one line which metrics that only inform stayed open, and what would show more."""
+    by_metric: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    texts = [_unseen(metric, of_metric) for metric, of_metric in by_metric.items()]
+    return f"{'; '.join(texts)}. More `--rounds` show smaller changes." if texts else ""
+
+
+def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
+    least = [row.detectable for row in rows if row.detectable is not None]
+    seen = f", at worst a change of {format_share(max(least))} was in sight" if least else ""
+    return f"{metric} in {counted(len(rows), 'case')}{seen}"
+
+
+def same_code_cases(rows: Outline) -> tuple[str, ...]:
+    """Return the cases that are unchanged because both sides are the same code."""
+    return tuple(dict.fromkeys(row.case for row in rows.same_code))
+
+
+def same_code_text(report: Report) -> str:
+    """Return the cases that moved, or are undecided, though nothing that ran differs."""
+    moved = {
+        row.case
+        for row in report.results
+        if row.gate == "fail" and row.status in {"regressed", "improved", "inconclusive"}
+    }
+    alike = [case for case in report.same_code if case in moved]
+    if not alike:
+        return ""
+    more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
+    return (
+        f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
+        f"{'their rows show' if len(alike) > 1 else 'its row shows'} noise of the machine"
+    )
+
+
+def injected_text(report: Report) -> str:
+    """Return what was made worse on purpose, or nothing."""
+    made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
+    return (
+        f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
+    )
+
+
+def part_text(report: Report) -> str:
+    """Return that this is a part of a report only, or nothing."""
+    return (
+        f"shard {report.shard} alone: other cases were measured elsewhere, `perfci merge` joins all"
+        if report.shard
+        else ""
+    )
+
+
+def other_reasons(rows: Outline) -> tuple[str, ...]:
+    """Return the verdict's reasons that neither the headline nor a row already gives."""
+    report = rows.report
+    listed = {(row.case, row.metric) for row in (*rows.moved, *rows.undecided)}
+    failed = {failure.case for failure in report.failures}
+    reasons = report.verdict.findings
+    stated = bool(reasons) and reasons[0].code == NOTHING_EXERCISED
+    if report.verdict.status in {"error", "inconclusive"} or stated:
+        reasons = reasons[1:]
+    return tuple(
+        reason_words(reason)
+        for reason in reasons
+        if (reason.case, reason.metric) not in listed
+        and (reason.case not in failed or reason.code in WARNS)
+    )
+
+
+def gates(row: Comparison) -> bool:
+    """Return whether this row can fail the report."""
+    return row.gate == "fail" and not row.accepted
+
+
+def _also(rows: Outline) -> str:
+    """Return what a pass alone doesn't say: what got slower passes, too, where it was removed."""
+    improved = sum(row.status == "improved" for row in rows.moved)
+    accepted = sum(row.accepted is not None for row in rows.moved)
+    warned = sum(row.status == "regressed" for row in rows.moved) - accepted
+    counts = {
+        "accepted regression": accepted,
+        "improvement": improved,
+        "warning": warned,
+        "removed case": len({row.case for row in rows.removed} & _one_sided(rows)),
+        "new case": len({row.case for row in rows.new}),
+        "skipped case": len(rows.report.skipped),
+    }
+    parts = [counted(number, what) for what, number in counts.items() if number]
+    if lost := lost_metrics(rows.report.results):
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        which = f"{lost[0].case} {lost[0].metric}{more}"
+        parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _one_sided(rows: Outline) -> set[str]:
+    """Return the cases of which one side alone has anything."""
+    compared = (*rows.moved, *rows.undecided, *rows.unseen, *rows.unchanged, *rows.same_code)
+    kept = {row.case for row in (*compared, *rows.informative, *rows.not_comparable)}
+    return {row.case for row in (*rows.removed, *rows.new)} - kept
+
+
+def _is_loud(row: Comparison) -> bool:
+    if row.status == "failed":
+        return True
+    return traits(row.status).group == "moved" and row.gate != "info"
+
+
+def _rank(row: Comparison) -> tuple[int, bool, float]:
+    """Order rows by their status, then size. A regression that fails nothing follows failures."""
+    fails_nothing = row.status == "regressed" and not gates(row)
+    rank = traits("failed").rank if fails_nothing else traits(row.status).rank
+    return (rank, fails_nothing, -size(row))
+
+
+def ran_lines(report: Report) -> tuple[str, ...]:
+    """Return a line for each side whose code is known."""
+    if report.ran is None:
+        return ()
+    sides = (("base", report.ran.base), ("head", report.ran.head))
+    return tuple(f"{name} ran {_ran_text(side)}" for name, side in sides if side)
+
+
+def _ran_text(side: SideRan) -> str:
+    parts = [f"tree {side.tree[:10] or 'unknown'}"]
+    if side.folders:
+        parts.append(f"imported from {_some_of(side.folders)}")
+    if side.compiled:
+        files = tuple(f"{module.file} ({module.sha256[:10]})" for module in side.compiled)
+        parts.append(f"compiled: {_some_of(files)}")
+    if side.outside:
+        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some_of(side.outside)}")
+    if side.installed:
+        parts.append(f"installed, not of the tree: {_some_of(side.installed)}")
+    if side.unknown:
+        parts.append(f"not seen: {_some_of(side.unknown)}")
+    return ", ".join(parts)
+
+
+def _some_of(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,366 @@
+"""One comparison in words: change, interval, test, recorded values, and why it moved.
+
+Each renderer escapes the lines for itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfci.instruments import words
+from perfci.model.finding import Difference, Hint, Why
+from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
+from perfci.report.clean import clean_line
+from perfci.stats.evidence import magnitude
+from perfci.stats.quantile import median
+from perfci.units import counted, format_change, format_interval, format_share, format_value
+from perfci.verdict.why import leading
+
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SELECTABLE = re.compile(r"[^\s()]+")
+"""A single word for ``-k``."""
+_JOINING = frozenset({"and", "or", "not"})
+_SHORT = 12
+_MOST_CASES = 4
+_TEST_NAMES: dict[Method, str] = {
+    "paired_t": "paired t",
+    "welch_t": "Welch's t",
+    "exact": "exact",
+    "same_code": "same code",
+    "none": "",
+}
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_LEAST_SPAN = 0.1
+"""Of the median: noise of a few per cent must not look like mountains."""
+_FEWEST_PAST = 3
+UNEXPLAINED = "nothing that differs inside explains it"
+
+
+def change_text(row: Comparison) -> str:
+    """Return the change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
+    if row.difference is not None:
+        return _signed(row.difference, row.unit)
+    if row.status == "regressed" and row.head is None:  # graph breaks, where there is no graph
+        return "not compiled"
+    return format_change(row.ratio)
+
+
+def interval_text(row: Comparison) -> str:
+    """Return the change's 95 % interval, ``+4.1 … +6.3 %``, or nothing."""
+    if row.difference is not None:
+        lo, hi = row.difference_lo, row.difference_hi
+        if lo is None or hi is None or lo == hi:
+            return ""
+        return f"{_signed(lo, row.unit)} … {_signed(hi, row.unit)}"
+    if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
+        return ""
+    return format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)
+
+
+def side_text(estimate: Estimate | None, unit: str) -> str:
+    """Return one side's centre, or a dash."""
+    return format_value(estimate.center if estimate else None, unit)
+
+
+def side_interval(estimate: Estimate | None, unit: str) -> str:
+    """Return one side's own interval, ``1.2 ms … 1.3 ms``, or nothing."""
+    if estimate is None or estimate.lo is None or estimate.hi is None:
+        return ""
+    if estimate.lo == estimate.hi:
+        return ""
+    return f"{format_value(estimate.lo, unit)} … {format_value(estimate.hi, unit)}"
+
+
+def measured_text(row: Comparison) -> str:
+    """Return what the numbers rest on: pairs, workers of both sides, or an exact count."""
+    base = row.base.workers if row.base else 0
+    head = row.head.workers if row.head else 0
+    match row.method:
+        case "paired_t":
+            return counted(head, "pair")
+        case "welch_t":
+            return f"{base} + {counted(head, 'worker')}"
+        case "exact":
+            return "exact"
+        case "same_code":
+            return "same code"
+        case "none":
+            return counted(head, "worker") if head else ""
+
+
+def note(row: Comparison) -> str:
+    """Return what a reader has to know of a row in addition to its numbers."""
+    parts = [measured_text(row)]
+    if row.confirmed is not None:
+        measured = "confirmed" if row.status == "regressed" else "measured together"
+        parts.append(measured if row.confirmed else "unconfirmed")
+    if row.accepted:
+        parts.append(accepted_text(row.accepted, row))
+    elif row.status == "regressed" and row.gate != "fail":
+        parts.append("warns only" if row.gate == "warn" else "for information")
+    parts += row.warnings
+    return "; ".join(part for part in parts if part)
+
+
+def status_text(row: Comparison) -> str:
+    """Return a row's status in words. A regression that fails nothing is ``accepted``."""
+    return "accepted" if row.accepted else row.status.replace("_", " ")
+
+
+def accepted_text(accepted: Accepted, row: Comparison) -> str:
+    """Return who accepted the row, why, and how far."""
+    by = f" by {clean_line(accepted.by, 80)}" if accepted.by else ""
+    up_to = ""
+    if accepted.up_to is not None:
+        absolute = row.difference is not None
+        limit = format_value(accepted.up_to, row.unit) if absolute else None
+        up_to = f"up to {limit or format_share(accepted.up_to)}"
+    until = f"until {accepted.until}" if accepted.until else ""
+    bounds = ", ".join(bound for bound in (up_to, until) if bound)
+    return f"accepted{by}: {clean_line(accepted.because, 300)}" + (f" ({bounds})" * bool(bounds))
+
+
+def detectable_text(row: Comparison) -> str:
+    """Return the smallest change the row could have shown."""
+    return format_share(row.detectable)
+
+
+def has_numbers(row: Comparison) -> bool:
+    """Return whether a side of the row has a number, or the row stands for a whole case."""
+    return row.base is not None or row.head is not None
+
+
+def size(row: Comparison) -> float:
+    """Return how far the change goes in units of its threshold, whatever its direction."""
+    if row.difference is not None:
+        return abs(row.difference) / row.threshold if row.threshold > 0 else math.inf
+    if row.ratio is None or row.ratio <= 0:
+        return math.inf
+    change = abs(math.log(row.ratio))
+    return change / math.log1p(row.threshold) if row.threshold > 0 else math.inf
+
+
+def _signed(value: float, unit: str) -> str:
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"
+
+
+def replay_command(report: Report) -> str:
+    """Return the command that compares both commits again, up to the case, or nothing.
+
+    A working tree is no commit. What has no base was measured alone.
+    """
+    sides = (report.base, report.head)
+    if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
+        return ""
+    if report.benchmarks_of and not _SHA.fullmatch(report.benchmarks_of):
+        return ""
+    files = f" --benchmarks-of {report.benchmarks_of}" if report.benchmarks_of else ""
+    return f"perfci compare {' '.join(side.sha for side in sides if side)}{files} -k "
+
+
+def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
+    """Return the command that compares the first of ``cases`` again, or nothing."""
+    known = [case for case in cases if selection_of(case)][:_MOST_CASES]
+    if not known or not replay_command(report):
+        return ""
+    sides = " ".join(side.sha[:_SHORT] for side in (report.base, report.head) if side)
+    files = f" --benchmarks-of {report.benchmarks_of[:_SHORT]}" if report.benchmarks_of else ""
+    more = f" --rounds {rounds}" if rounds else ""
+    return f"perfci compare {sides}{files} -k {shlex.quote(' or '.join(known))}{more}"
+
+
+def selection_of(case: str) -> str:
+    """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or nothing.
+
+    A name with blanks or with what can't be seen is no benchmark's, and is not copied.
+    """
+    plain = (
+        clean_line(case, 1000) == case
+        and _SELECTABLE.fullmatch(case)
+        and case.lower() not in _JOINING
+    )
+    return shlex.quote(case) if plain else ""
+
+
+def replay_of(report: Report, case: str) -> str:
+    """Return the line that measures ``case`` again, or nothing."""
+    again, selected = replay_command(report), selection_of(case)
+    return again + selected if again and selected else ""
+
+
+def test_name(row: Comparison) -> str:
+    """Return the test's name."""
+    return _TEST_NAMES[row.method]
+
+
+def number_text(row: Comparison) -> str:
+    """Return n: pairs, or the workers of both sides. Exact counts have none."""
+    return "" if row.method == "exact" else measured_text(row)
+
+
+def freedom_text(row: Comparison) -> str:
+    """Return the degrees of freedom: whole ones of pairs, a fraction of Welch's."""
+    return "" if row.df is None else f"{row.df:.3g}"
+
+
+def p_text(p: float | None) -> str:
+    """Return a probability, two digits of it."""
+    if p is None:
+        return ""
+    return "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+
+
+def effect_text(row: Comparison) -> str:
+    """Return Cohen's d with his word for its size: ``2.50 (large)``."""
+    d = row.cohens_d
+    return "" if d is None else f"{d:.2f} ({magnitude(d)})"
+
+
+def statistics_text(row: Comparison) -> str:
+    """Return the test's results on one line, or nothing. The row's note has n."""
+    if row.p is None:
+        return ""
+    adjusted = "" if row.p_adjusted is None else f", adjusted {p_text(row.p_adjusted)}"
+    parts = (
+        test_name(row),
+        f"p {p_text(row.p)}{adjusted}",
+        f"df {freedom_text(row)}" if row.df is not None else "",
+        f"d {effect_text(row)}" if row.cohens_d is not None else "",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def past_lines(report: Report) -> Mapping[tuple[str, str], str]:
+    """Return by (case, metric) the line of each row of ``report`` that has a past, head last."""
+    rows = {(row.case, row.metric): row for row in report.results}
+    lines = {}
+    for past in report.past:
+        row = rows.get((past.case, past.metric))
+        if row is not None and len(past.values) >= _FEWEST_PAST:
+            lines[past.case, past.metric] = sparkline((*past.values, *_measured(row)))
+    return lines
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return a character for each of the finite ``values``, higher for more.
+
+    >>> sparkline([1.0, 1.01, 1.0, 1.5])
+    '▁▁▁█'
+    """
+    lo, hi = min(values), max(values)
+    span = max(hi - lo, abs(median(values)) * _LEAST_SPAN)
+    if not span > 0.0:
+        return _HEIGHTS[0] * len(values)
+    return "".join(_HEIGHTS[round((value - lo) / span * (len(_HEIGHTS) - 1))] for value in values)
+
+
+def _measured(row: Comparison) -> tuple[float, ...]:
+    center = row.head.center if row.head else None
+    return () if center is None else (center,)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseWhy:
+    """A reason why a case moved, and in ``more`` all else that is known of it.
+
+    ``explains`` is false where all that differs goes the other way than what moved.
+    """
+
+    case: str
+    lead: Difference
+    more: tuple[str, ...]
+    explains: bool = True
+
+    @property
+    def text(self) -> str:
+        """The reason in words."""
+        return words(self.lead) if self.explains else f"{UNEXPLAINED}; {words(self.lead)}"
+
+    @property
+    def place(self) -> str:
+        """Its place, or nothing."""
+        return _at(self.lead.file, self.lead.line).removeprefix(", ")
+
+
+def whys(report: Report) -> tuple[CaseWhy, ...]:
+    """Return the likeliest reason why each case moved that instruments explain.
+
+    A case has one more where the first explains no row of another metric that moved. What workers
+    explain of a case goes with the rest, unless it is at the line of a difference.
+    """
+    reasons = []
+    for why in report.why:
+        if not why.differences:
+            continue
+        leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
+        more = tuple(_more_lines(why, leads, report))
+        for number, lead in enumerate(leads):
+            reasons.append(CaseWhy(why.case, lead, () if number else more))
+        if not leads:
+            reasons.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
+    return tuple(reasons)
+
+
+def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterator[str]:
+    places = {(finding.file, finding.line) for finding in why.differences if finding.file}
+    for difference in why.differences:
+        if difference not in leads:
+            yield _with_place(difference)
+    for cause in dict.fromkeys(report.explanations):
+        if cause.case == why.case and (cause.file, cause.line) not in places:
+            yield f"{cause.metric}: {cause.text}{_at(cause.file, cause.line)}"
+    for hint in why.hints:
+        yield f"hint: {_with_place(hint)}"
+    yield from unavailable_lines(why)
+
+
+def _moved(row: Comparison, case: str) -> bool:
+    return row.case == case and row.status in {"regressed", "improved"} and row.gate != "info"
+
+
+def other_explanations(report: Report) -> tuple[Explanation, ...]:
+    """Return what the workers explain of cases that have no why, each once."""
+    explained = {why.case for why in report.why if why.differences}
+    return tuple(
+        cause for cause in dict.fromkeys(report.explanations) if cause.case not in explained
+    )
+
+
+def _at(file: str, line: int) -> str:
+    return f", {file}:{line}" if file and line else ""
+
+
+def _with_place(finding: Difference | Hint) -> str:
+    return f"{words(finding)}{_at(finding.file, finding.line)}"
+
+
+def first_line(why: Why, row: Comparison) -> str:
+    """Return the likeliest reason why a row moved, with its place."""
+    leads = leading(why.differences, (row,))
+    return _with_place(leads[0]) if leads else UNEXPLAINED
+
+
+def unavailable_lines(why: Why) -> Iterator[str]:
+    """Yield which instruments have nothing to say, and why, those of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in why.untold.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        yield f"unavailable from {', '.join(names)}: {reason}"
+
+
+def why_lines(why: Why) -> Iterator[str]:
+    """Yield a why in lines: the differences, then hints, then what could not be said."""
+    if not why.differences and not why.untold:
+        yield "nothing differs inside"
+    for difference in why.differences:
+        changed = " (a changed line)" if difference.hunk else ""
+        yield f"{_with_place(difference)}{changed}"
+    for hint in why.hints:
+        yield f"hint: {_with_place(hint)}"
+    yield from unavailable_lines(why)

@@ -1,0 +1,395 @@
+"""The part of a comment that each report has: what decides stands open, everything else is folded.
+
+A section is a mapping with what the templates of the comment read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfci.model.case import Failure
+from perfci.model.report import Comparison, Explanation, Report
+from perfci.model.run import Side
+from perfci.model.status import traits
+from perfci.report.case_tables import tables_by_mode, tables_by_shape
+from perfci.report.clean import clean_line
+from perfci.report.outline import (
+    Outline,
+    gates,
+    headline,
+    likeness,
+    other_reasons,
+    same_code_cases,
+    shown_failures,
+)
+from perfci.report.rows import CaseWhy, other_explanations, past_lines, replay_line, whys
+from perfci.units import counted, listed
+from perfci.verdict.why import explains
+
+Section = Mapping[str, Any]
+LONGEST_REASON = 140
+"""In a cell. A longer one stands whole below the table."""
+MOST_REASONS = 5
+MOST_TABLE_ROWS = 1_000
+"""A comment has room for fewer, and an untrusted report may hold 20,000."""
+_MOST_ROWS = 8
+_FEWEST_ROWS = 4
+_MOST_FAILURES = 3
+_MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
+
+
+@dataclass(slots=True)
+class _Earlier:
+    """The contents that earlier sections have shown."""
+
+    explanations: set[Explanation] = field(default_factory=set)
+    failures: set[tuple[str, ...]] = field(default_factory=set)
+    skipped: set[tuple[str, str]] = field(default_factory=set)
+    not_measured: set[tuple[str, str]] = field(default_factory=set)
+
+
+def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section, ...]:
+    """Return the parts of the comment, in the order of ``outlines``, each with its name."""
+    earlier = _Earlier()
+    shared = frozenset(shared_reasons(outlines))
+    with_sides = not shared_sides(outlines)
+    most = max(_FEWEST_ROWS, _MOST_ROWS // len(outlines))
+    parts = []
+    for rows, name in zip(outlines, names, strict=True):
+        section = _section(rows, name, shared, most)
+        section["sides"] = _sides(rows.report) if with_sides else ()
+        section |= _why(rows.report, section["shown"], earlier)
+        section |= _failures(rows.report, earlier)
+        section |= _unmeasured(rows.report, earlier)
+        parts.append(section | {"folded": _folded(section), "left_out": _left_out(section)})
+    return tuple(parts)
+
+
+def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> dict[str, Any]:
+    """Return what one report says by itself.
+
+    ``shown`` are the rows that decide: what regressed, else what isn't decided, else what else
+    moved.
+    """
+    report = rows.report
+    failed = {failure.case for failure in shown_failures(report)}
+    moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
+    shown = _deciding(rows, moved)[:most]
+    above_the_fold = set(map(id, shown))  # comparing rows is slow, and a report may have 20,000
+    folded = _grouped(row for row in (*moved, *rows.undecided) if id(row) not in above_the_fold)
+    return {
+        "name": name,
+        "mark": mark_of(verdict_word(report), part=bool(report.shard)),
+        "title": title(rows),
+        "alone": report.is_one_sided,
+        "how": _how(report, name),
+        "head_sha": "" if report.head.dirty else report.head.sha,
+        "reasons": [reason for reason in other_reasons(rows) if reason not in shared],
+        "outline": rows,
+        "shown": shown,
+        **folded,
+        "below": _below(folded, report),
+        "unchanged": [row for row in rows.unchanged if row.gate != "info"],
+        "same_code": same_code_cases(rows),
+        "tests": _tested(moved, rows),
+        "past": past_lines(report),
+        "modes": tables_by_mode(report),
+        "shapes": tables_by_shape(report),
+        "next_step": _next_step(report, shown),
+        "replay": replay_line(report, dict.fromkeys(row.case for row in shown), _rounds(shown)),
+        "intended": any(row.status == "regressed" and gates(row) for row in shown),
+    }
+
+
+def verdict_word(report: Report) -> str:
+    """Return the verdict's word, or ``run`` of what compares nothing."""
+    return "run" if report.is_one_sided else report.verdict.status
+
+
+def status_of(report: Report) -> str:
+    """Return the verdict's word, which a part of a report doesn't give for the whole."""
+    status = verdict_word(report)
+    return f"{status} (shard {report.shard} alone)" if report.shard else status
+
+
+def mark_of(status: str, *, part: bool = False) -> str:
+    """Return the sign before a verdict. A run alone has none, and a part passes nothing."""
+    return _MARKS.get("inconclusive" if part and status == "pass" else status, "")
+
+
+def title(rows: Outline) -> str:
+    """Return the verdict in one line: what the table below it shows, counted."""
+    report = rows.report
+    text = headline(rows)
+    match verdict_word(report):
+        case "fail":
+            text = _failing(rows)
+        case "inconclusive" if report.interrupted:
+            undecided = f"cut short, {_open_rows(rows)} not decided"
+            text = undecided if rows.undecided else f"cut short: {text}"
+        case "inconclusive" if rows.undecided and _is_of_rows(report):
+            text = f"undecided: {_open_rows(rows)}"
+        case "inconclusive":
+            text = f"undecided: {text}"
+        case "error":
+            text = f"error: {text}"
+    return f"{text} (shard {report.shard} alone)" if report.shard else text
+
+
+def _failing(rows: Outline) -> str:
+    """Return how many regressions there are in how many cases, and how many cases failed."""
+    worse = [row for row in rows.moved if row.status == "regressed" and gates(row)]
+    failed = {failure.case for failure in shown_failures(rows.report)}
+    cases = counted(len({row.case for row in worse}), "case")
+    parts = [f"{counted(len(worse), 'regression')} in {cases}"] if worse else []
+    if failed:
+        parts.append(f"{counted(len(failed), 'case')} failed")
+    return ", ".join(parts) or headline(rows)
+
+
+def _open_rows(rows: Outline) -> str:
+    cases = counted(len({row.case for row in rows.undecided}), "case")
+    return f"{counted(len(rows.undecided), 'comparison')} in {cases}"
+
+
+def _is_of_rows(report: Report) -> bool:
+    """Return whether the verdict's first reason is a row that stands in the table."""
+    return bool(report.verdict.findings) and report.verdict.findings[0].code == "undecided"
+
+
+def sides_of(report: Report) -> tuple[str, ...]:
+    """Return in words what was compared, base first, and of a run alone what was measured."""
+    return tuple(_side(side) for side in _sides(report))
+
+
+def _sides(report: Report) -> tuple[Side | None, ...]:
+    return (report.head,) if report.is_one_sided else (report.base, report.head)
+
+
+def _side(side: Side | None) -> str:
+    if side is None:
+        return "no baseline"
+    short = side.sha[:12]
+    text = side.rev if not short or short in side.rev else f"{side.rev} ({short})"
+    return text + (" with uncommitted changes" if side.dirty else "")
+
+
+def shared_sides(outlines: Sequence[Outline]) -> tuple[Side | None, ...]:
+    """Return the sides that several reports share. One report's are its section's."""
+    first, *others = (_sides(rows.report) for rows in outlines)
+    return first if others and all(sides == first for sides in others) else ()
+
+
+def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
+    """Return the reasons that several reports share. One report's are its section's."""
+    first, *others = map(other_reasons, outlines)
+    return tuple(reason for reason in first if others and all(reason in each for each in others))
+
+
+def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
+    """Return the rows that the verdict is of, the worst first, and of a pass what else moved."""
+    bad = [
+        row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
+    ]
+    accepted = [row for row in moved if row.accepted]
+    if bad:
+        return [*bad, *accepted]
+    if rows.report.verdict.status == "inconclusive" and rows.undecided:
+        return [*rows.undecided, *accepted]
+    return moved
+
+
+def _grouped(rows: Iterable[Comparison]) -> dict[str, list[Comparison]]:
+    """Return what regressed or failed, what only warns, what improved, what isn't decided."""
+    groups: dict[str, list[Comparison]] = {
+        name: [] for name in ("regressed", "warned", "improved", "undecided")
+    }
+    for row in rows:
+        kind = traits(row.status)
+        if kind.group == "undecided":
+            groups["undecided"].append(row)
+        elif kind.sense == "better":
+            groups["improved"].append(row)
+        else:
+            groups["regressed" if gates(row) or row.status == "failed" else "warned"].append(row)
+    return groups
+
+
+def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
+    """Return what moved and stands below, or nothing."""
+    more = "more " if report.verdict.status == "inconclusive" else ""
+    nouns = {
+        "regressed": "more regression",
+        "warned": "warning",
+        "improved": "improvement",
+        "undecided": f"{more}undecided row",
+    }
+    parts = [counted(len(groups[name]), noun) for name, noun in nouns.items() if groups[name]]
+    return f"Folded below: {listed(parts)}." if parts else ""
+
+
+def _tested(moved: Sequence[Comparison], rows: Outline) -> list[Comparison]:
+    of_moved = (row for row in moved if row.p is not None or row.method == "exact")
+    of_others = (row for row in (*rows.undecided, *rows.unchanged) if row.p is not None)
+    return [row for row in (*of_moved, *of_others) if row.gate != "info"]
+
+
+def _how(report: Report, name: str) -> str:
+    """Return how the two sides were measured."""
+    match report.command:
+        case "compare":
+            return f"measured side by side on {name}"
+        case "check":
+            return f"measured on {name}, against its stored baseline"
+        case _:
+            return f"measured on {name}"
+
+
+def _rounds(shown: Sequence[Comparison]) -> int:
+    """Return the rounds that decide the undecided rows, as far as they are known, else 0."""
+    wanted = (
+        finding.arguments.get("rounds") or finding.arguments.get("needed")
+        for row in shown
+        for finding in row.findings
+        if row.status == "inconclusive" and finding.arguments.get("setting") == "rounds"
+    )
+    return max((number for number in wanted if isinstance(number, int)), default=0)
+
+
+def _next_step(report: Report, shown: Sequence[Comparison]) -> str:
+    """Return the purpose of the command that follows."""
+    if report.interrupted:
+        return "Measure the rest"
+    if any(row.status == "inconclusive" for row in shown):
+        return "To decide"
+    return "Reproduce"
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """The reason why a row moved, short enough for its cell."""
+
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+def _why(report: Report, shown: Sequence[Comparison], earlier: _Earlier) -> dict[str, Any]:
+    """Return why cases moved: in the rows' cells, below the table, and folded."""
+    every = whys(report)
+    because, open_whys = _whys_of_rows(shown, every)
+    used = _explanations_of_rows(shown, report, because)
+    explanations = other_explanations(report)
+    new = [cause for cause in explanations if cause not in earlier.explanations]
+    below = [cause for cause in new if cause not in used]
+    earlier.explanations.update(report.explanations)
+    return {
+        "because": because,
+        "open_whys": open_whys,
+        "explanations": below[:MOST_REASONS],
+        "more_explanations": below[MOST_REASONS:],
+        "explained_above": len(explanations) - len(new),
+        "inside": [why for why in every if why.more],
+    }
+
+
+def _whys_of_rows(
+    rows: Sequence[Comparison], every: Iterable[CaseWhy]
+) -> tuple[dict[tuple[str, str], Because], list[CaseWhy]]:
+    """Return by (case, metric) why each of ``rows`` moved, and the whys that no row has.
+
+    A why goes to the row that it explains, else to the case's first one that has none.
+    """
+    because: dict[tuple[str, str], Because] = {}
+    left = []
+    for why in every:
+        free = [
+            row
+            for row in rows
+            if row.case == why.case
+            and (row.case, row.metric) not in because
+            and why.explains
+            and _is_short(why.text)
+        ]
+        row = next((row for row in free if explains(why.lead, row)), free[0] if free else None)
+        if row is None:
+            left.append(why)
+        else:
+            because[row.case, row.metric] = Because(why.text, why.lead.file, why.lead.line)
+    return because, left
+
+
+def _explanations_of_rows(
+    rows: Sequence[Comparison], report: Report, because: dict[tuple[str, str], Because]
+) -> set[Explanation]:
+    """Add to ``because`` what workers explain of ``rows`` without a why, and return that."""
+    explained = {why.case for why in report.why if why.differences}
+    shown = {(row.case, row.metric) for row in rows}
+    used = set()
+    for explanation in dict.fromkeys(report.explanations):
+        key = (explanation.case, explanation.metric)
+        free = key in shown and key not in because and explanation.case not in explained
+        if free and _is_short(explanation.text):
+            because[key] = Because(explanation.text, explanation.file, explanation.line)
+            used.add(explanation)
+    return used
+
+
+def _is_short(text: str) -> bool:
+    return len(clean_line(text, 2 * LONGEST_REASON)) <= LONGEST_REASON
+
+
+def _failures(report: Report, earlier: _Earlier) -> dict[str, Any]:
+    """Return the failures that no earlier section has shown, and the cases of the others."""
+    alike = {likeness(failure): failure for failure in shown_failures(report)}
+    new: list[Failure] = [alike[key] for key in alike if key not in earlier.failures]
+    above = dict.fromkeys(alike[key].case for key in alike if key in earlier.failures)
+    earlier.failures.update(alike)
+    return {
+        "failures": new[:_MOST_FAILURES],
+        "more_failures": new[_MOST_FAILURES:],
+        "failed_above": tuple(above),
+    }
+
+
+def _unmeasured(report: Report, earlier: _Earlier) -> dict[str, Any]:
+    """Return what was skipped, and the metrics not measured, that no earlier section names."""
+    skipped = [entry for entry in report.skipped.items() if entry not in earlier.skipped]
+    metrics = [entry for entry in report.not_measured.items() if entry not in earlier.not_measured]
+    earlier.skipped.update(skipped)
+    earlier.not_measured.update(metrics)
+    return {"skipped": skipped, "not_measured": metrics}
+
+
+def _folded(section: Section) -> str:
+    """Return what the section's fold holds, or nothing."""
+    rows: Outline = section["outline"]
+    parts: tuple[tuple[Collection[Any], str], ...] = (
+        (section["regressed"], "more regressed"),
+        (section["warned"], "warned"),
+        (section["improved"], "improved"),
+        (section["more_explanations"], "more reasons why"),
+        (section["inside"], "more that differ inside"),
+        (section["more_failures"], "more failed"),
+        (section["undecided"], "not decided"),
+        (rows.unseen, "too noisy to say"),
+        (rows.informative, "for information"),
+        (rows.not_comparable, "not comparable"),
+        (() if section["alone"] else rows.new, "new"),
+        (rows.removed, "removed"),
+        (section["skipped"], "skipped"),
+        (section["not_measured"], "not measured"),
+        (rows.unchanged, "unchanged"),
+        (rows.same_code, "unchanged by the same code"),
+    )
+    return ", ".join(f"{len(items)} {word}" for items, word in parts if items)
+
+
+def _left_out(section: Section) -> int:
+    """Return how many rows the tables don't hold. Lists count their own."""
+    rows: Outline = section["outline"]
+    names = ("regressed", "warned", "improved", "undecided", "unchanged")
+    tables = (*(section[name] for name in names), rows.informative, rows.new)
+    return sum(max(0, len(table) - MOST_TABLE_ROWS) for table in tables)

@@ -1,0 +1,399 @@
+"""The trend as the site lists it: benchmarks with their series, and rows of events and drifts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from perfci.metrics import METRICS
+from perfci.model.run import Environment
+from perfci.report.clean import clean_line
+from perfci.report.links import names_of
+from perfci.report.site import words
+from perfci.report.site.words import address, shown
+from perfci.trend.change import Change, Drift, Event, Trend, benchmark_of
+from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.units import format_value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Word = Literal["worse", "drifting", "better", "steady", "too_few"]
+WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
+"""In data files a standing is its place in this tuple."""
+_NUMBER = re.compile(r"(\d+)")
+LONGEST_SUBJECT = 120
+_MOST_NAMES = 2
+"""Benchmarks that are named of an event. The others are counted."""
+WIDTH, HEIGHT = 120.0, 30.0
+_EDGE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStanding:
+    """The state of a series today, by the ``change`` or ``drift`` that a reader has to look at.
+
+    ``new``: since the last report. ``too_few``: too few runs to judge whether it is steady.
+    """
+
+    word: Word
+    new: bool
+    change: Change | None = None
+    drift: Drift | None = None
+
+    @property
+    def urgency(self) -> int:
+        """The order: new and worse, still worse, drifting, better."""
+        place = {"worse": 0, "drifting": 2, "better": 3, "steady": 8, "too_few": 8}[self.word]
+        return place + (not self.new)
+
+
+def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
+    """Return how each series stands. The steady are left out."""
+    standing: dict[SeriesKey, SeriesStanding] = {}
+    for key, known in _all_standings(trend):
+        if key not in standing or known.urgency < standing[key].urgency:
+            standing[key] = known
+    return standing
+
+
+def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, SeriesStanding]]:
+    """Yield standings, the worst first. A series that is gone has none of what is known."""
+    for change in trend.changes:
+        if change.worse and change.status == "new":
+            yield change.series, SeriesStanding("worse", True, change)
+        elif change.worse and change.status == "known" and change.series not in trend.gone:
+            yield change.series, SeriesStanding("worse", False, change)
+    for drift in trend.drifts:
+        if drift.worse and drift.series not in trend.gone:
+            yield drift.series, SeriesStanding("drifting", False, drift=drift)
+    for change in trend.changes:
+        if change.status == "new" and not change.worse:
+            yield change.series, SeriesStanding("better", True, change)
+    for key in trend.too_few:
+        yield key, SeriesStanding("too_few", False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBenchmark:
+    """One benchmark and its page. ``series`` are in the order in which the page shows them."""
+
+    name: str
+    slug: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All benchmarks by name, and environments by key with their place and their name."""
+
+    benchmarks: tuple[ListedBenchmark, ...]
+    places: Mapping[str, int]
+    labels: Mapping[str, str]
+
+    def slug_of(self, case: str) -> str:
+        """Return the name of the page's file on which ``case`` is."""
+        return slug(benchmark_of(case))
+
+
+def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Catalogue:
+    """Return the benchmarks of ``trend``. On a page what moved comes first.
+
+    What is not in ``standings`` is steady.
+    """
+    grouped: dict[str, list[Series]] = {}
+    for series in trend.series:
+        grouped.setdefault(benchmark_of(series.key.case), []).append(series)
+    benchmarks = [
+        ListedBenchmark(name, slug(name), _in_order(grouped[name], standings))
+        for name in sorted(grouped, key=_natural)
+    ]
+    keys = tuple(trend.timelines)
+    labels = names_of([Environment(key, trend.timelines[key].facts) for key in keys])
+    return Catalogue(
+        benchmarks=tuple(benchmarks),
+        places={key: place for place, key in enumerate(keys)},
+        labels=dict(zip(keys, labels, strict=True)),
+    )
+
+
+def axes_of(case: str) -> str:
+    """Return what distinguishes ``case`` from its benchmark's others, or nothing."""
+    rest = case[len(benchmark_of(case)) :]
+    return rest[1:-1] if rest.startswith("[") and rest.endswith("]") else rest
+
+
+def slug(benchmark: str) -> str:
+    """Return a file name for a benchmark, the same in every report, whatever its letters."""
+    digest = hashlib.sha256(benchmark.encode("utf-8", "backslashreplace")).hexdigest()[:10]
+    plain = re.sub(r"[^a-z0-9]+", "-", benchmark[:200].lower())[:40].strip("-")
+    return f"{plain}-{digest}" if plain else digest
+
+
+def _in_order(
+    members: Sequence[Series], standings: Mapping[SeriesKey, SeriesStanding]
+) -> tuple[Series, ...]:
+    own = {
+        series.key: standings[series.key].urgency if series.key in standings else 9
+        for series in members
+    }
+    urgency: dict[str, int] = {}
+    for key, of_series in own.items():
+        urgency[key.case] = min(urgency.get(key.case, 9), of_series)
+
+    order = {name: place for place, name in enumerate(METRICS)}
+
+    def place(series: Series) -> tuple[object, ...]:
+        key = series.key
+        metric = order.get(key.metric, len(order))
+        case = (urgency[key.case], _natural(key.case))
+        return (*case, own[key], metric, key.metric, key.environment)
+
+    return tuple(sorted(members, key=place))
+
+
+def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Order ``batch=2`` before ``batch=16``."""
+    parts = _NUMBER.split(text)
+    return tuple(
+        (1, int(part), part) if place % 2 and len(part) < 20 and part.isascii() else (0, 0, part)
+        for place, part in enumerate(parts)
+    )
+
+
+def release_runs(
+    tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
+) -> dict[str, tuple[str, ...]]:
+    """Return the measured commits that are the first with releases, and their names.
+
+    ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
+    tagged commit is seldom the one that a nightly run measures: the next measured one is named. Of
+    the tags older than all runs the newest is named, at the first run, which has it: the others
+    were outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
+    """
+    ranks = {sha: place for place, sha in enumerate(order)}
+    names: dict[str, list[str]] = {}
+    for timeline in timelines.values():
+        measured = sorted({ranks[run.sha] for run in timeline.runs if run.sha in ranks})
+        if not measured:
+            continue
+        placed = [(ranks[sha], name) for sha in tags if sha in ranks for name in tags[sha]]
+        before = max((rank for rank, _ in placed if rank < measured[0]), default=0)
+        for rank, name in placed:
+            if rank < before or rank > measured[-1]:
+                continue
+            of_run = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
+            if name not in of_run:
+                of_run.append(name)
+    return {sha: tuple(of_run) for sha, of_run in names.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRow:
+    """One change, event or drift, ready to be shown. Its texts are clean, but not escaped."""
+
+    case: str
+    metric: str
+    environment: str
+    href: str
+    worse: bool
+    rises: bool
+    size: str
+    interval: str
+    surety: str
+    note: str
+    spark: Spark | None
+    commits: str = ""
+    before: str = ""
+    after: str = ""
+    count: str = ""
+    subject: str = ""
+    date: str = ""
+    acknowledged: str = ""
+    id: str = ""
+    commits_href: str = ""
+
+
+class TrendRows:
+    """Makes rows of a trend's events and drifts whose series are known.
+
+    ``drawn`` rows have a small line each.
+    """
+
+    def __init__(self, trend: Trend, listed: Catalogue, *, drawn: bool = True) -> None:
+        self._trend = trend
+        self._listed = listed
+        self._drawn = drawn
+        self._series = {series.key: series for series in trend.series}
+
+    def first(self, name: str, items: Sequence[Event | Drift], most: int) -> dict[str, Any]:
+        """Return the first rows for a template, as ``name``, and how many more there are."""
+        return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
+
+    def of(self, items: Sequence[Event | Drift]) -> tuple[TrendRow, ...]:
+        """Return a row for each of ``items`` whose series is known."""
+        return tuple(
+            self._drift(item) if isinstance(item, Drift) else self._event(item)
+            for item in items
+            if self.knows(item)
+        )
+
+    def knows(self, item: Event | Drift) -> bool:
+        """Return whether the series of a drift, or of an event's worst change, is known."""
+        key = item.series if isinstance(item, Drift) else item.changes[0].series
+        return key in self._series
+
+    def _event(self, event: Event) -> TrendRow:
+        """Return the row of the event's worst change, with what it shares with the others."""
+        row = self._change(event.changes[0])
+        if len(event.changes) == 1:
+            return replace(row, note=_joined(words.event_text(event), row.note))
+        return replace(
+            row,
+            case=_names_of_event(event.benchmarks),
+            metric=f"{event.series:,} of {event.measured:,} series",
+            worse=event.worse,
+            rises=event.worse,
+            size=words.ratio_text(median(event.costs)) if event.costs else row.size,
+            interval="",
+            before="",
+            after="",
+            commits=words.event_range(event),
+            commits_href=address(self._trend.forge, event.commits),
+            surety="",
+            note=_note_of_several(event),
+            id=event.id,
+        )
+
+    def _change(self, change: Change) -> TrendRow:
+        import numpy as np
+
+        series = self._series[change.series]
+        runs = self._trend.timelines[series.key.environment].runs
+        first, last = int(series.rows[change.before]), int(series.rows[change.after])
+        # a level is the median up to 20 points away from the change, which the chart shows
+        before = float(np.median(series.values[max(0, change.before - 19) : change.before + 1]))
+        after = float(np.median(series.values[change.after : change.after + 20]))
+        return TrendRow(
+            **_names(series.key, self._listed),
+            worse=change.worse,
+            rises=words.rises(change),
+            size=words.change_text(change, series.unit),
+            interval=words.interval_text(change.ratio_lo, change.ratio_hi),
+            before=format_value(before, series.unit),
+            after=format_value(after, series.unit),
+            commits=words.range_text(change),
+            count=_count(runs[first].position, runs[last].position),
+            subject="" if change.same_commit else clean_line(runs[last].subject, LONGEST_SUBJECT),
+            date=words.day(change.at),
+            surety=words.surety_text(change.q),
+            note=words.kind_text(change),
+            acknowledged=clean_line(change.note, LONGEST_SUBJECT),
+            id=clean_line(change.id, 100),
+            spark=spark(series.values, (change.after,)) if self._drawn else None,
+            commits_href=address(self._trend.forge, change.commits),
+        )
+
+    def _drift(self, drift: Drift) -> TrendRow:
+        series = self._series[drift.series]
+        return TrendRow(
+            **_names(series.key, self._listed),
+            worse=drift.worse,
+            rises=drift.ratio > 1.0,
+            size=words.ratio_text(drift.ratio),
+            interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
+            commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
+            surety=words.surety_text(drift.q),
+            note=words.drift_text(drift),
+            spark=spark(series.values) if self._drawn else None,
+        )
+
+
+def link(key: SeriesKey, listed: Catalogue) -> str:
+    """Return the address of a series' chart from the overview, the same in each report."""
+    parts = "/".join(
+        quote(text.encode("utf-8", "backslashreplace"), safe="")
+        for text in (shown(key.case), shown(key.metric), shown(key.environment))
+    )
+    return f"benchmarks/{listed.slug_of(key.case)}.html#{parts}"
+
+
+def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
+    return {
+        "case": shown(key.case),
+        "metric": shown(key.metric),
+        "environment": listed.labels.get(key.environment, shown(key.environment)),
+        "href": link(key, listed),
+    }
+
+
+def _count(first: int | None, last: int | None) -> str:
+    """Return how many commits may have done it, or nothing where it is one, or unknown."""
+    if first is None or last is None or last - first <= 1:
+        return ""
+    return f"{last - first:,} commits, the last"
+
+
+def _note_of_several(event: Event) -> str:
+    largest = event.largest_cost
+    others = sum(change.worse is not event.worse for change in event.changes)
+    return _joined(
+        f"the median of {len(event.costs)}, the largest {words.ratio_text(largest)}"
+        if largest and len(event.costs) > 1
+        else "",
+        f"{others} {words.meaning(not event.worse)}" if others else "",
+        words.event_text(event),
+        event.status if event.status in {"acknowledged", "fixed"} else "",
+    )
+
+
+def _names_of_event(benchmarks: Sequence[str]) -> str:
+    rest = len(benchmarks) - _MOST_NAMES
+    names = ", ".join(map(shown, benchmarks[:_MOST_NAMES]))
+    return f"{names} and {rest:,} more" if rest > 0 else names
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """``path`` for SVG's ``d``. ``marks`` are x positions of changes. ``width`` × ``height``."""
+
+    path: str
+    marks: tuple[float, ...] = ()
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def spark(
+    values: NDArray[Any], marks: tuple[int, ...] = (), width: float = WIDTH, height: float = HEIGHT
+) -> Spark:
+    """Draw finite ``values`` (n,): a point for two pixels, each the median of its share.
+
+    The outermost 2 % don't decide the height: one outlier would make a flat line of the rest.
+    """
+    import numpy as np
+
+    count = len(values)
+    if count == 0:
+        return Spark("", (), width, height)
+    bins = min(count, int(width) // 2)
+    edges = np.linspace(0, count, bins + 1).astype(int)
+    points = np.array([np.median(values[a:b]) for a, b in pairwise(edges)])
+    lo, hi = np.quantile(points, (0.02, 0.98))
+    centre, span = (lo + hi) / 2.0, max(hi - lo, abs(lo) * 0.02, 1e-300)
+    across = np.linspace(_EDGE, width - _EDGE, bins) if bins > 1 else np.array([width / 2.0])
+    share = np.clip(0.5 - (points - centre) / span, 0.0, 1.0)
+    down = _EDGE + share * (height - 2.0 * _EDGE)
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across, down, strict=True))
+    step = (width - 2.0 * _EDGE) / max(count - 1, 1)
+    return Spark(path, tuple(round(_EDGE + mark * step, 1) for mark in marks), width, height)

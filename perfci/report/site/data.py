@@ -1,0 +1,339 @@
+"""The site's data files as scripts: an index of a benchmark, and chunks that its charts load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfci.report.clean import clean_line
+from perfci.report.site import words
+from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
+from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
+from perfci.trend.change import Change
+from perfci.trend.series import Distributions, Series, SeriesKey, Timeline, dates_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ENTITIES = {
+    b"<": rb"\u003c",  # no </script> and no <!-- wherever the text may be pasted
+    b">": rb"\u003e",
+    b"&": rb"\u0026",
+    "\u2028".encode(): rb"\u2028",
+    "\u2029".encode(): rb"\u2029",
+}
+"""These occur in JSON only inside strings, so that bytes can be replaced."""
+_DIGITS = 4
+"""Of a latest value in the overview's search."""
+_LONGEST_SUBJECT = 160
+_CHART_DIGITS = 5
+"""A value is right to 1/100,000 of the typical one: no chart shows less."""
+_LARGEST = 2.0**52
+"""A browser's numbers count every whole number up to here."""
+_LEAST_SCALE = 1e-300
+CHUNK = 32
+"""Series in a chunk: what a screen or two shows, some 50 kB."""
+
+
+def script(kind: str, name: str, payload: Any) -> bytes:
+    """Return a script that hands ``payload`` to the page: ``perfciTrend(kind, name, payload)``.
+
+    Untrusted text belongs in arrays, as a value. As a key, ``__proto__`` would be no name.
+    """
+    return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
+
+
+def literal(value: Any) -> bytes:
+    """Return ``value`` as JSON that may stand in a script element of a page."""
+    import msgspec
+
+    encoded: bytes = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
+    for character, spelled in _ENTITIES.items():
+        encoded = encoded.replace(character, spelled)
+    return encoded
+
+
+def search_file(
+    listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
+) -> tuple[str, bytes]:
+    """Return the search's data file.
+
+    ``case`` is stored as steps from row to row, ``latest`` to four digits. ``moved`` holds
+    ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
+    few runs, as steps, because in a young history these are all.
+    """
+    cases: list[list[Any]] = []
+    places: dict[str, int] = {}
+    columns: dict[str, list[Any]] = {"case": [], "metric": [], "environment": [], "latest": []}
+    metrics: dict[tuple[str, str, str], int] = {}
+    moved: list[list[Any]] = []
+    few: list[int] = []
+    row = before = last_few = 0
+    for number, benchmark in enumerate(listed.benchmarks):
+        for series in benchmark.series:
+            case = places.setdefault(series.key.case, len(cases))
+            if case == len(cases):
+                cases.append(_case(number, benchmark.name, series.key.case))
+            metric = (series.key.metric, series.unit, series.direction)
+            columns["case"].append(case - before)
+            columns["metric"].append(metrics.setdefault(metric, len(metrics)))
+            columns["environment"].append(listed.places[series.key.environment])
+            columns["latest"].append(_latest(series))
+            standing = standings.get(series.key)
+            if standing is not None and standing.word == "too_few":
+                few.append(row - last_few)
+                last_few = row
+            elif standing is not None:
+                moved.append(_moved(row, standing, series))
+            before, row = case, row + 1
+    payload = {
+        "benchmarks": [[shown(benchmark.name), benchmark.slug] for benchmark in listed.benchmarks],
+        "cases": cases,
+        "metrics": [[shown(name), clean_line(unit, 30), way] for name, unit, way in metrics],
+        "environments": [[shown(key), label] for key, label in listed.labels.items()],
+        "columns": columns,
+        "moved": moved,
+        "few": few,
+    }
+    return "data/search.js", script("search", "", payload)
+
+
+def _case(number: int, benchmark: str, case: str) -> list[Any]:
+    """Return the benchmark's place and what follows its name, or all of a name that does not."""
+    whole, beginning = shown(case), shown(benchmark)
+    if whole.startswith(beginning):
+        return [number, whole[len(beginning) :]]
+    return [number, "", whole]
+
+
+def _moved(row: int, standing: SeriesStanding, series: Series) -> list[Any]:
+    if standing.change is not None:
+        size = change_text(standing.change, series.unit)
+    else:
+        size = ratio_text(standing.drift.ratio) if standing.drift else ""
+    return [row, WORDS.index(standing.word), int(standing.new), size]
+
+
+def _latest(series: Series) -> float | int | None:
+    if not len(series.values):
+        return None
+    value = float(series.values[-1])
+    if value == 0.0:
+        return 0
+    # `1.234e-05` and not `0.00001234`, whose digits JSON would spell out
+    rounded = float(f"{value:.{_DIGITS - 1}e}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+
+
+def timeline_file(
+    timeline: Timeline,
+    place: int,
+    label: str,
+    releases: Mapping[str, tuple[str, ...]],
+    forge: str = "",
+) -> tuple[str, bytes]:
+    """Return the data file of the ``place``-th environment. ``releases`` maps shas to names."""
+    name = f"timeline-{place}"
+    payload = _payload(timeline, label, releases) | {"forge": list(patterns(forge))}
+    return f"data/{name}.js", script("timeline", str(place), payload)
+
+
+def _payload(
+    timeline: Timeline, label: str, releases: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    runs = timeline.runs
+    runners = tuple(dict.fromkeys(run.runner for run in runs))
+    places = {runner: place for place, runner in enumerate(runners)}
+    return {
+        "label": label,
+        "key": shown(timeline.environment),
+        "shas": [short(run.sha) for run in runs],
+        "subjects": [clean_line(run.subject, _LONGEST_SUBJECT) for run in runs],
+        "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
+        "measured": [clean_line(run.measured_at[:16]) for run in runs],
+        "runners": [shown(runner) for runner in runners],
+        "runner": [places[run.runner] for run in runs],
+        "releases": [[row, clean_line(name, 60)] for row, name in _released(timeline, releases)],
+        "facts": [
+            [clean_line(fact, 60), clean_line(value, 200)]
+            for fact, value in sorted(timeline.facts.items())
+        ],
+    }
+
+
+def _released(
+    timeline: Timeline, releases: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[int, str]]:
+    """Yield each row with the releases that no earlier row has.
+
+    Another machine may have had a release on another run, whose commit is here, too.
+    """
+    seen: set[str] = set()
+    for row, run in enumerate(timeline.runs):
+        new = [name for name in releases.get(run.sha, ()) if name not in seen]
+        seen.update(new)
+        if new:
+            yield row, ", ".join(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``value[i] = scale * (deltas[0] + … + deltas[i])``."""
+
+    scale: float
+    deltas: list[int]
+
+
+def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
+    """Pack finite ``values`` (n,), by ``scale`` or by one that suits them."""
+    import numpy as np
+
+    if not len(values):
+        return Packed(1.0, [])
+    if scale is None:
+        scale = scale_of(values)
+    whole = np.rint(values / scale).astype(np.int64)
+    whole[1:] -= whole[:-1].copy()
+    return Packed(scale, whole.tolist())
+
+
+def scale_of(values: NDArray[Any]) -> float:
+    """Return the step for ``values``: 1 where all are whole, else by the typical value's digits."""
+    import numpy as np
+
+    sizes = np.abs(values)
+    largest = float(sizes.max())
+    if largest < _LARGEST and bool((values == np.rint(values)).all()):
+        return 1.0
+    middle = len(sizes) // 2  # np.median takes four times as long for the same
+    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))  # a sum of two may be none
+    lower = middle if len(sizes) % 2 else middle - 1
+    typical = 2.0 * float(ordered[lower] + ordered[middle]) or largest
+    digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
+    return max(digits, largest / _LARGEST, _LEAST_SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Data of series in addition to their values, all by the series' key."""
+
+    changes: Mapping[SeriesKey, tuple[Change, ...]]
+    standings: Mapping[SeriesKey, SeriesStanding]
+    distributions: Distributions
+    rows: Mapping[str, Mapping[str, int]]
+    """By environment: the row of each run."""
+
+
+def benchmark_files(
+    benchmark: ListedBenchmark, listed: Catalogue, attached: Attached
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the benchmark's data files, each with its path in the site."""
+    index = script("benchmark", benchmark.slug, _index(benchmark, listed, attached))
+    yield f"data/{benchmark.slug}.js", index
+    for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
+        name = f"{benchmark.slug}.{number}"
+        chunk = [_entry(series, attached) for series in benchmark.series[start : start + CHUNK]]
+        yield f"data/{name}.js", script("chunk", name, chunk)
+
+
+def _index(benchmark: ListedBenchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
+    cases = tuple(dict.fromkeys(series.key.case for series in benchmark.series))
+    metrics = tuple(
+        dict.fromkeys(
+            (series.key.metric, series.unit, series.direction) for series in benchmark.series
+        )
+    )
+    environments = tuple(dict.fromkeys(series.key.environment for series in benchmark.series))
+    case_places = {case: place for place, case in enumerate(cases)}
+    metric_places = {metric: place for place, metric in enumerate(metrics)}
+    environment_places = {key: place for place, key in enumerate(environments)}
+    return {
+        "name": shown(benchmark.name),
+        "chunk": CHUNK,
+        "cases": [[shown(case), shown(axes_of(case))] for case in cases],
+        "metrics": [
+            [shown(metric), clean_line(unit, 30), direction] for metric, unit, direction in metrics
+        ],
+        "environments": [
+            [shown(key), listed.labels[key], listed.places[key]] for key in environments
+        ],
+        "series": [
+            [
+                case_places[series.key.case],
+                metric_places[series.key.metric, series.unit, series.direction],
+                environment_places[series.key.environment],
+                *_standing(attached.standings.get(series.key)),
+            ]
+            for series in benchmark.series
+        ],
+    }
+
+
+def _standing(standing: SeriesStanding | None) -> tuple[int, int]:
+    return (WORDS.index(standing.word), int(standing.new)) if standing else (0, 0)
+
+
+def _entry(series: Series, attached: Attached) -> dict[str, Any]:
+    packed = pack(series.values)
+    return {
+        "scale": packed.scale,
+        "deltas": packed.deltas,
+        "rows": _rows(series),
+        "sources": [int(series.rows[index]) for index in series.source_changes],
+        "changes": [_change(change, series) for change in attached.changes.get(series.key, ())],
+        "workers": _workers(series, attached),
+    }
+
+
+def _rows(series: Series) -> list[int]:
+    """Return ``[first]`` where no run is missing, else the first row and the steps from it."""
+    rows = series.rows
+    if not len(rows) or int(rows[-1]) - int(rows[0]) == len(rows) - 1:
+        return [int(rows[0])] if len(rows) else []
+    return pack(rows.astype("f8"), 1.0).deltas
+
+
+def _change(change: Change, series: Series) -> dict[str, Any]:
+    """Return where it is drawn, and what is said of it: the page composes no words."""
+    return {
+        "before": int(series.rows[change.before]),
+        "after": int(series.rows[change.after]),
+        "within": [int(series.rows[index]) for index in change.within],
+        "worse": change.worse,
+        "rises": words.rises(change),
+        "status": change.status,
+        "size": clean_line(words.change_text(change, series.unit), 60),
+        "commits": clean_line(words.range_text(change), 60),
+        "facts": [clean_line(text, 300) for text in _facts(change)],
+    }
+
+
+def _facts(change: Change) -> Iterator[str]:
+    yield words.day(change.at)
+    if interval := words.interval_text(change.ratio_lo, change.ratio_hi):
+        yield f"95 %: {interval}"
+    yield words.surety_text(change.q)
+    yield from words.facts(change)
+    if change.note:
+        yield f"“{clean_line(change.note, 200)}”"
+    if change.id:
+        yield f"id {clean_line(change.id, 100)}"
+
+
+def _workers(series: Series, attached: Attached) -> list[Any]:
+    """Return ``[scale, [row, …], [how many, …], deltas]``: each run's values sorted, in a row."""
+    import numpy as np
+
+    known = attached.rows.get(series.key.environment, {})
+    runs = sorted(
+        (known[run], sorted(values))
+        for run, values in attached.distributions.get(series.key, {}).items()
+        if run in known and values
+    )
+    if not runs:
+        return []
+    packed = pack(np.array([value for _, values in runs for value in values], dtype="f8"))
+    counts = [len(values) for _, values in runs]
+    return [packed.scale, [row for row, _ in runs], counts, packed.deltas]

@@ -1,0 +1,346 @@
+"""The site's HTML pages, its feed and badge, and the gate's own health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from perfci.report.clean import clean_line
+from perfci.report.site import words
+from perfci.report.site.catalogue import (
+    Catalogue,
+    ListedBenchmark,
+    Spark,
+    TrendRow,
+    TrendRows,
+    catalogue,
+    spark,
+    standings,
+)
+from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
+from perfci.report.site.words import SortedEvents, day, shown, sort_events
+from perfci.report.templates import read_template, render_html
+from perfci.trend.change import Change, Event, Health, RunnerDrift, Trend
+from perfci.trend.series import Distributions, SeriesKey
+from perfci.units import counted, format_change, format_share
+
+MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
+"""Rows drawn on the overview. The search finds the others."""
+ASSETS = (
+    "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
+    "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
+    "benchmark.js", "overview.js", "address.js", "csv.js", "forge.js", "view.js",
+)  # fmt: skip
+_ATOM = "http://www.w3.org/2005/Atom"
+_MOST = 50
+"""Events: a reader asks for the feed again and again."""
+_BEGINNING = b'<?xml version="1.0" encoding="utf-8"?>\n'
+_LETTER = 6.6
+"""Pixels, of a letter in 11 px Verdana, widely reckoned: a badge may not cut its text."""
+_MOST_DATES = 60
+_FEWEST_REPORTS = 20
+"""With fewer, a gate that has never failed may still fail one report in seven."""
+_STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
+
+
+def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
+    """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
+
+    ``distributions`` holds per-worker values by series and run id, as far as they are to be
+    compared. One file is in memory at a time.
+    """
+    standing = standings(trend)
+    listed = catalogue(trend, standing)
+    attached = Attached(
+        changes=_by_series(trend.changes),
+        standings=standing,
+        distributions=distributions,
+        rows={
+            key: {run.id: row for row, run in enumerate(timeline.runs)}
+            for key, timeline in trend.timelines.items()
+        },
+    )
+    yield from asset_files()
+    for key, place in listed.places.items():
+        yield timeline_file(
+            trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
+        )
+    for benchmark in listed.benchmarks:
+        yield from benchmark_files(benchmark, listed, attached)
+        yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
+    yield search_file(listed, standing)
+    groups = sort_events(trend)
+    yield feed_file(trend, listed)
+    yield badge_file(groups, trend)
+    yield "index.html", overview_page(trend, groups, listed)
+
+
+def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:
+    by_series: dict[SeriesKey, list[Change]] = {}
+    for change in sorted(changes, key=lambda change: change.after):
+        by_series.setdefault(change.series, []).append(change)
+    return {key: tuple(of_series) for key, of_series in by_series.items()}
+
+
+def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
+    """Return ``index.html``: what moved since last time first, then search, then health."""
+    new = (*groups.new_worse, *groups.new_better)
+    headline = words.headline(trend, groups)
+    rows = TrendRows(trend, listed)
+    context = {
+        **_common(trend, root=""),
+        "headline": headline,
+        "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
+        "still": words.still_open(groups),
+        "early": "" if words.too_early(trend) == headline else words.too_early(trend),
+        "since": trend.reported_before,
+        "scope": scope_text(trend, listed),
+        **rows.first("new", new, MOST_NEW),
+        **rows.first("open", groups.open_worse, MOST_OPEN),
+        **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
+        **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
+        "one_environment": len(listed.labels) == 1,
+        "replaced": tuple(
+            words.replacement_text(replacement)
+            for replacement in trend.replacements[:MOST_REPLACED]
+        ),
+        "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
+        "tiles": tiles(trend.health),
+        "runners": runner_rows(trend.health, listed),
+        "missing": missing_rows(trend.health, listed),
+        "notes": tuple(shown_note(note) for note in trend.notes),
+        "empty": not trend.series,
+    }
+    return render_html("trend/overview.html.j2", context)
+
+
+def benchmark_page(benchmark: ListedBenchmark, trend: Trend, listed: Catalogue) -> bytes:
+    """Return one benchmark's page: a frame, which its scripts fill from its own data files."""
+    keys = dict.fromkeys(series.key.environment for series in benchmark.series)
+    cases = len({series.key.case for series in benchmark.series})
+    context = {
+        **_common(trend, root="../"),
+        "name": shown(benchmark.name) or "unnamed",
+        "slug": benchmark.slug,
+        "timelines": sorted(listed.places[key] for key in keys),
+        "scope": f"{counted(cases, 'case')}, {counted(len(benchmark.series), 'chart')}",
+    }
+    return render_html("trend/benchmark.html.j2", context)
+
+
+def asset_files() -> tuple[tuple[str, bytes], ...]:
+    """Return the style sheet and the scripts, each with its path in the site."""
+    return tuple((f"assets/{name}", read_template(f"trend/{name}").encode()) for name in ASSETS)
+
+
+def shown_note(note: str) -> str:
+    """Return a note, which may carry untrusted names, as visible characters."""
+    return clean_line(note, 1000)
+
+
+def _common(trend: Trend, root: str) -> dict[str, Any]:
+    return {
+        "root": root,
+        "created": trend.created_at[:16].replace("T", " "),
+        "version": trend.perfci_version,
+    }
+
+
+def scope_text(trend: Trend, listed: Catalogue) -> str:
+    """Return over how much the report goes, in one line."""
+    runs = [run for timeline in trend.timelines.values() for run in timeline.runs]
+    parts = [
+        f"{len(trend.series):,} series of {counted(len(listed.benchmarks), 'benchmark')}",
+        f"{counted(len(runs), 'run')} in {counted(len(trend.timelines), 'environment')}",
+    ]
+    newest = max((run.measured_at for run in runs), default="")
+    return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
+
+
+def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
+    """Return the feed of the newest events. Its addresses are relative to its own."""
+    feed = ET.Element("feed", xmlns=_ATOM)
+    _add(feed, "title", "perfci trend")
+    _add(feed, "id", "urn:perfci:trend")
+    _add(feed, "updated", _moment(trend.created_at, trend))
+    ET.SubElement(feed, "link", rel="self", href="events.atom")
+    ET.SubElement(feed, "link", rel="alternate", type="text/html", href="index.html")
+    _add(ET.SubElement(feed, "author"), "name", f"perfci {trend.perfci_version}")
+    rows = TrendRows(trend, listed, drawn=False)
+    events = [event for event in trend.events[:_MOST] if rows.knows(event)]
+    for event, row in zip(events, rows.of(events), strict=True):
+        _entry(feed, event, row, trend)
+    ET.indent(feed, " ")
+    return "events.atom", _BEGINNING + ET.tostring(feed, "utf-8") + b"\n"
+
+
+def _entry(feed: ET.Element, event: Event, row: TrendRow, trend: Trend) -> None:
+    entry = ET.SubElement(feed, "entry")
+    way = words.meaning(row.worse)
+    _add(entry, "title", f"{row.size} {way}: {row.case} {row.metric}")
+    _add(entry, "id", f"urn:perfci:event:{clean_line(event.id, 100)}")
+    _add(entry, "updated", _moment(event.ended_at or event.at, trend))
+    ET.SubElement(entry, "link", rel="alternate", type="text/html", href=row.href)
+    ET.SubElement(entry, "category", term=event.kind)
+    ET.SubElement(entry, "category", term=way)
+    parts = (row.environment, row.commits, row.subject, row.note, f"status {event.status}")
+    _add(entry, "summary", "; ".join(filter(None, parts)))
+
+
+def _add(parent: ET.Element, name: str, text: str) -> None:
+    ET.SubElement(parent, name).text = clean_line(text, 1000)
+
+
+def _moment(moment: str, trend: Trend) -> str:
+    """Return a time as Atom wants it, or the report's own where it is unknown."""
+    known = moment if words.is_moment(moment) else trend.created_at
+    return known if words.is_moment(known) else "1970-01-01T00:00:00Z"
+
+
+def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:
+    """Return the badge: how many events are worse and open."""
+    open_ = len(groups.new_worse) + len(groups.open_worse)
+    text = counted(open_, "regression") if open_ else "no regression"
+    if not trend.series:
+        text = "no data"
+    colour = "#b3261e" if open_ else "#0b6b3a" if trend.series else "#565f6b"
+    return "badge.svg", "".join(_badge("performance", text, colour)).encode()
+
+
+def _badge(name: str, label: str, colour: str) -> Iterator[str]:
+    left, right = (round(len(text) * _LETTER) + 12 for text in (name, label))
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{name}: {label}"><title>{name}: {label}</title>'
+        f'<rect width="{left + right}" height="20" rx="3" fill="#3b424a"/>'
+        f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1 -3 3h-{right - 3}z" '
+        f'fill="{colour}"/><g fill="#fff" font-size="11" text-anchor="middle" '
+        f'font-family="Verdana,DejaVu Sans,sans-serif">'
+    )
+    for text, middle in ((name, left / 2), (label, left + right / 2)):
+        yield f'<text x="{middle:g}" y="14">{text}</text>'
+    yield "</g></svg>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure: its name, the number, and what it was computed from."""
+
+    name: str
+    figure: str
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRow:
+    """The movement of one runner's speed: the line, its ends, and the range."""
+
+    runner: str
+    environment: str
+    spark: Spark
+    first: str
+    last: str
+    range: str
+    newest: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRow:
+    """The dates without a run on one environment."""
+
+    environment: str
+    count: int
+    dates: tuple[str, ...]
+    more: int
+
+
+def tiles(health: Health) -> tuple[Tile, ...]:
+    """Return the figures of the gate. What isn't known says what it would need."""
+    return (
+        Tile("False alarms", *_alarms(health)),
+        Tile("Inconclusive", *_inconclusive(health)),
+        Tile("Missing dates", *_missing(health.missing_nights, health.days_since_run)),
+    )
+
+
+def runner_rows(health: Health, listed: Catalogue) -> tuple[RunnerRow, ...]:
+    """Return a row for each runner that has a line to show."""
+    return tuple(_runner(drift, listed) for drift in health.runner_drift if drift.ratios)
+
+
+def missing_rows(health: Health, listed: Catalogue) -> tuple[MissingRow, ...]:
+    """Return the environments that lack dates, the newest dates first."""
+    return tuple(
+        MissingRow(
+            environment=listed.labels.get(environment, shown(environment)),
+            count=len(dates),
+            dates=tuple(sorted(dates, reverse=True)[:_MOST_DATES]),
+            more=max(0, len(dates) - _MOST_DATES),
+        )
+        for environment, dates in health.missing_nights.items()
+        if dates
+    )
+
+
+def _alarms(health: Health) -> tuple[str, str]:
+    rate = health.false_alarm_rate
+    if rate is None:
+        return "not known", "No report compared a commit with itself: record A/A runs to know."
+    reports = counted(health.same_reports, "A/A report")
+    basis = f"{health.same_failed:,} of {reports} failed"
+    if health.same_reports < _FEWEST_REPORTS:
+        return "not known", f"{basis}: too few for a rate"
+    if health.same_failed == 0:
+        # Clopper and Pearson's 95 % bound for none in n
+        bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
+        basis += f"; the rate is below {format_share(bound)}"
+    return format_share(rate), basis
+
+
+def _inconclusive(health: Health) -> tuple[str, str]:
+    share = health.inconclusive_share
+    if share is None:
+        return "not known", "No comparison is recorded: `perfci compare --record` does."
+    basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
+    return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
+
+
+def _missing(missing: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
+    count = sum(len(dates) for dates in missing.values())
+    lacking = sum(bool(dates) for dates in missing.values())
+    late = _late(since)
+    if not count:
+        return "0", f"between runs; {late}" if late else "every date has a run"
+    where = f"in {lacking} of {counted(len(missing), 'environment')}"
+    if len(missing) == 1:
+        where = "between the first run and the last"
+    return f"{count:,}", f"{where}; {late}" if late else where
+
+
+def _late(since: Mapping[str, int]) -> str:
+    """Return how long ago the last run was, which no gap between runs can show."""
+    late = [days for days in since.values() if days > 1]  # today's is to come
+    if not late:
+        return ""
+    if len(since) == 1:
+        return f"the last run is {late[0]:,} days old"
+    where = f"{len(late)} of {counted(len(since), 'environment')}"
+    return f"the last run is up to {max(late):,} days old in {where}"
+
+
+def _runner(drift: RunnerDrift, listed: Catalogue) -> RunnerRow:
+    import numpy as np
+
+    ratios = np.asarray(drift.ratios, dtype=np.float64)
+    lo, hi = format_change(float(ratios.min())), format_change(float(ratios.max()))
+    return RunnerRow(
+        runner=shown(drift.runner) or "unnamed runner",
+        environment=listed.labels.get(drift.environment, shown(drift.environment)),
+        spark=spark(ratios, width=_STRIP_WIDTH, height=_STRIP_HEIGHT),
+        first=day(drift.dates[0]) if drift.dates else "",
+        last=day(drift.dates[-1]) if drift.dates else "",
+        range=f"{lo.removesuffix(' %')} … {hi}",
+        newest=format_change(float(ratios[-1])),
+    )

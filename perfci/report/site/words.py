@@ -1,0 +1,327 @@
+"""The trend in words: the one thing that matters, sizes, ranges, dates, links."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from urllib.parse import urlsplit
+
+from perfci.report.clean import clean_line
+from perfci.trend.change import Change, Drift, Event, Evidence, Replacement, Trend
+from perfci.trend.moves import NOISY_SERIES
+from perfci.units import counted, format_change, format_value, listed
+
+LONGEST_NAME = 200
+SHORT = 10
+"""Characters of a commit's hash that are shown."""
+_MOST_TIMES = 1_000_000_000
+"""A larger factor is written as more than this."""
+_MOST_FACTS = 4
+"""The facts shown that differ between two environments. The others are counted."""
+SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
+_EVIDENCE: dict[Evidence, str] = {
+    "same_commit": "between runs of one commit",
+    "runner": "another runner measured from here on",
+    "unmoved_elsewhere": "the same commits moved nothing in another environment",
+}
+_SHA = re.compile(r"[0-9a-f]{7,64}")
+
+
+def headline(trend: Trend, groups: SortedEvents) -> str:
+    """Return what matters first, in one sentence."""
+    if not trend.series:
+        return "Nothing is recorded yet"
+    new = new_changes(groups.new_worse, worse=True)
+    worse, better = series_of(new), series_of(new_changes(groups.new_better, worse=False))
+    if worse == 1:
+        key = new[0].series
+        return f"{shown(key.metric)} of {shown(key.case)} got worse"
+    days = f" in the last {trend.recent_days} days" if trend.changes else ""
+    since = " since the last report" if trend.reported_before else days
+    if worse:
+        return f"{_series(worse)} got worse{_in_events(len(groups.new_worse), worse)}{since}"
+    judged = len(trend.series) - len(trend.too_few)
+    those = f" in the {_series(judged)} that can be judged" if trend.too_few else ""
+    if better:
+        return f"Nothing got worse{those}; {_series(better)} got better{since}"
+    if not judged:
+        return too_early(trend)
+    return f"Nothing moved{those}{since}"
+
+
+def too_early(trend: Trend) -> str:
+    """Return how many series can't be judged yet, or nothing."""
+    if not trend.too_few:
+        return ""
+    few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
+    return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
+
+
+def _in_events(events: int, series: int) -> str:
+    return "" if events == series else f" in {counted(events, 'event')}"
+
+
+def still_open(groups: SortedEvents) -> str:
+    """Return what was reported before and still holds, or nothing."""
+    parts = []
+    if worse := series_of(open_changes(groups.open_worse)):
+        events = _in_events(len(groups.open_worse), worse)
+        parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse{events}")
+    if drifting := series_of(groups.drifts_worse):
+        parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
+    return " and ".join(parts)
+
+
+def change_text(change: Change, unit: str) -> str:
+    """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
+    if change.ratio is not None and math.isfinite(change.ratio):
+        return ratio_text(change.ratio)
+    return signed(change.difference, unit)
+
+
+def size_text(change: Change, unit: str) -> str:
+    """Return the same with its 95 % interval, where there is one: ``+5.2 % (+4.1 … +6.3 %)``."""
+    known = change.ratio is not None
+    interval = interval_text(change.ratio_lo, change.ratio_hi) if known else ""
+    return change_text(change, unit) + (f" ({interval})" if interval else "")
+
+
+def interval_text(lo: float | None, hi: float | None) -> str:
+    """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``, or nothing."""
+    if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
+        return ""
+    return f"{ratio_text(lo).removesuffix(' %')} … {ratio_text(hi)}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Return new ÷ old as a change. From three times on, a factor reads better."""
+    if ratio < 3.0:
+        return format_change(ratio)
+    if ratio > _MOST_TIMES:
+        return f"over ×{_MOST_TIMES:,}"
+    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100.0 else f"×{ratio:.3g}"
+
+
+def signed(value: float, unit: str) -> str:
+    """Return a difference with its sign and unit."""
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"
+
+
+def rises(change: Change) -> bool:
+    """Return whether the values went up: the arrow's direction, which is not the verdict."""
+    return change.difference > 0 if change.ratio is None else change.ratio > 1.0
+
+
+def meaning(worse: bool) -> str:
+    """Return the word next to the arrow and the colour."""
+    return "worse" if worse else "better"
+
+
+def range_text(change: Change) -> str:
+    """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
+    return _range(change.commits)
+
+
+def event_range(event: Event) -> str:
+    """Return the range that an event's changes share, as ``range_text`` does."""
+    return _range(event.commits)
+
+
+def replacement_text(replacement: Replacement) -> str:
+    """Return what took the place of what on a runner, and by how much its series differ."""
+    facts = [
+        f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}"
+        for name, old, new in replacement.facts
+    ]
+    rest = len(facts) - _MOST_FACTS
+    what = "; ".join(facts[:_MOST_FACTS]) + (f"; and {rest} more" if rest > 0 else "")
+    if replacement.median_cost is None:
+        size = "no series is in both"
+    else:
+        median_size = ratio_text(replacement.median_cost)
+        size = f"over {_series(replacement.series)} in both the median is {median_size}"
+    where = f"{day(replacement.at)}, {shown(replacement.runner)}"
+    return f"{where}: {what or shown(replacement.after)}; {size}"
+
+
+def event_size(event: Event) -> str:
+    """Return by how much an event's series moved its way: the median, and the largest of them."""
+    if not event.largest_cost:
+        return ""
+    middle, largest = ratio_text(median(event.costs)), ratio_text(event.largest_cost)
+    return f"{middle}, the largest {largest}" if len(event.costs) > 1 else middle
+
+
+def event_text(event: Event) -> str:
+    """Return what an event is apart from its changes: not the code's, or gone again."""
+    if event.kind == "excursion":
+        return f"came back on {day(event.ended_at)}"
+    if event.kind == "environment":
+        evidence = [_EVIDENCE[kind] for kind in event.evidence]
+        return f"the environment, not the code: {listed(evidence)}"
+    return ""
+
+
+def place_text(change: Change) -> str:
+    """Return the range in which it is with 95 % confidence, or nothing where that is the range."""
+    if change.same_commit or change.commits_within == change.commits:
+        return ""
+    return f"with 95 % confidence in {_range(change.commits_within)}"
+
+
+def facts(change: Change) -> tuple[str, ...]:
+    """Return what a reader has to know of a change in addition to its size and status."""
+    known = (
+        SAME_COMMIT if change.same_commit else place_text(change),
+        "a ramp, not a step" if change.kind == "ramp" else "",
+        "the benchmark itself changed here" if change.benchmark_changed else "",
+    )
+    return tuple(filter(None, known))
+
+
+def kind_text(change: Change) -> str:
+    """Return the same in a line, with the status where nothing more is to be done."""
+    over = (change.status,) if change.status in {"acknowledged", "fixed"} else ()
+    return "; ".join((*facts(change), *over))
+
+
+def surety_text(q: float) -> str:
+    """Return q itself: 1 - q would read as the chance that this one change is real."""
+    return "q < 0.001" if q < 0.001 else f"q = {q:.2g}"
+
+
+def drift_text(drift: Drift) -> str:
+    """Return over what a drift was seen."""
+    return f"the last {drift.days} days against the last accepted level"
+
+
+def day(moment: str) -> str:
+    """Return the date of an ISO 8601 time."""
+    return moment[:10]
+
+
+def is_moment(moment: str) -> bool:
+    """Return whether a text is an ISO 8601 time with its zone."""
+    try:
+        return datetime.fromisoformat(moment).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def shown(name: str) -> str:
+    """Return an untrusted name as one visible line."""
+    return clean_line(name, LONGEST_NAME)
+
+
+def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
+    """Return how many series the changes are of."""
+    return len({change.series for change in changes})
+
+
+def names_text(names: Sequence[str], most: int, shown: Callable[[str], str]) -> str:
+    """Return the first ``most`` benchmarks, each as ``shown``, and how many more there are."""
+    rest = len(names) - most
+    text = ", ".join(map(shown, names[:most]))
+    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
+
+
+def short(sha: str) -> str:
+    """Return the beginning of a commit's hash, which may be anything in what was imported."""
+    return clean_line(sha)[:SHORT]
+
+
+def _range(commits: tuple[str, str]) -> str:
+    before, after = map(short, commits)
+    several = before and after and commits[0] != commits[1]
+    return f"{before}..{after}" if several else after or before
+
+
+def _series(number: int) -> str:
+    return f"{number:,} series"
+
+
+@dataclass(frozen=True, slots=True)
+class SortedEvents:
+    """The events in groups, each the newest first."""
+
+    new_worse: tuple[Event, ...]
+    new_better: tuple[Event, ...]
+    open_worse: tuple[Event, ...]
+    earlier: tuple[Event, ...]
+    drifts_worse: tuple[Drift, ...]
+
+
+def sort_events(trend: Trend) -> SortedEvents:
+    """Return the events of ``trend`` in groups.
+
+    What a series that is measured no more was left with is not still worse, nor does it drift.
+    """
+    groups: dict[str, list[Event]] = {"worse": [], "better": [], "open": [], "earlier": []}
+    for event in trend.events:
+        new = [change for change in event.changes if change.status == "new"]
+        left = [change for change in open_changes((event,)) if change.series not in trend.gone]
+        if any(change.worse for change in new):
+            groups["worse"].append(event)
+        elif new:
+            groups["better"].append(event)
+        else:
+            groups["open" if left else "earlier"].append(event)
+    drifts = (drift for drift in trend.drifts if drift.worse and drift.series not in trend.gone)
+    return SortedEvents(
+        new_worse=tuple(groups["worse"]),
+        new_better=tuple(groups["better"]),
+        open_worse=tuple(groups["open"]),
+        earlier=tuple(groups["earlier"]),
+        drifts_worse=tuple(drifts),
+    )
+
+
+def new_changes(events: Sequence[Event], *, worse: bool) -> list[Change]:
+    """Return the new changes of the events that are worse, or better."""
+    return [
+        change
+        for event in events
+        for change in event.changes
+        if change.status == "new" and change.worse is worse
+    ]
+
+
+def open_changes(events: Sequence[Event]) -> list[Change]:
+    """Return the changes of the events that were known and are still worse."""
+    return [
+        change
+        for event in events
+        for change in event.changes
+        if change.status == "known" and change.worse
+    ]
+
+
+def patterns(forge: str) -> tuple[str, str]:
+    """Return the addresses of a commit and of a comparison, with ``{before}`` and ``{after}``.
+
+    GitHub's, which Gitea and Forgejo share, but for hosts that are GitLab's or Bitbucket's.
+    """
+    host = urlsplit(forge).hostname or ""
+    if not host:
+        return "", ""
+    if "gitlab" in host:
+        return f"{forge}/-/commit/{{after}}", f"{forge}/-/compare/{{before}}...{{after}}"
+    if "bitbucket" in host:
+        return f"{forge}/commits/{{after}}", f"{forge}/branches/compare/{{after}}..{{before}}"
+    return f"{forge}/commit/{{after}}", f"{forge}/compare/{{before}}...{{after}}"
+
+
+def address(forge: str, commits: tuple[str, str]) -> str:
+    """Return where a range of commits is seen, or nothing where it or the forge isn't known."""
+    before, after = commits
+    commit, compare = patterns(forge)
+    if not _SHA.fullmatch(after):
+        return ""
+    several = before != after and _SHA.fullmatch(before)
+    pattern = compare if several else commit
+    return pattern.replace("{before}", before[:SHORT]).replace("{after}", after[:SHORT])

@@ -1,0 +1,180 @@
+"""Templates of HTML and of Markdown, and Markdown cut to what a forge takes.
+
+The templates lie inside an installed perfci, and next to the package in a checkout. Escaping is the
+rule and not a filter to remember: whatever isn't Markup is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+import perfci
+from perfci.errors import OutsideError
+from perfci.report.clean import Safe, code, escape, fence, sentences
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LIMIT = 60_000
+"""GitHub takes 65,536 characters. The rest is for whoever adds a line."""
+_REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
+_WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
+"""No entity has any of these in its middle."""
+_BREAK_HERE = r"\g<0><wbr>"
+_FENCE = re.compile(r"(`{3,})")
+_SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
+_ROOM = 400
+"""For what closes fences and details, and the note."""
+
+
+def template_folder() -> Path:
+    """Return the folder of the templates. OutsideError where an installation lacks it."""
+    package = Path(perfci.__file__).parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / "comment.md.j2").is_file():
+            return folder
+    raise OutsideError("no-templates", f"{package} lacks its templates", _REINSTALL)
+
+
+def read_template(name: str) -> str:
+    """Return the text of one template. OutsideError where it can't be read."""
+    path = template_folder() / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OutsideError(
+            "no-template", f"{path} can't be read: {error.strerror}", _REINSTALL
+        ) from error
+
+
+def render_html(name: str, context: Mapping[str, Any]) -> bytes:
+    """Return the HTML that a template makes of ``context``."""
+    text = _html().get_template(name).render(context)
+    return text.encode("utf-8", "backslashreplace")
+
+
+@cache
+def _html() -> Environment:
+    return _environment()
+
+
+def markdown_environment() -> Environment:
+    """Return an environment of Markdown templates."""
+    environment = _environment(
+        # Markdown's escaping comes before HTML's, which then finds nothing left to do
+        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
+    )
+    environment.filters |= {
+        "code": code,
+        "fence": fence,
+        "sentences": sentences,
+        "unbroken": _unbroken,
+        "breakable": _breakable,
+    }
+    return environment
+
+
+def _environment(**options: Any) -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        autoescape=True,
+        loader=FunctionLoader(read_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+
+
+def _unbroken(text: str) -> Safe:
+    """Return ``text`` escaped, on one line also in a narrow column: a number and its unit."""
+    return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
+
+
+def _breakable(text: str) -> Safe:
+    """Return ``text`` in code that a narrow column may break where its words end."""
+    broken = _WORD_END.sub(_BREAK_HERE, str(escape(text)))
+    return Safe(f"<code>{broken}</code>" if text else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """The state after a line: the open fence's backticks, the depth of details, rows so far."""
+
+    fence: str = ""
+    details: int = 0
+    rows: int = 0
+
+    def after(self, line: str) -> _Open:
+        mark = _FENCE.match(line)
+        if self.fence:
+            closes = mark is not None and line.rstrip() == self.fence
+            return _Open("" if closes else self.fence, self.details, self.rows)
+        if mark is not None:
+            return _Open(mark[1], self.details, self.rows)
+        rows = self.rows
+        if line.startswith("|"):
+            rows += -1 if _SEPARATOR.match(line) else 1  # a separator takes its header back
+        depth = self.details + line.count("<details>") - line.count("</details>")
+        return _Open("", depth, rows)
+
+
+def cut(text: str, limit: int, left_out: int = 0) -> str:
+    """Return Markdown of at most ``limit`` characters: as many lines of ``text`` as fit.
+
+    A note at the end counts the table rows that were left out, ``left_out`` of them before.
+    """
+    if len(text) <= limit and not left_out:
+        return text
+    kept: list[str] = []
+    length = 0
+    state = _Open()
+    lines = text.split("\n")
+    for line in lines:
+        length += len(line) + 1
+        following = state.after(line)
+        if length + len("</details>\n") * following.details + _ROOM > limit:
+            break
+        kept.append(line)
+        state = following
+    if len(kept) < len(lines) and _SEPARATOR.match(lines[len(kept)]):
+        state = _Open(state.fence, state.details, state.rows - 1)
+        kept.pop()  # a header without its separator would show as text
+    return "\n".join([*kept, *_closing(state), _note(_rows(lines) + left_out - state.rows), ""])
+
+
+def tidy(text: str) -> str:
+    """Return Markdown without a second blank line in a row. What stands in a fence is left."""
+    kept: list[str] = []
+    state = _Open()
+    for line in text.split("\n"):
+        if line or state.fence or (kept and kept[-1]):
+            kept.append(line)
+        state = state.after(line)
+    return "\n".join(kept).strip("\n") + "\n"
+
+
+def _closing(state: _Open) -> list[str]:
+    fence = [state.fence] if state.fence else []
+    return [*fence, "", *["</details>"] * state.details, ""]
+
+
+def _rows(lines: Sequence[str]) -> int:
+    state = _Open()
+    for line in lines:
+        state = state.after(line)
+    return state.rows
+
+
+def _note(rows: int) -> str:
+    left_out = f"{rows} table row{'' if rows == 1 else 's'} and " if rows else ""
+    return f"_Cut to fit: {left_out}the rest of this report left out; the JSON report has all._"

@@ -1,0 +1,382 @@
+"""Student's t: the distribution, and the paired, nested and Welch tests."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from perfci.model.finding import ANCESTORS_DIFFER, Finding, found
+
+CONFIDENCE = 0.95
+LARGEST = 1e150
+"""Values beyond it, or nearer to zero than its inverse, are not computed with: a float holds the
+squares and ratios of all others. Only a benchmark's own metric could come near it."""
+REPORTED_BELOW = 0.25
+"""The p of the F test below which a finding says that ancestors differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class TTest:
+    """What one t test says. Everything but ``estimate`` is None where there is no evidence.
+
+    ``lo`` and ``hi`` bound ``estimate`` with the confidence that was asked for, 95 % by default;
+    ``p`` is two-sided against zero.
+    """
+
+    estimate: float | None
+    se: float | None = None
+    df: float | None = None
+    p: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    warnings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How finely values are known, in their own unit.
+
+    A spread up to ``rounding`` is what floats do to a constant, and counts as none. An instrument
+    that counts in steps of ``step`` (pages, ticks) may show the same value, or the same change,
+    every time: the spread that such rounding hides is never taken as less than ``least``.
+    """
+
+    rounding: float = 0.0
+    step: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """The variance of a difference of two values that are each rounded to a step.
+
+        Notes
+        -----
+        ``step² / 12`` for each of the two (Sheppard 1898, Proc. London Math. Soc. 29:353-380).
+        """
+        return self.step**2 / 6.0
+
+
+EXACT = Resolution()
+
+
+def t_test(
+    estimate: float,
+    se: float,
+    df: float,
+    warnings: tuple[Finding, ...] = (),
+    confidence: float = CONFIDENCE,
+) -> TTest:
+    """Test ``estimate`` with standard error ``se`` against zero.
+
+    Notes
+    -----
+    ``p = 2 F(-|estimate / se|; df)`` and ``estimate ± t(0.5 + confidence / 2; df) se`` with F the
+    distribution function of Student's t (Student 1908, Biometrika 6:1-25). Assumes that the
+    estimate is about normal and that ``df se² / σ²`` is about chi-squared with ``df`` degrees of
+    freedom.
+    """
+    half_width = t_quantile(0.5 + confidence / 2, df) * se
+    return TTest(
+        estimate=estimate,
+        se=se,
+        df=df,
+        p=two_sided_p(estimate / se, df),
+        lo=estimate - half_width,
+        hi=estimate + half_width,
+        warnings=warnings,
+    )
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """Return the probability of ``|T| >= |t|`` for Student's t with ``df`` degrees of freedom."""
+    from scipy import special
+
+    return float(2.0 * special.stdtr(df, -abs(t)))
+
+
+@lru_cache(4096)
+def t_quantile(probability: float, df: float) -> float:
+    """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
+    from scipy import special
+
+    return float(special.stdtrit(df, probability))
+
+
+def no_evidence(values: Sequence[float]) -> Finding | None:
+    """Return why ``values`` can't be computed with, or None."""
+    if not all(map(math.isfinite, values)):
+        return found("not-finite")
+    if any(value and not 1.0 / LARGEST <= abs(value) <= LARGEST for value in values):
+        return found("out-of-range", largest=LARGEST)
+    return None
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean; ValueError for no values."""
+    if not values:
+        raise ValueError("no values")
+    return math.fsum(values) / len(values)
+
+
+def variance(values: Sequence[float], resolution: Resolution = EXACT) -> float:
+    """Return the unbiased sample variance, but no less than what ``resolution`` hides.
+
+    Notes
+    -----
+    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. Without ``resolution`` a
+    constant times 1.1 shows a spread of 1e-16 and any change of it would be "significant".
+    """
+    center = mean(values)
+    spread = math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
+    return max(spread if math.sqrt(spread) > resolution.rounding else 0.0, resolution.least)
+
+
+def paired_t(
+    base: Sequence[float],
+    head: Sequence[float],
+    *,
+    resolution: Resolution = EXACT,
+    confidence: float = CONFIDENCE,
+) -> TTest:
+    """Test the mean of ``head - base``, pair by pair, against zero.
+
+    Notes
+    -----
+    ``t = mean(d) / (s_d / √n)``, ``df = n - 1`` (Student 1908; Snedecor & Cochran 1989,
+    Statistical Methods, 6.3). Assumes pairs independent of each other and differences about
+    normal; nothing about the spread that both sides of a pair share. On logarithms the
+    difference is a log ratio.
+    """
+    if len(base) != len(head):
+        raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
+    differences = [after - before for before, after in zip(base, head, strict=True)]
+    if not differences:
+        return TTest(None, warnings=(found("no-pairs"),))
+    if problem := no_evidence((*base, *head)):
+        return TTest(None, warnings=(problem,))
+    count = len(differences)
+    estimate = mean(differences)
+    if count < 2:
+        return TTest(estimate, warnings=(found("one-pair"),))
+    spread = variance(differences, resolution)
+    if spread == 0.0:
+        return without_spread(estimate, resolution)
+    return t_test(estimate, math.sqrt(spread) / math.sqrt(count), count - 1, confidence=confidence)
+
+
+def without_spread(estimate: float, resolution: Resolution) -> TTest:
+    """Return what values without any spread say: nothing of a change, even where they differ.
+
+    Sides that agree to the last digit bound the change at zero; sides that differ by a
+    constant may be a clock or a counter that is stuck, and bound nothing.
+    """
+    if abs(estimate) <= resolution.rounding:
+        return TTest(0.0, lo=0.0, hi=0.0, warnings=(found("same-values"),))
+    return TTest(estimate, warnings=(found("no-spread"),))
+
+
+def sign_flip_p(differences: Sequence[int]) -> float:
+    """Return the one-sided p of a sum of paired differences of counts being so large by chance.
+
+    Notes
+    -----
+    The exact randomisation test of pairs (Fisher 1935, The Design of Experiments, 21): where the
+    sides are alike, swapping them within a round is as likely, so each difference has either sign
+    with probability 1/2, independently of the others. The distribution of the sum is convolved
+    difference by difference (Pagano & Tritchler 1983, JASA 78:435-440). It assumes nothing of the
+    counts within a round, which one neighbour of the machine may make large together; a test that
+    takes them as independent (Fisher's exact test, a binomial) would. Of n differences other than
+    0, p is at least 2^-n: 0.031 of five.
+    """
+    sums = {0: 1.0}
+    for difference in differences:
+        flipped: defaultdict[int, float] = defaultdict(float)
+        for total, chance in sums.items():
+            flipped[total + difference] += chance / 2
+            flipped[total - difference] += chance / 2
+        sums = flipped
+    seen = sum(differences)
+    return math.fsum(chance for total, chance in sums.items() if total >= seen)
+
+
+def nested_t(
+    base: Sequence[float],
+    head: Sequence[float],
+    ancestors: Sequence[int],
+    *,
+    resolution: Resolution = EXACT,
+    confidence: float = CONFIDENCE,
+) -> TTest:
+    """Test the mean of ``head - base`` against zero, where pairs of one ancestor may be alike.
+
+    ``ancestors`` has each pair's; 0 is one that no other pair has. Where every pair has its own,
+    this is ``paired_t``.
+
+    Notes
+    -----
+    Random effects, one level: ``d_ij = μ + a_i + e_ij`` with ``n_i`` pairs of each of ``k``
+    ancestors, N in all (Searle, Casella & McCulloch 1992, Variance Components, 3.6: unbalanced
+    data). The mean of all pairs has ``SE² = s_a² Σ n_i² / N² + s_e² / N`` with the components
+    estimated from the mean squares, and ``df = k - 1``. It is never taken as less than the pooled
+    ``s² / N``, which ignores ancestors. With as many pairs of each ancestor, that is the t test of
+    the ancestors' means where they differ, and wider where they don't.
+
+    Pooling where an F test sees no difference (Bancroft 1964, Biometrics 20:427-442) was rejected:
+    90 to 91 % of the intervals then hold a change at the threshold. So were weights that are best
+    for the components, whose intervals hold no better, and Satterthwaite's degrees of freedom, of
+    which 89 to 93 % hold. Assumes effects of ancestors and of pairs independent and about normal.
+    One ancestor says nothing of the variance between ancestors: no evidence. How few do:
+    docs/results/ancestors.md.
+    """
+    if len(ancestors) != len(base):
+        raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")
+    pooled = paired_t(base, head, resolution=resolution, confidence=confidence)
+    groups = grouped([b - a for a, b in zip(base, head, strict=True)], ancestors)
+    if pooled.estimate is None or pooled.se is None or len(groups) == len(base):
+        return pooled
+    if len(groups) < 2:
+        return TTest(pooled.estimate, warnings=(found("one-ancestor"),))
+    parts = components(groups, resolution)
+    count = len(base)
+    shares = math.fsum((len(group) / count) ** 2 for group in groups)
+    se = max(math.sqrt(parts.between * shares + parts.within / count), pooled.se)
+    df = len(groups) - 1
+    if parts.p >= REPORTED_BELOW:
+        return t_test(pooled.estimate, se, df, confidence=confidence)
+    upper = 0.5 + confidence / 2
+    wider = se * t_quantile(upper, df) / (pooled.se * t_quantile(upper, count - 1))
+    differ = found(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
+    return t_test(pooled.estimate, se, df, (differ,), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The variance between ancestors and within them, and the p of there being none between."""
+
+    between: float
+    within: float
+    p: float
+
+
+def components(groups: Sequence[Sequence[float]], resolution: Resolution = EXACT) -> Components:
+    """Return the components of variance of grouped values: two groups at least, one of two values.
+
+    Notes
+    -----
+    The ANOVA estimators ``s_e² = MSE``, ``s_a² = max(0, (MSA - MSE) / n_0)`` with
+    ``n_0 = (N - Σ n_i² / N) / (k - 1)`` (Searle, Casella & McCulloch 1992, 3.6). A mean square
+    is never less than what ``resolution`` hides.
+    """
+    from scipy import special
+
+    values = [value for group in groups for value in group]
+    count, center = len(values), mean(values)
+    df_between, df_within = len(groups) - 1, count - len(groups)
+    between = math.fsum(len(group) * (mean(group) - center) ** 2 for group in groups) / df_between
+    within = math.fsum((v - mean(group)) ** 2 for group in groups for v in group) / df_within
+    within = max(within if math.sqrt(within) > resolution.rounding else 0.0, resolution.least)
+    if math.sqrt(between) <= resolution.rounding:
+        return Components(0.0, within, 1.0)
+    size = (count - sum(len(group) ** 2 for group in groups) / count) / df_between
+    p = float(special.fdtrc(df_between, df_within, between / within)) if within else 0.0
+    return Components(max(0.0, (between - within) / size), within, p)
+
+
+def grouped(values: Sequence[float], ancestors: Sequence[int]) -> list[list[float]]:
+    """Return the values by ancestor; each of ancestor 0 is alone."""
+    groups: dict[tuple[int, int], list[float]] = {}
+    for index, (value, ancestor) in enumerate(zip(values, ancestors, strict=True)):
+        groups.setdefault((ancestor, 0) if ancestor else (0, index), []).append(value)
+    return list(groups.values())
+
+
+def how_many(ancestors: Sequence[int]) -> int:
+    """Return how many ancestors these are; each 0 is one."""
+    return len(set(ancestors) - {0}) + sum(ancestor == 0 for ancestor in ancestors)
+
+
+def welch_t(
+    base: Sequence[float], head: Sequence[float], *, resolution: Resolution = EXACT
+) -> TTest:
+    """Test ``mean(head) - mean(base)`` against zero, the two spreads being unequal.
+
+    Notes
+    -----
+    ``SE² = s_b²/n_b + s_h²/n_h`` with Welch-Satterthwaite degrees of freedom
+    ``SE⁴ / Σ (s²/n)² / (n - 1)`` (Welch 1947, Biometrika 34:28-35; Satterthwaite 1946,
+    Biometrics Bulletin 2:110-114), taken from each side's share of ``SE²``: its own square may be
+    more, or less, than a float holds. Assumes all values independent: workers, never iterations.
+    A side without any spread is no evidence: its variance is not known.
+    """
+    problem = _problem(base, head)
+    if problem is not None:
+        return problem
+    estimate = mean(head) - mean(base)
+    base_part = variance(base, resolution) / len(base)
+    head_part = variance(head, resolution) / len(head)
+    if base_part == 0.0 or head_part == 0.0:
+        if base_part + head_part == 0.0:
+            return without_spread(estimate, resolution)
+        return TTest(estimate, warnings=(found("no-spread-on-one-side"),))
+    whole = base_part + head_part
+    share = base_part / whole
+    df = 1.0 / (share**2 / (len(base) - 1) + (1.0 - share) ** 2 / (len(head) - 1))
+    return t_test(estimate, math.sqrt(whole), df)
+
+
+def welch_t_of_sessions(
+    base_sessions: Sequence[Sequence[float]],
+    head: Sequence[float],
+    *,
+    resolution: Resolution = EXACT,
+) -> TTest:
+    """Test head, one new session, against the mean of base's sessions.
+
+    Notes
+    -----
+    Random effects, one level: a session's mean is the true value plus the session's own effect
+    (Searle, Casella & McCulloch 1992, Variance Components, 3.2). With ``k`` sessions of ``n``
+    workers whose means have the variance ``S²``, head's session mean differs from base's mean
+    with ``SE² = S² (1 + 1/k)``, the interval for one more observation, and ``df = k - 1``;
+    exact where head has ``n`` workers too. Fewer workers on head add
+    ``s_w² (1/n_head - 1/n)`` with the pooled spread within sessions, and no degrees of freedom:
+    with Satterthwaite's, the intervals of two sessions held in 88 % of simulated runs. One
+    session says nothing of the variance between sessions: Welch's t then, and a warning. A
+    separate estimate of that variance, truncated at zero, was rejected: with two or three
+    sessions it is often zero, and the test then raises false alarms.
+    """
+    sessions = [session for session in base_sessions if session]
+    if len(sessions) < 2:
+        base = sessions[0] if sessions else ()
+        test = welch_t(base, head, resolution=resolution)
+        return replace(test, warnings=(*test.warnings, found("one-session-of-spread")))
+    problem = _problem([value for session in sessions for value in session], head)
+    if problem is not None:
+        return problem
+    count = len(sessions)
+    means = [mean(session) for session in sessions]
+    estimate = mean(head) - mean(means)
+    between = variance(means, resolution) * (1.0 + 1.0 / count)
+    groups = [group for group in (*sessions, head) if len(group) > 1]
+    within_df = sum(len(group) - 1 for group in groups)
+    pooled = sum((len(g) - 1) * variance(g, resolution) for g in groups) / within_df
+    fewer = 1.0 / len(head) - mean([1.0 / len(session) for session in sessions])
+    within = max(0.0, fewer) * pooled
+    if between == 0.0:
+        return without_spread(estimate, resolution)
+    return t_test(estimate, math.sqrt(between + within), count - 1)
+
+
+def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
+    if not base or not head:
+        return TTest(None, warnings=(found("no-values-on-one-side"),))
+    if problem := no_evidence((*base, *head)):
+        return TTest(None, warnings=(problem,))
+    if min(len(base), len(head)) < 2:
+        return TTest(
+            mean(head) - mean(base),
+            warnings=(found("one-value-on-one-side"),),
+        )
+    return None

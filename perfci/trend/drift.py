@@ -1,0 +1,188 @@
+"""Slow drift: the last days of a series against its last accepted level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfci.stats.levels import benjamini_hochberg
+from perfci.trend.change import Change, Drift, TrendSettings
+from perfci.trend.moves import NOISY_SERIES, ratio_of
+from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_variance
+from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
+from perfci.units import counted, day_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+BASELINE = 30
+"""Runs that make an accepted level."""
+
+FEWEST = 4
+"""Runs on each side: with fewer there is nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
+
+    They are indices into the series. ``steps`` are log ratios of the changes named since then; the
+    first of them ends the accepted level at ``until``, which is not of it.
+    """
+
+    begin: int
+    until: int
+    recent: int
+    steps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The last days ÷ the accepted level, with its 95 % interval and p."""
+
+    points: int
+    ratio: float
+    ratio_lo: float
+    ratio_hi: float
+    p: float
+
+
+def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | None:
+    """Return how far the last days are off, None where that is not worth naming.
+
+    Changes that were named since then are subtracted first: a drift is what is left, where that
+    is more than ``floor``.
+
+    Notes
+    -----
+    Student's t on what is left, each mean with the series' variance, inflated for
+    AR(1), and the wander on top; no search, as both stretches are given.
+    """
+    from scipy import special
+
+    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
+    count, recent = end - stretches.begin, len(values) - stretches.recent
+    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
+        return None
+    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
+    least = math.log1p(floor)
+    if abs(math.log(last / first) - math.fsum(stretches.steps)) < least / 2:
+        return None  # far from it: spare the rest
+    prepared = prepare(values)
+    sums = cumulate(prepared.cleaned)
+    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
+    unexplained = difference - math.fsum(stretches.steps)
+    if abs(difference) < least or abs(unexplained) < least:
+        return None
+    wander = measure_blocks(prepared, sums.values).wander()
+    one, one_df = stretch_variance(prepared, sums, stretches.begin, end)
+    two, two_df = stretch_variance(prepared, sums, stretches.recent, len(values))
+    wandered = wander.variance(count, recent)
+    variance = one + two + wandered
+    df = variance**2 / (one**2 / one_df + two**2 / two_df + wandered**2 / wander.df)
+    error = math.sqrt(variance)
+    half = float(special.stdtrit(df, 0.975)) * error
+    return Shift(
+        points=recent,
+        ratio=ratio_of(difference),
+        ratio_lo=ratio_of(difference - half),
+        ratio_hi=ratio_of(difference + half),
+        p=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
+    )
+
+
+# The drift of every series, with its own false-discovery control.
+
+
+def find_drifts(
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[SeriesKey, tuple[Change, ...]],
+    settings: TrendSettings,
+) -> tuple[Drift, ...]:
+    """Compare each series' last days with its last accepted level, the worst drift first.
+
+    A level is accepted where it began with an acknowledged change or one for the better; before
+    any of these it is how the series began.
+    """
+    recents = {key: _recent_row(line, settings.drift_days) for key, line in timelines.items()}
+    found: list[tuple[Series, int, Shift]] = []
+    tested = 0
+    for one in series:
+        stretches = _stretches(one, recents[one.key.environment], changes.get(one.key, ()))
+        tested += 1
+        moved = shift(one.values, stretches, settings.drift_floor)
+        if moved is not None:
+            found.append((one, stretches.begin, moved))
+    q_values = benjamini_hochberg([moved.p for *_, moved in found], tested)
+    drifts = [
+        _drift(one, timelines[one.key.environment], begin, moved, q, settings.drift_days)
+        for (one, begin, moved), q in zip(found, q_values, strict=True)
+        if q <= settings.false_discoveries
+    ]
+    return tuple(sorted(drifts, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
+
+
+def drift_notes(
+    series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
+) -> tuple[str, ...]:
+    """Return a note where no drift can be tested: too few runs are older than the last days."""
+    tested = {one.key.environment for one in series if len(one.values) >= NOISY_SERIES}
+    days = settings.drift_days
+    without = sum(_recent_row(timelines[key], days) < FEWEST for key in tested)
+    if not without:
+        return ()
+    where = (
+        "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
+    )
+    few = f"fewer than {FEWEST} runs are older than the last {days} days"
+    return (f"No drift can be tested{where}: {few}.",)
+
+
+def _recent_row(timeline: Timeline, days: int) -> int:
+    """Return the first row from which on every run lies within ``days`` days of the last one.
+
+    On a branch that rests, the last runs are of one commit, and stand at when they were measured.
+    """
+    known = [day_of(date) for date in dates_of(timeline)]
+    newest = next((day for day in reversed(known) if day is not None), 0)
+    row = len(known)
+    while row and (day := known[row - 1]) is not None and day > newest - days:
+        row -= 1
+    return row
+
+
+def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> Stretches:
+    import numpy as np
+
+    accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
+    begin = max(accepted, default=0)
+    since = [c for c in changes if c.after > begin]
+    return Stretches(
+        begin=begin,
+        until=min((c.before + 1 for c in since), default=len(series.rows)),
+        recent=max(
+            int(np.searchsorted(series.rows, recent_row)), max((c.after for c in since), default=0)
+        ),
+        steps=tuple(math.log(c.ratio) for c in since if c.ratio is not None),
+    )
+
+
+def _drift(
+    series: Series, timeline: Timeline, begin: int, moved: Shift, q: float, days: int
+) -> Drift:
+    rising = moved.ratio > 1.0
+    return Drift(
+        series=series.key,
+        baseline_sha=timeline.runs[int(series.rows[begin])].sha,
+        days=days,
+        points=moved.points,
+        ratio=moved.ratio,
+        ratio_lo=moved.ratio_lo,
+        ratio_hi=moved.ratio_hi,
+        q=q,
+        worse=rising == (series.direction == "lower"),
+    )

@@ -1,0 +1,429 @@
+"""The noise of a series whose level may move, and how sure it is that two levels differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+WINDOW = 7
+ODD = 4.0
+"""Scales off the runs around it: an odd run."""
+SMALLEST_SCALE = 0.0005
+"""A share of the level: noise is taken for at least this much, so that no digit is a change."""
+LARGEST_RHO = 0.8
+SHIFT = 0.5
+"""By how many 1/√n the estimate of rho is raised: too small a rho makes false alarms, too large a
+one costs little. From benchmarks/trend/critical_values.py."""
+_NORMAL = 0.6744897501960817
+_TRIM = 0.1
+_STEPS = 2
+"""So many steps may be in the shortest series without an effect on its noise."""
+# Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
+LARGEST_BLOCK = 30
+"""Runs, of the shortest blocks."""
+BLOCKS = 36
+"""Blocks that a series is made of: enough for a median that a handful of steps does not move."""
+GROWTH = 2.0
+"""From one length of blocks to the next. benchmarks/trend/wander.py compares 1.5, 2 and 3."""
+FEWEST_BLOCKS = 8
+"""Blocks of a length, and degrees of freedom: of fewer a median says too little."""
+FEWEST_DF = 6.0
+LEAST_LEFT = 0.5
+"""Of the wander that white noise would have at the next length: a cycle may leave less."""
+PRIOR = 20.0
+"""Points: the weight of the series' variance beside that of a stretch's own."""
+# Fitted to benchmarks/trend/critical_values.py: in a quiet series of 16 to 1,500 points a false
+# change is about as rare as alpha says, but for strong autocorrelation in fewer than 100 points.
+SEARCHES = 40.0
+"""Independent places that the search through 365 points amounts to."""
+FEWEST_SEARCHES = 2.0
+DF_SHARE = 0.25
+"""Degrees of freedom for each effective point, at most: rho and sigma are estimates too."""
+DF_LEAST = 4.0
+# A confidence set for the place of a step: the one that fits best need not be the true one.
+CRITICAL = -2.0 * math.log(1.0 - math.sqrt(0.95))
+"""7.35: the 95th percentile of twice the log likelihood ratio of the best place to the true one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A series ready to be segmented.
+
+    ``levels`` (n,) are logarithms where all values are positive (``logarithmic``), else shares
+    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd runs.
+    ``sigma`` is the marginal standard deviation around the level, ``rho`` its lag-1
+    autocorrelation, both robust to steps. ``exact``: nearly every run repeats the last value to
+    the last digit, as counts and bytes do.
+    """
+
+    levels: NDArray[Any]
+    cleaned: NDArray[Any]
+    sigma: float
+    rho: float
+    logarithmic: bool
+    unit: float
+    exact: bool
+
+    @property
+    def shortest(self) -> int:
+        """Points that a level has at least: an exact value that is there twice is meant."""
+        return 2 if self.exact else 4
+
+
+def prepare(values: NDArray[Any]) -> Prepared:
+    """Transform, clean and measure the noise of ``values`` (n,), n ≥ 4."""
+    return prepare_all(values[None, :])[0]
+
+
+def prepare_all(values: NDArray[Any]) -> list[Prepared]:
+    """Do so for each row of ``values`` (k, n): what a row gives doesn't depend on the others."""
+    import numpy as np
+
+    logarithmic = values.min(axis=1) > 0.0
+    largest = np.abs(values).max(axis=1)
+    unit = np.where(logarithmic | (largest == 0.0), 1.0, largest)
+    levels = values / unit[:, None]
+    levels[logarithmic] = np.log(values[logarithmic])
+    differences = np.abs(np.diff(levels))
+    exact = np.count_nonzero(differences, axis=1) <= 2 + levels.shape[1] // 20
+    local = np.median(differences, axis=1) / (_NORMAL * np.sqrt(2.0))
+    still = (local == 0.0) & ~exact  # most runs repeat the last value, but noise it is
+    local[still] = np.sqrt(_trimmed(differences[still]) / 2.0)
+    cleaned = _without_outliers(levels, np.maximum(local, SMALLEST_SCALE), mirrored=exact)
+    sigma, rho = _scale_and_correlation(cleaned)
+    sigma[exact], rho[exact] = SMALLEST_SCALE, 0.0
+    numbers = zip(*(one.tolist() for one in (sigma, rho, logarithmic, unit, exact)), strict=True)
+    return [Prepared(levels[row], cleaned[row], *of_row) for row, of_row in enumerate(numbers)]
+
+
+def _without_outliers(
+    levels: NDArray[Any], scale: NDArray[Any], *, mirrored: NDArray[Any]
+) -> NDArray[Any]:
+    """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
+
+    Up to three odd runs in a row are thus no level of their own, while a step stays where and
+    as large as it is. The first and last three points have the first and last seven around
+    them; in rows that are ``mirrored``, the window is mirrored at the ends instead, so that already
+    two equal newest runs make a level and one does not. (Hampel's filter: Pearson 2002, IEEE
+    Transactions on Control Systems Technology 10:55-63.)
+    """
+    import numpy as np
+
+    half = min(WINDOW, (levels.shape[1] - 1) // 2 * 2 + 1) // 2  # odd, or it would lean to one side
+    padded = np.pad(levels, ((0, 0), (half, half)), mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=1)
+    middle = np.partition(windows, half, axis=2)[:, :, half]
+    ends = WINDOW // 2
+    middle[~mirrored, :ends] = np.median(levels[~mirrored, :WINDOW], axis=1)[:, None]
+    middle[~mirrored, -ends:] = np.median(levels[~mirrored, -WINDOW:], axis=1)[:, None]
+    return np.where(np.abs(levels - middle) > ODD * scale[:, None], middle, levels)
+
+
+def _scale_and_correlation(cleaned: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return each row's sigma and rho of AR(1) noise, from the differences at lag 1 and 2.
+
+    Notes
+    -----
+    For AR(1), ``E (x[t+k] - x[t])² = 2 σ² (1 - ρ^k)``, so the ratio of lag 2 to lag 1 is ``1 + ρ``
+    (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches k of the
+    differences at lag k. The largest tenth is trimmed, and never fewer than two steps touch: one
+    that is left in at lag 2 alone would be taken for correlation, and hide behind it.
+    """
+    import numpy as np
+
+    one = _trimmed(np.diff(cleaned), _STEPS)
+    two = _trimmed(cleaned[:, 2:] - cleaned[:, :-2], 2 * _STEPS)
+    still = one <= 0.0
+    one[still] = two[still] = 1.0
+    rho = np.clip(two / one - 1.0 + SHIFT / np.sqrt(cleaned.shape[1]), 0.0, LARGEST_RHO)
+    sigma = np.maximum(np.sqrt(one / 2.0 / (1.0 - rho)), SMALLEST_SCALE)
+    sigma[still], rho[still] = SMALLEST_SCALE, 0.0
+    return sigma, rho
+
+
+def _trimmed(differences: NDArray[Any], least: int = 0) -> NDArray[Any]:
+    """Return the mean square of each row of normal ``differences`` from all but the largest.
+
+    A tenth of them is left out, ``least`` of them at the least; half at the most. With a share
+    ``s`` kept, those are below ``q = Φ⁻¹((1 + s)/2)``, and ``s - 2 q φ(q)`` of the whole.
+    """
+    import numpy as np
+
+    count = differences.shape[1]
+    kept = count - min(max(int(_TRIM * count), least), count // 2)
+    smallest = np.partition(differences * differences, kept - 1, axis=1)[:, :kept]
+    means: NDArray[Any] = smallest.sum(axis=1) / count / _kept(kept / count)
+    return means
+
+
+@cache
+def _kept(share: float) -> float:
+    """Return what the smallest ``share`` of squared standard normals have of the sum of all."""
+    if share >= 1.0:
+        return 1.0
+    normal = NormalDist()
+    largest = normal.inv_cdf((1.0 + share) / 2.0)
+    return share - 2.0 * largest * normal.pdf(largest)
+
+
+def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
+    """Return Var(mean of ``count`` points of AR(1)) · count ÷ σ²: 1 for independent noise."""
+    if rho <= 0.0:
+        return count * 0.0 + 1.0
+    return 1.0 + 2.0 * rho / (1.0 - rho) * (1.0 - (1.0 - rho**count) / (count * (1.0 - rho)))
+
+
+@dataclass(frozen=True, slots=True)
+class Wander:
+    """A variance that every difference of two levels has on top, and its degrees of freedom.
+
+    ``by_length`` has for blocks of so many runs, the shortest first, by how much the difference of
+    two neighbouring ones varies beyond what AR(1) explains.
+    """
+
+    by_length: tuple[tuple[int, float], ...] = ()
+    df: float = 1.0
+
+    def variance(self, *runs: int) -> float:
+        """Return the variance of the difference of two levels of so many ``runs`` each.
+
+        Each level has half of what blocks vary by that are about as long: of a cycle of 20 nights
+        little is left in 180, a slow swing of 300 moves blocks of 10 little.
+        """
+        return sum(map(self._of, runs)) / 2.0
+
+    def _of(self, runs: int) -> float:
+        fitting = [variance for size, variance in self.by_length[1:] if size <= runs]
+        return (fitting or [variance for _, variance in self.by_length[:1]] or [0.0])[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """``gaps`` (n - 2 size + 1,): |mean of the next block - mean of this one|, at every offset.
+
+    ``expected`` is the variance that such a gap has by AR(1) noise alone.
+    """
+
+    gaps: NDArray[Any]
+    size: int
+    expected: float
+
+    def wander(self, moving: Sequence[tuple[int, int]] = ()) -> Wander:
+        """Return the wander, leaving out the gaps over each first..last place that moved.
+
+        The median makes it robust to a few steps that are not known yet. A series whose
+        level moves all the time by itself thus has to jump further before it is a change.
+        """
+        import numpy as np
+
+        kept = np.ones(len(self.gaps), dtype=bool)
+        for first, last in moving:
+            kept[max(0, first - 2 * self.size + 1) : last] = False
+        count = int(np.count_nonzero(kept))
+        if count < self.size:
+            return Wander()
+        scale = float(np.median(self.gaps[kept])) / _NORMAL
+        variance = max(0.0, scale * scale - self.expected)
+        return Wander(((self.size, variance),), max(2.0, count / self.size))
+
+
+def wander_by_length(
+    prepared: Prepared, sums: NDArray[Any], shortest: Blocks, moving: Sequence[tuple[int, int]]
+) -> Wander:
+    """Return the wander of blocks of growing length, from the ``shortest`` blocks on.
+
+    Notes
+    -----
+    Allan's variance at octaves (Allan 1966, Proceedings of the IEEE 54:221-230), by a median. The
+    degrees of freedom are the shortest blocks': all lengths share their runs. With few long blocks
+    a median is often too small by chance, so that at least ``LEAST_LEFT`` is left of what white
+    noise would leave.
+    """
+    found = shortest.wander(moving)
+    by_length = list(found.by_length)
+    count, size = len(sums) - 1, shortest.size
+    while by_length and count >= FEWEST_BLOCKS * (size := round(GROWTH * size)):
+        longer = measure_blocks(prepared, sums, size).wander(moving)
+        if longer.df < FEWEST_DF:
+            break
+        shorter, variance = by_length[-1]
+        by_length.append(
+            (size, max(longer.variance(size, size), LEAST_LEFT * variance * shorter / size))
+        )
+    return Wander(tuple(by_length), found.df)
+
+
+def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blocks:
+    """Return the gaps between neighbouring blocks of ``size`` runs; of the shortest by default.
+
+    ``sums`` (n + 1,) are cumulated from 0.
+
+    Notes
+    -----
+    ``Var(next - this) = 4 Var(mean of b) - 4 Var(mean of 2b)`` for any stationary noise.
+    """
+    import numpy as np
+
+    size = size or max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
+    means = (sums[size:] - sums[:-size]) / size
+    one = float(inflation(float(size), prepared.rho)) / size
+    two = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
+    return Blocks(
+        gaps=np.abs(means[size:] - means[:-size]),
+        size=size,
+        expected=prepared.sigma**2 * 4.0 * (one - two),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Cumulated values and squares, each (n + 1,) from 0: moments of any stretch at once."""
+
+    values: NDArray[Any]
+    squares: NDArray[Any]
+
+    def mean(self, begin: int, end: int) -> float:
+        """Return the mean of the points from ``begin`` up to ``end``, not included."""
+        return float(self.values[end] - self.values[begin]) / (end - begin)
+
+    def spread(self, begin: int, end: int) -> float:
+        """Return the sum of squares around the mean of the points from ``begin`` up to ``end``."""
+        total = float(self.values[end] - self.values[begin])
+        squares = float(self.squares[end] - self.squares[begin])
+        return max(0.0, squares - total * total / (end - begin))
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTest:
+    """The difference of two levels, its standard error, degrees of freedom and p."""
+
+    difference: float
+    error: float
+    df: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A level ends before ``place``; ``begin`` and ``end`` bound the levels on its two sides."""
+
+    begin: int
+    place: int
+    end: int
+    test: LevelTest
+
+
+def cumulate(cleaned: NDArray[Any]) -> Sums:
+    """Return the sums of ``cleaned`` (n,), centred first so that no digits are lost."""
+    import numpy as np
+
+    centred = cleaned - cleaned.mean()
+    return Sums(
+        values=np.concatenate([[0.0], np.cumsum(centred)]),
+        squares=np.concatenate([[0.0], np.cumsum(centred * centred)]),
+    )
+
+
+def split_gains(sums: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+    """Return by how much each split of begin..end lowers the sum of squares, (end - begin - 1,).
+
+    ``sums`` (n + 1,) are cumulated from 0.
+    """
+    import numpy as np
+
+    left = np.arange(1, end - begin)
+    right = end - begin - left
+    middle = sums[begin + 1 : end]
+    gap = (middle - sums[begin]) / left - (sums[end] - middle) / right
+    gains: NDArray[Any] = gap * gap * left * right / (end - begin)
+    return gains
+
+
+def compare_levels(
+    prepared: Prepared, sums: Sums, wander: Wander, begin: int, place: int, end: int
+) -> LevelTest:
+    """Test the points from ``place`` to ``end`` against those from ``begin`` to ``place``.
+
+    Notes
+    -----
+    Welch's t with three variances: each side's own, drawn to the series' as by ``PRIOR`` further
+    points and inflated for AR(1), and the wander's. Degrees of freedom by Satterthwaite (1946,
+    Biometrics Bulletin 2:110-114), counting effective points.
+    """
+    var_left, df_left = stretch_variance(prepared, sums, begin, place)
+    var_right, df_right = stretch_variance(prepared, sums, place, end)
+    wandered = wander.variance(place - begin, end - place)
+    variance = var_left + var_right + wandered
+    parts = var_left**2 / df_left + var_right**2 / df_right + wandered**2 / wander.df
+    df = variance**2 / parts
+    difference = sums.mean(place, end) - sums.mean(begin, place)
+    error = math.sqrt(variance)
+    return LevelTest(difference, error, df, searched_p(prepared, difference / error, df))
+
+
+def searched_p(prepared: Prepared, t: float, df: float) -> float:
+    """Return the two-sided p of Student's ``t``, adjusted for having searched for the place.
+
+    Notes
+    -----
+    ``p`` times the number of independent places, as Bonferroni's, which grows faster than the
+    number of effective points because a level has two ends. The factors are fitted to the
+    simulation and have no theory.
+    """
+    from scipy import special
+
+    count = len(prepared.cleaned)
+    effective = (1.0 - prepared.rho) / (1.0 + prepared.rho)
+    searches: float = max(FEWEST_SEARCHES, SEARCHES * (count * math.sqrt(effective) / 365.0) ** 1.5)
+    if not prepared.exact:
+        df = min(df, DF_LEAST + DF_SHARE * count * effective)
+    tail = float(special.stdtr(df, -abs(t)))
+    return min(1.0, searches * 2.0 * tail)
+
+
+def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tuple[float, float]:
+    """Return the variance of the mean of a stretch, and its degrees of freedom."""
+    count = end - begin
+    inflated = float(inflation(float(count), prepared.rho))
+    weight = PRIOR + count - 1
+    pooled = (PRIOR * prepared.sigma**2 + sums.spread(begin, end)) / weight
+    return pooled * inflated / count, weight / inflated
+
+
+def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, int]:
+    """Return the last point of the old level and the first of the new one, with 95 % confidence.
+
+    Of an exact series these are the split's own.
+
+    Notes
+    -----
+    All places whose likelihood is not far below the best one's, from the first to the last of
+    them: Eo and Morley (2015, Quantitative Economics 6:463-497), after Siegmund (1988, Annals of
+    Statistics 16:1355-1371), whose P(LR ≤ x) = (1 - exp(-x/2))². The variance is the long run's of
+    AR(1). benchmarks/trend/places.py measures how often the true place is inside.
+    """
+    import numpy as np
+
+    if prepared.exact:
+        return split.place - 1, split.place
+    gains = split_gains(sums.values, split.begin, split.end)
+    likely = np.flatnonzero(
+        gains[split.place - split.begin - 1] - gains <= CRITICAL * _variance(prepared, sums, split)
+    )
+    return split.begin + int(likely[0]), split.begin + int(likely[-1]) + 1
+
+
+def _variance(prepared: Prepared, sums: Sums, split: Split) -> float:
+    """Return the noise's long-run variance: the two stretches' own, drawn to the series'."""
+    within = sums.spread(split.begin, split.place) + sums.spread(split.place, split.end)
+    points = split.end - split.begin
+    pooled = (PRIOR * prepared.sigma**2 + within) / (PRIOR + points - 2)
+    return pooled * float(inflation(float(points), prepared.rho))

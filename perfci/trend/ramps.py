@@ -1,0 +1,260 @@
+"""Slow ramps: successive steps in one direction that one straight line explains better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfci.trend.noise import Prepared, Split, inflation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+# The one straight rise, flat before and after it, that fits points best.
+
+SHORTEST_RAMP = 12
+"""Points: what rises faster is a step."""
+
+_GRID = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Flat up to ``before``, then straight to ``after``, then flat; ``variance`` of the difference.
+
+    ``error`` is the sum of squares around it.
+    """
+
+    before: int
+    after: int
+    difference: float
+    variance: float
+    error: float
+
+
+def fit_ramp(points: NDArray[Any]) -> Ramp | None:
+    """Fit flat, straight, flat to ``points`` (n,) by least squares; None where there is no room.
+
+    ``variance`` of the result is for independent noise of variance 1. First on a coarse grid of
+    beginnings and ends, then twice on a finer one around the best.
+    """
+    import numpy as np
+
+    size = len(points)
+    if size < SHORTEST_RAMP + 2:
+        return None
+    centred = points - points.mean()
+    sums = np.concatenate([[0.0], np.cumsum(centred)])
+    moments = np.concatenate([[0.0], np.cumsum(np.arange(size) * centred)])
+    squares = float(centred @ centred)
+    step = max(1, size // _GRID)
+    begins = np.arange(0, size - SHORTEST_RAMP, step)
+    ends = np.arange(SHORTEST_RAMP, size, step)
+    while True:
+        best = _best(sums, moments, squares, begins, ends)
+        if best is None or step == 1:
+            return best
+        finer = max(1, step // 5)
+        around = np.arange(-step, step + 1, finer)
+        begins = np.unique(np.clip(best.before + around, 0, size - 1 - SHORTEST_RAMP))
+        ends = np.unique(np.clip(best.after + around, SHORTEST_RAMP, size - 1))
+        step = finer
+
+
+def _best(
+    sums: NDArray[Any],
+    moments: NDArray[Any],
+    squares: float,
+    begins: NDArray[Any],
+    ends: NDArray[Any],
+) -> Ramp | None:
+    """The least squared error over all pairs of a beginning and an end.
+
+    ``sums`` and ``moments`` (n + 1,) are the cumulated centred points x, and t x.
+
+    Notes
+    -----
+    Points are ``a + d s`` with the share ``s = clip((t - begin) / (end - begin), 0, 1)``: linear
+    in a and d, so ``d = S_sx / S_ss`` and the error ``S_xx - S_sx² / S_ss`` of centred sums. All
+    of them come from the cumulated ones, so that a pair costs the same for any number of points.
+    """
+    import numpy as np
+
+    begin, end = (axis.ravel() for axis in np.meshgrid(begins, ends))
+    roomy = end - begin >= SHORTEST_RAMP
+    begin, end = begin[roomy], end[roomy]
+    if not len(begin):
+        return None
+    size, width = len(sums) - 1, (end - begin).astype(float)
+    risen = size - 1.0 - end
+    rise = moments[end + 1] - moments[begin + 1] - begin * (sums[end + 1] - sums[begin + 1])
+    with_points = rise / width + sums[-1] - sums[end + 1]
+    total = (width + 1.0) / 2.0 + risen
+    own = (width + 1.0) * (2.0 * width + 1.0) / (6.0 * width) + risen - total * total / size
+    explained = with_points * with_points / own
+    best = int(explained.argmax())
+    return Ramp(
+        before=int(begin[best]),
+        after=int(end[best]),
+        difference=float(with_points[best] / own[best]),
+        variance=float(1.0 / own[best]),
+        error=max(0.0, squares - float(explained[best])),
+    )
+
+
+REACH = 120
+"""Points of the levels before and after that are looked at."""
+
+MOST_STEPS = 6
+"""Steps that one ramp is first taken for: longer ones are joined of such, which costs less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Splits ``first`` to ``last``, both included, that are one ramp."""
+
+    first: int
+    last: int
+    ramp: Ramp
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A stretch fitted to the points ``low`` to ``high``; ``gain`` is by how much it is better."""
+
+    stretch: Stretch
+    low: int
+    high: int
+    gain: float
+
+
+def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[Stretch, ...]:
+    """Return the stretches of ``splits`` that are ramps, without overlap, in order.
+
+    Notes
+    -----
+    By the Bayesian information criterion with the long-run variance: a step costs two numbers
+    (place and level), a ramp three (two places and a level).
+    """
+    found: list[Stretch] = []
+    start = 0
+    for stop in range(1, len(splits) + 1):
+        turned = stop == len(splits) or (
+            splits[stop].test.difference * splits[start].test.difference < 0.0
+        )
+        if turned:
+            best = _best_first(prepared, splits, start, stop)
+            found += [fitted.stretch for fitted in _separate(prepared, splits, best)]
+            start = stop
+    return tuple(found)
+
+
+def _best_first(
+    prepared: Prepared, splits: Sequence[Split], start: int, stop: int
+) -> list[_Fitted]:
+    """Find the best ramp among splits of one direction, then the best without its splits, …."""
+    found = []
+    for first in range(start, stop):
+        for last in range(first, min(stop, first + MOST_STEPS)):
+            low = max(splits[first].begin, splits[first].place - REACH)
+            high = min(splits[last].end, splits[last].place + REACH)
+            found.append(_fit(prepared, splits[first : last + 1], first, low, high))
+    taken: set[int] = set()
+    chosen = []
+    for fitted in sorted(filter(None, found), key=lambda fitted: -fitted.gain):
+        mine = range(fitted.stretch.first, fitted.stretch.last + 1)
+        if taken.isdisjoint(mine):
+            taken.update(mine)
+            chosen.append(fitted)
+    return sorted(chosen, key=lambda fitted: fitted.low)
+
+
+def _separate(
+    prepared: Prepared, splits: Sequence[Split], ramps: Sequence[_Fitted]
+) -> list[_Fitted]:
+    """Join neighbours that claim the same rise, or part them where two slopes explain it better.
+
+    Both look at the level between them, so that each may take its rise for its own.
+    """
+    done: list[_Fitted] = []
+    for fitted in ramps:
+        new = fitted
+        while done and _meet(done[-1], new):
+            old = done.pop()
+            mine = splits[old.stretch.first : new.stretch.last + 1]
+            joined = _fit(prepared, mine, old.stretch.first, old.low, new.high)
+            parted, gain = _parted(prepared, splits, old, new)
+            if joined is None or joined.gain < gain:
+                done += parted[:-1]
+                new = parted[-1]
+                break
+            new = joined
+        done.append(new)
+    return done
+
+
+def _meet(old: _Fitted, new: _Fitted) -> bool:
+    return (
+        old.stretch.last + 1 == new.stretch.first
+        and old.stretch.ramp.after >= new.stretch.ramp.before
+    )
+
+
+def _parted(
+    prepared: Prepared, splits: Sequence[Split], old: _Fitted, new: _Fitted
+) -> tuple[list[_Fitted], float]:
+    """Return the two, each on its side of the middle of what both claim, and their gain.
+
+    One of them alone where that is better: the other one's splits are steps again.
+    """
+    first, last = old.stretch, new.stretch
+    begin, end = splits[first.last].place, splits[last.first].place
+    cut = max((first.ramp.after + last.ramp.before + 1) // 2, begin + 1)
+    left = _fit(prepared, splits[first.first : first.last + 1], first.first, old.low, cut)
+    right = _fit(prepared, splits[last.first : last.last + 1], last.first, cut, new.high)
+    best = max(([old], [new]), key=lambda ramps: ramps[0].gain)
+    gain = best[0].gain
+    if left is not None and right is not None:
+        # each is compared with steps that end at the cut, where the level between goes on
+        between = prepared.cleaned[begin:end]
+        gap = between[: cut - begin].mean() - between[cut - begin :].mean()
+        squares = float(gap * gap) * (cut - begin) * (end - cut) / (end - begin)
+        unit = prepared.sigma**2 * float(inflation(float(new.high - old.low), prepared.rho))
+        both = left.gain + right.gain + squares / unit
+        if both >= gain:
+            best, gain = [left, right], both
+    return best, gain
+
+
+def _fit(
+    prepared: Prepared, splits: Sequence[Split], first: int, low: int, high: int
+) -> _Fitted | None:
+    """Fit a ramp for ``splits``, the first of which has index ``first``; None if no better."""
+    import numpy as np
+
+    points = prepared.cleaned[low:high]
+    ramp = fit_ramp(points)
+    if ramp is None:
+        return None
+    bounds = [0, *(split.place - low for split in splits)]
+    counts = np.diff([*bounds, len(points)])
+    centred = points - points.mean()
+    levels = np.add.reduceat(centred, bounds)
+    steps = float(centred @ centred - (levels * levels / counts).sum())
+    count = float(len(points))
+    unit = prepared.sigma**2 * float(inflation(count, prepared.rho))
+    price = math.log(count) * (3 - 2 * len(splits))
+    gain = (steps - ramp.error) / unit - price
+    if gain <= 0.0:
+        return None
+    moved = Ramp(
+        before=ramp.before + low,
+        after=ramp.after + low,
+        difference=ramp.difference,
+        variance=ramp.variance * unit,
+        error=ramp.error,
+    )
+    return _Fitted(Stretch(first, first + len(splits) - 1, moved), low, high, gain)

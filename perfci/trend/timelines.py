@@ -1,0 +1,343 @@
+"""From a loaded history to timelines: order, aliases, and what cannot be compared."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from perfci.model.run import RunHeader
+from perfci.trend.change import benchmark_of
+from perfci.trend.series import LoadedHistory, LoadedSeries, Series, SeriesKey, Timeline
+from perfci.units import counted, day_of, in_utc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CHAIN = 100
+# Commits of which only the beginning of the hash was recorded, as an imported file may have it.
+_SHORTEST = 7
+"""Digits: what git shortens a hash to at the least, by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Timelines by environment, the series sorted by key, and what was left out and why."""
+
+    timelines: Mapping[str, Timeline]
+    series: tuple[Series, ...]
+    notes: tuple[str, ...] = ()
+
+
+def arrange(
+    loaded: LoadedHistory,
+    *,
+    order: Sequence[str] = (),
+    branch: str = "",
+    aliases: Mapping[str, str] | None = None,
+) -> Arranged:
+    """Put a loaded history in order.
+
+    ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
+    asked. A recorded hash that is the beginning of one of them alone stands for it. ``aliases`` map
+    an old benchmark name or case id to its new one. Where a run holds both names the new one
+    counts. Where a metric was recorded in two units the newest unit counts.
+    """
+    import numpy as np
+
+    ranks = {sha: place for place, sha in enumerate(order)}
+    whole = whole_commits((run.header.sha for run in loaded.runs), ranks)
+    members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
+    for index, run in enumerate(loaded.runs):
+        members.setdefault(run.environment, []).append(index)
+    rows = np.full(len(loaded.runs), -1, dtype=np.int32)
+    timelines = {}
+    notes: list[str] = []
+    for environment, indices in members.items():
+        runs = [_with_whole_commit(loaded.runs[index].header, whole) for index in indices]
+        ordered = order_runs(runs, ranks=ranks, branch=branch)
+        for row, place in enumerate(ordered.kept):
+            rows[indices[place]] = row
+        timelines[environment] = Timeline(
+            environment=environment,
+            runs=tuple(_in_utc(runs[place]) for place in ordered.kept),
+            facts=loaded.environments.get(environment, {}),
+            vanished=ordered.vanished,
+        )
+        notes += [f"{environment}: {note}" for note in ordered.notes]
+    merged: dict[SeriesKey, list[LoadedSeries]] = {}
+    for part in loaded.series:
+        name = current_name(part.key.case, aliases or {})
+        merged.setdefault(part.key._replace(case=name), []).append(part)
+    series: list[Series] = []
+    left_out: dict[tuple[str, str, str], list[str]] = {}
+    for key in sorted(merged):
+        about: list[str] = []
+        made = _series(key, merged[key], rows, loaded, about)
+        if made is not None:
+            series.append(made)
+        for why in about:
+            kind = key.environment, benchmark_of(key.case), key.metric
+            left_out.setdefault(kind, []).append(why)
+    notes += [_folded(some) for some in left_out.values()]
+    notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
+    notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
+    return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
+
+
+def current_name(case: str, aliases: Mapping[str, str]) -> str:
+    """Return the case's newest name: an alias may name the case or its benchmark, or be chained."""
+    for _ in range(_CHAIN):
+        benchmark, bracket, axes = case.partition("[")
+        if case in aliases:
+            renamed = aliases[case]
+        elif benchmark in aliases:
+            renamed = aliases[benchmark] + bracket + axes
+        else:
+            return case
+        if renamed == case:
+            return case
+        case = renamed
+    return case
+
+
+def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the other names under which ``case`` may have been recorded, before it was renamed."""
+    found: list[str] = []
+    waiting = [case]
+    while waiting:
+        name = waiting.pop()
+        benchmark, bracket, axes = name.partition("[")
+        olds = [old for old, new in aliases.items() if new == name]
+        if bracket:
+            olds += [old + bracket + axes for old, new in aliases.items() if new == benchmark]
+        waiting += (fresh := [old for old in olds if old not in found and old != case])
+        found += fresh
+    return tuple(name for name in found if current_name(name, aliases) == case)
+
+
+def _folded(notes: Sequence[str]) -> str:
+    """Return one benchmark's notes of what was left out as one line."""
+    rest = len(notes) - 1
+    return notes[0] + (f" And so of {rest:,} more of its series." if rest else "")
+
+
+def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
+    """Say which aliases name what was never recorded: a mistyped name joins nothing, silently."""
+    names = {*cases, *(case.partition("[")[0] for case in cases)}
+    notes = []
+    for old, new in sorted(aliases.items()) if names else ():
+        absent = " nor ".join(f"`{name}`" for name in (old, new) if name not in names)
+        if absent:
+            notes.append(f"The alias of `{old}` for `{new}`: no run has a case named {absent}.")
+    return notes
+
+
+def _with_whole_commit(run: RunHeader, whole: Mapping[str, str]) -> RunHeader:
+    return replace(run, sha=whole[run.sha]) if run.sha in whole else run
+
+
+def _in_utc(run: RunHeader) -> RunHeader:
+    """Return the run with its times in UTC; empty where they can't be read."""
+    return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
+
+
+def _series(
+    key: SeriesKey,
+    parts: list[LoadedSeries],
+    rows: NDArray[Any],
+    loaded: LoadedHistory,
+    notes: list[str],
+) -> Series | None:
+    """Join the parts that go under one name.
+
+    Values too large or too small to be computed with are left out, so that one such run takes no
+    series with it, and one such benchmark no report. None where nothing is left.
+    """
+    import numpy as np
+
+    from perfci.stats.t_tests import LARGEST
+
+    units = {part.unit for part in parts}
+    if len(units) > 1:
+        newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
+        left_out = ", ".join(sorted(units - {newest.unit}))
+        notes.append(
+            f"{key.case} {key.metric}: values in {left_out} are left out; "
+            f"it is now in {newest.unit}."
+        )
+        parts = [part for part in parts if part.unit == newest.unit]
+    # the newest name comes last, and so wins in a run that has both
+    parts = sorted(parts, key=lambda part: part.key.case == key.case)
+    at = np.concatenate([rows[part.runs] for part in parts])
+    values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
+    hashes = np.concatenate([_hashes(part, loaded) for part in parts])
+    good = (at >= 0) & np.isfinite(values)
+    sizes = np.abs(values)
+    extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
+    if extreme.any():
+        notes.append(
+            f"{key.case} {key.metric}: left out on {key.environment}: {int(extreme.sum())} of "
+            f"{int(good.sum())} values, beyond {LARGEST:g} or its inverse, which can't be "
+            "computed with."
+        )
+        good &= ~extreme
+    if not good.any():
+        return None
+    at, values, hashes = at[good], values[good], hashes[good]
+    by_row = np.argsort(at, kind="stable")
+    at, values, hashes = at[by_row], values[by_row], hashes[by_row]
+    last = np.append(at[1:] != at[:-1], True)
+    return Series(
+        key=key,
+        unit=parts[-1].unit,
+        direction=parts[-1].direction,
+        rows=at[last].astype(np.int32),
+        values=values[last],
+        source_changes=_source_changes(hashes[last]),
+    )
+
+
+def _hashes(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
+    import numpy as np
+
+    known = loaded.sources.get((part.key.environment, part.key.case))
+    return np.full(len(part.runs), -1) if known is None else np.asarray(known)[part.runs]
+
+
+def _source_changes(hashes: NDArray[Any]) -> tuple[int, ...]:
+    """Indices where the known hash differs from the last known one."""
+    import numpy as np
+
+    known = np.flatnonzero(hashes >= 0)
+    moved = np.flatnonzero(np.diff(hashes[known])) + 1
+    return tuple(int(index) for index in known[moved])
+
+
+def _vanished_note(timeline: Timeline) -> str:
+    count = len(timeline.vanished)
+    commits = "1 commit is" if count == 1 else f"{count} commits are"
+    return (
+        f"{timeline.environment}: {commits} no longer on the branch (a force-push?); "
+        "their runs are kept but not shown."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """``kept`` are indices into the runs given, oldest commit first; ``vanished`` are shas.
+
+    ``notes`` say of which runs the times can't be trusted.
+    """
+
+    kept: tuple[int, ...]
+    vanished: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def order_runs(runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = "") -> Ordered:
+    """Order the runs by commit, and those of one commit as they were measured.
+
+    ``ranks`` gives each commit of the branch its place, and is empty where no repository could
+    be asked; then the recorded positions decide, or where some run has none, the commits'
+    dates: a clock that jumps moves no run that has a commit. A run whose commit's date can't be
+    read stands where it was measured, and one that has no time at all, nor a place, is left out.
+    Where ``branch`` is given, runs recorded for another branch are left out.
+    """
+    if not ranks:
+        mine = [i for i, run in enumerate(runs) if _belongs(run, branch)]
+        return _by_record(runs, mine)
+    placed = [i for i, run in enumerate(runs) if run.sha in ranks]
+    placed.sort(key=lambda i: (ranks[runs[i].sha], *_measured(runs[i])))
+    absent = [i for i, run in enumerate(runs) if run.sha not in ranks]
+    nameless = [i for i in absent if not runs[i].sha and _belongs(runs[i], branch)]
+    vanished = {runs[i].sha: None for i in absent if runs[i].sha and _belongs(runs[i], branch)}
+    return Ordered(
+        kept=tuple(_between(runs, placed, [i for i in nameless if _time(runs[i])])),
+        vanished=tuple(vanished),
+        notes=_left_out(runs, nameless),
+    )
+
+
+def _belongs(run: RunHeader, branch: str) -> bool:
+    return not branch or not run.branch or run.branch == branch
+
+
+def _by_record(runs: Sequence[RunHeader], mine: Sequence[int]) -> Ordered:
+    positions = {i: runs[i].position for i in mine}
+    if all(position is not None for position in positions.values()):
+        placed = sorted(mine, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
+        return Ordered(kept=tuple(placed))
+    dated = [i for i in mine if _time(runs[i])]
+    dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
+    return Ordered(
+        kept=tuple(dated),
+        notes=(*_left_out(runs, mine), *_doubtful([runs[i] for i in dated])),
+    )
+
+
+def _time(run: RunHeader) -> str:
+    return in_utc(run.committed_at) or in_utc(run.measured_at)
+
+
+def _measured(run: RunHeader) -> tuple[str, str]:
+    """Return what sorts by when a run was measured, down to parts of a second."""
+    return in_utc(run.measured_at), run.measured_at
+
+
+def _left_out(runs: Sequence[RunHeader], mine: Sequence[int]) -> tuple[str, ...]:
+    undated = sum(not _time(runs[i]) for i in mine)
+    if not undated:
+        return ()
+    verb = "is" if undated == 1 else "are"
+    return (f"{counted(undated, 'run')} {verb} left out: no time of theirs can be read.",)
+
+
+def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
+    """Say where the order by the commits' dates, and nothing better, may be wrong."""
+    notes = []
+    unread = sum(bool(run.committed_at) and not in_utc(run.committed_at) for run in runs)
+    if unread:
+        notes.append(
+            f"The commit's date of {counted(unread, 'run')} can't be read: "
+            "where that was measured counts."
+        )
+    early = sum(_is_early(run) for run in runs)
+    if early:
+        notes.append(
+            f"{counted(early, 'run')} measured a commit of a later day: a clock was wrong, "
+            "and without the repository the order may be."
+        )
+    return tuple(notes)
+
+
+def _is_early(run: RunHeader) -> bool:
+    committed = day_of(in_utc(run.committed_at))
+    measured = day_of(in_utc(run.measured_at))
+    return committed is not None and measured is not None and committed > measured + 1
+
+
+def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) -> list[int]:
+    """Put the runs without a commit behind the last commit that is older than they are."""
+    times = list(accumulate((_time(runs[i]) for i in placed), max))
+    keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
+    keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
+    return [i for *_, i in sorted(keyed)]
+
+
+def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str, str]:
+    """Return, by its short form, each of ``commits`` that alone begins as one of ``recorded``."""
+    known = set(commits)
+    short = {sha for sha in recorded if len(sha) >= _SHORTEST and sha not in known}
+    if not short:
+        return {}
+    ordered = sorted(known)
+    found = {}
+    for sha in short:
+        first = bisect_left(ordered, sha)
+        begin_so = [one for one in ordered[first : first + 2] if one.startswith(sha)]
+        if len(begin_so) == 1:
+            found[sha] = begin_so[0]
+    return found

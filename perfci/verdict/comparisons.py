@@ -1,0 +1,375 @@
+"""The comparisons of one case: which metrics it has a row for, and what kind of row.
+
+One new graph break is one new graph break. Where they don't agree, no metric is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from perfci.metrics import METRICS, Ruling, rulings
+from perfci.model.case import Case, Metric
+from perfci.model.finding import Finding, found
+from perfci.model.report import Comparison, Estimate
+from perfci.model.status import Status
+from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
+from perfci.stats.quantile import upper_median
+from perfci.stats.t_tests import no_evidence
+from perfci.verdict.policy import MetricPolicy, Policy, margin
+from perfci.verdict.sampled import (
+    Values,
+    by_session,
+    compare_pairs,
+    compare_unpaired,
+    delayed_kept,
+    delayed_more,
+    with_calls,
+)
+
+LEFT_OUT = found("left-out")
+_OF_CALLS = "latency_p50"
+"""The metric beside which the quantiles of all calls stand."""
+_RESOLUTION = 0.1
+
+
+def compare_case(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    head: Sequence[WorkerOutput],
+    policy: Policy,
+    *,
+    paired: bool,
+    base_sessions: Sequence[int] = (),
+) -> tuple[Comparison, ...]:
+    """Return a comparison for each metric of ``case`` that both sides have.
+
+    ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
+    a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
+    each. A gating metric that head's workers no longer give is reported as inconclusive.
+    """
+    rows: list[Comparison] = []
+    rules: dict[str, MetricPolicy] = {}
+    ruled, remarks = rulings(base, head), _remarks(head)
+    disturbance = _disturbance((*base, *head))
+    delayed = delayed_more(base, head) if paired else None
+    including: set[str] = set()
+    if delayed:
+        including = {name for output in (*base, *head) for name in output.with_delayed}
+        base, head = delayed_kept(base), delayed_kept(head)
+    for metric in _metrics(case, (*base, *head)):
+        empty = empty_row(
+            case.id,
+            metric,
+            policy.for_metric(metric, case),
+            "inconclusive",
+            *remarks.get(metric.name, ()),
+            *((delayed,) if delayed and metric.name in including else ()),
+        )
+        if metric.zero_if_absent:
+            base, head = _with_zeros(metric.name, base, head)
+        before, after = Values.of(base, metric.name), Values.of(head, metric.name)
+        if metric.name in ruled:
+            sides = (side.exact_estimate() if side.values else None for side in (before, after))
+            rows.append(without_numbers(empty, ruled[metric.name], *sides))
+        elif before.values and after.values:
+            rule = rules[metric.name] = policy.for_metric(metric, case)
+            if metric.kind == "exact" and is_exact(
+                metric, before.values, after.values, rule.threshold
+            ):
+                threshold = rule.threshold_for(upper_median(before.values))
+                row = _exactly(replace(empty, threshold=threshold), metric, before, after)
+            elif paired:
+                row = compare_pairs(empty, metric, policy, before, after)
+            else:
+                sessions = by_session(base, base_sessions, metric.name)
+                row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
+            row = replace(row, disturbance=disturbance)
+            if metric.name == _OF_CALLS:
+                row = with_calls(row, before, after)
+            rows.append(row)
+        elif before.values and head and empty.gate == "fail":
+            rows.append(_vanished(empty, before, head))
+    rows = _with_thresholds(rows, rules)
+    return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
+
+
+def number_rows(
+    case: Case, outputs: Sequence[WorkerOutput], policy: Policy
+) -> tuple[Comparison, ...]:
+    """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
+    rows = []
+    remarks = _remarks(outputs)
+    for metric in _metrics(case, outputs):
+        side = Values.of(outputs, metric.name)
+        if side.values:
+            rule = policy.for_metric(metric, case)
+            row = empty_row(case.id, metric, rule, "new", *remarks.get(metric.name, ()))
+            exact = (
+                metric.kind == "exact"
+                and all(map(math.isfinite, side.values))
+                and is_exact(metric, side.values, side.values, row.threshold)
+            )
+            estimate = (
+                side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
+            )
+            row = replace(row, head=estimate)
+            rows.append(with_calls(row, None, side) if metric.name == _OF_CALLS else row)
+    return tuple(rows)
+
+
+def left_out(
+    case: Case,
+    base: Sequence[WorkerOutput],
+    before: Collection[str] | None,
+    policy: Policy,
+) -> tuple[Comparison, ...]:
+    """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
+
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
+    base's own benchmark reports, None for all.
+    """
+    if case.metrics is None:
+        return ()
+    rows = []
+    for metric in METRICS.values():
+        side = Values.of(base, metric.name)
+        reported = before is None or metric.name in before
+        if metric.name not in case.metrics and reported and side.values:
+            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
+    return tuple(rows)
+
+
+def empty_row(
+    case: str, metric: Metric, rule: MetricPolicy, status: Status, *findings: Finding
+) -> Comparison:
+    """Return a comparison without numbers."""
+    return Comparison(
+        case=case,
+        metric=metric.name,
+        unit=metric.unit,
+        status=status,
+        gate=rule.gate,
+        method="none",
+        base=None,
+        head=None,
+        ratio=None,
+        ratio_lo=None,
+        ratio_hi=None,
+        threshold=rule.threshold,
+        p=None,
+        p_adjusted=None,
+        cohens_d=None,
+        detectable=None,
+        findings=findings,
+        direction=metric.direction,
+    )
+
+
+def _with_thresholds(
+    rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
+) -> list[Comparison]:
+    """Return ``rows`` with the thresholds that ``rules`` have for what base's values are."""
+    base = {row.metric: row.base.center for row in rows if row.base}
+
+    def threshold(row: Comparison) -> float:
+        rule = rules.get(row.metric)
+        if rule is None:
+            return row.threshold
+        return rule.threshold_for(base.get(row.metric), base.get(rule.whole))
+
+    return [replace(row, threshold=threshold(row)) for row in rows]
+
+
+def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
+    """Whether head's ranks are less equal than base's, by the whole interval."""
+    return any(
+        row.metric == "rank_imbalance" and row.ratio_lo is not None and row.ratio_lo > 1.0
+        for row in rows
+    )
+
+
+def _without_blame(row: Comparison) -> Comparison:
+    """Return ``row`` without a rank to blame: in both sides' equal steps some rank is the last."""
+    kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
+    return row if kept == row.findings else replace(row, findings=kept)
+
+
+def _with_zeros(
+    metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
+) -> tuple[Sequence[WorkerOutput], Sequence[WorkerOutput]]:
+    """Return both sides with a zero for each worker that lacks ``metric``, where any has it."""
+    if not any(metric in output.values for output in (*base, *head)):
+        return base, head
+    zero = {metric: 0.0}
+    filled = (
+        tuple(
+            output
+            if metric in output.missing
+            else replace(output, values=zero | dict(output.values))
+            for output in outputs
+        )
+        for outputs in (base, head)
+    )
+    before, after = filled
+    return before, after
+
+
+def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
+    """Return what workers remark beside each metric: the first one's words, as all are alike."""
+    found: dict[str, tuple[Finding, ...]] = {}
+    for output in outputs:
+        for metric, remark in output.remarks.items():
+            found.setdefault(metric, (remark,))
+    return found
+
+
+def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
+    """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
+    for metric in METRICS.values():
+        if case.metrics is None or metric.name in case.metrics:
+            yield metric
+    extra = {metric.name: metric for output in outputs for metric in output.extra_metrics}
+    for name in sorted(extra.keys() - METRICS.keys()):
+        yield extra[name]
+
+
+def _exactly(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
+    if problem := no_evidence((*base.values, *head.values)):
+        return replace(empty, method="exact", findings=(*empty.findings, problem))
+    empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
+    return compare_exactly(empty, metric, base.values, head.values)
+
+
+def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
+    reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
+    return replace(
+        empty,
+        base=base.estimate(logarithmic=True),
+        findings=(
+            *empty.findings,
+            found("base-only", why=reasons[0]) if reasons else found("base-only"),
+        ),
+    )
+
+
+def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
+    """Return the commonest reason why most bursts of a worker were disturbed, or nothing."""
+    reasons = Counter(one.disturbance for one in outputs if one.bursts_disturbed)
+    return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def is_exact(
+    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
+) -> bool:
+    """Say whether the workers of each side agree: else the metric is one that was sampled.
+
+    They agree where they lie within a tenth of the threshold of each other: what is between them
+    then can't make the difference. With a threshold of 0 (one more graph break is one too many)
+    they have to be alike. Of an amount, two workers may agree by chance: few are enough only where
+    those of both sides do. What is no number is compared with nothing, and not tested either.
+    """
+    few = min(len(base), len(head)) < DECIDING_ROUNDS
+    if metric.absolute and threshold > 0.0 and few:
+        enough = min(len(base), len(head)) >= AGREEING_ROUNDS
+        return enough and _agree(metric, (*base, *head), threshold)
+    return all(_agree(metric, values, threshold) for values in (base, head))
+
+
+def _agree(metric: Metric, values: Sequence[float], threshold: float) -> bool:
+    lo, hi = min(values), max(values)
+    if not math.isfinite(lo) or not math.isfinite(hi):
+        return True
+    if metric.absolute:
+        return hi - lo <= _RESOLUTION * threshold
+    if metric.floor is not None:
+        lo, hi = max(lo, metric.floor), max(hi, metric.floor)
+    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= _RESOLUTION * math.log1p(threshold))
+
+
+def compare_exactly(
+    empty: Comparison, metric: Metric, base: Sequence[float], head: Sequence[float]
+) -> Comparison:
+    """Return the row ``empty`` with the change of the upper medians of workers that agree.
+
+    Not of the means: a mean need not be a value that was seen.
+    """
+    before, after = upper_median(base), upper_median(head)
+    if metric.absolute:
+        change = after - before
+        status = _status(change if metric.direction == "lower" else -change, empty.threshold)
+        return _row(empty, status, difference=change)
+    if metric.floor is not None and min(before, after) < metric.floor:
+        before, after = max(before, metric.floor), max(after, metric.floor)
+        remark = found("below-floor", floor=metric.floor)
+        empty = replace(empty, findings=(*empty.findings, remark))
+    if before == after:
+        return _row(empty, "unchanged", ratio=1.0)
+    worse = (after > before) == (metric.direction == "lower")
+    moved: Status = "regressed" if worse else "improved"
+    if before <= 0.0 or after <= 0.0:
+        return _row(replace(empty, findings=(*empty.findings, found("no-ratio"))), moved)
+    ratio = after / before
+    _, upper = margin(empty.threshold)
+    return _row(empty, moved if max(ratio, 1.0 / ratio) >= upper else "unchanged", ratio=ratio)
+
+
+def _row(
+    empty: Comparison,
+    status: Status,
+    *,
+    ratio: float | None = None,
+    difference: float | None = None,
+) -> Comparison:
+    """Return an exact change, which is its own interval."""
+    return replace(
+        empty,
+        method="exact",
+        status=status,
+        ratio=ratio,
+        ratio_lo=ratio,
+        ratio_hi=ratio,
+        difference=difference,
+        difference_lo=difference,
+        difference_hi=difference,
+    )
+
+
+def _status(worse_by: float, threshold: float) -> Status:
+    if worse_by == 0.0 or abs(worse_by) < threshold:
+        return "unchanged"
+    return "regressed" if worse_by > 0.0 else "improved"
+
+
+def judge_exactly(row: Comparison, change: float | None, threshold: float) -> Status:
+    """Return what ``row``, an exact one, is by another threshold than its own.
+
+    ``change`` is by how much it is worse, on the scale of ``threshold``; without one it has moved
+    whatever the threshold. The ends of its sides are what their workers gave.
+    """
+    if change is None or row.base is None or row.head is None:
+        return row.status
+    if change == 0.0 or abs(change) < threshold:
+        return "unchanged"
+    ends = (row.base.lo, row.base.hi, row.head.lo, row.head.hi)
+    base_lo, base_hi, head_lo, head_hi = (math.nan if end is None else end for end in ends)
+    if row.threshold > 0.0 and not (base_hi < head_lo or head_hi < base_lo):
+        return "inconclusive"
+    return "regressed" if change > 0.0 else "improved"
+
+
+def without_numbers(
+    empty: Comparison, ruling: Ruling, base: Estimate | None, head: Estimate | None
+) -> Comparison:
+    """Return the row of a metric whose numbers don't count: the sides as they are, and a ruling."""
+    return replace(
+        empty,
+        method="exact",
+        status=ruling.status,
+        base=base,
+        head=head,
+        findings=(*empty.findings, ruling.finding),
+    )

@@ -1,0 +1,490 @@
+"""Sampled metrics: a worker's measurement as one value per metric; both sides tested.
+
+A burst during which the kernel kept its worker off the core is excluded, as a neighbour of the
+machine makes it slow. It may be the code: threads of head's own compete for the core, and what they
+make slow would be excluded.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import chain, pairwise
+from typing import TypeVar
+
+from perfci.metrics import METRICS, Collector, Reading, Warm, families
+from perfci.model.case import Metric
+from perfci.model.finding import DELAYED_MORE, Finding, found
+from perfci.model.report import MOST_VALUES, Comparison, Estimate
+from perfci.model.worker import (
+    DECIDING_ANCESTORS,
+    DECIDING_ROUNDS,
+    MOST_FIRST_CALLS,
+    Block,
+    Measurement,
+    WorkerOutput,
+)
+from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
+from perfci.stats.quantile import median, tail_quantile, upper_median
+from perfci.stats.t_tests import sign_flip_p
+from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
+from perfci.verdict.policy import Policy, standard_error
+
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+_T = TypeVar("_T")
+_STOLEN_SHARE = 0.1
+"""A burst whose worker was off its core for more than this share of the time is excluded."""
+_DELAYED = "core taken"
+ALPHA = 0.05
+"""Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
+decides nothing by itself."""
+_OF_EVIDENCE = {one.name for one in fields(Evidence)} & {one.name for one in fields(Comparison)}
+
+
+def reduce(
+    raw: Measurement,
+    *,
+    case: str,
+    side: str,
+    round_number: int,
+    cold_cache: bool,
+    energy: float | None = None,
+    installed: Container[str] = (),
+    ancestor: int = 0,
+) -> WorkerOutput:
+    """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
+
+    A metric's own reason for being missing is the worker's, where that gives one. ``installed`` are
+    others' modules of metrics that the worker's Python has. UsageError for a broken one.
+    """
+    by_burst = _by_burst(raw.samples_ns, raw.blocks)
+    disturbances = _disturbances(raw.blocks, by_burst)
+    kept = _kept(disturbances)
+    reasons = Counter(filter(None, disturbances))
+    read = partial(_read, raw, cold_cache=cold_cache, energy=energy)
+    readings, samples = read(kept)
+    values = {**raw.values, **_union(one.values for one in readings)}
+    bursts = _union(one.bursts for one in readings)
+    missing = _union(one.missing for one in readings)
+    extra = {metric.name: metric for metric in raw.extra_metrics}
+    for family in (one for one in families() if one.distribution):
+        extra = {one.name: one for one in family.metrics if one.name in values} | extra
+        if family.collector is not Collector and family.name not in installed:
+            why = f"{family.distribution} is not installed in the Python that measures"
+            missing = {one: why for one in family.about if one not in values} | missing
+    return WorkerOutput(
+        case=case,
+        side=side,
+        round=round_number,
+        values=values,
+        samples=len(samples),
+        missing={**missing, **raw.missing},
+        quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
+        phases=raw.phases,
+        graph_events=raw.graph_events,
+        bursts_measured=len(kept),
+        bursts_set_aside=kept.count(False),
+        bursts_disturbed=reasons.total() - kept.count(False),
+        disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
+        bursts=bursts,
+        warnings=raw.warnings,
+        remarks=raw.remarks,
+        first_calls=raw.first_calls[:MOST_FIRST_CALLS],
+        extra_metrics=tuple(extra.values()),
+        ancestor=ancestor,
+        bursts_delayed=disturbances.count(_DELAYED),
+        with_delayed=_with_delayed(values, bursts, kept, disturbances, read),
+    )
+
+
+def _read(
+    raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
+) -> tuple[list[Reading], Sequence[float]]:
+    """Return what the families make of the bursts that are ``kept``, and these bursts' samples."""
+    by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
+    device_by_burst = (
+        _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
+        if raw.device_samples_ns
+        else []
+    )
+    samples = _sorted(by_burst)
+    warm = Warm(
+        raw,
+        cold_cache=cold_cache,
+        bursts=by_burst,
+        samples=samples,
+        device_bursts=device_by_burst,
+        device_samples=_sorted(device_by_burst),
+        observed={
+            metric: _without(_calls_by_burst(text, raw.blocks), kept)
+            for metric, text in raw.observed_ns.items()
+        },
+        energy=energy,
+    )
+    return [
+        family.read("its reduce", partial(family.reduce, warm)) for family in families()
+    ], samples
+
+
+def _with_delayed(
+    values: Mapping[str, float],
+    bursts: Container[str],
+    kept: Sequence[bool],
+    disturbances: Sequence[str],
+    read: Callable[[Sequence[bool]], tuple[list[Reading], Sequence[float]]],
+) -> dict[str, float]:
+    """Return the sampled metrics that are others where delayed bursts are kept.
+
+    Those that are compared by bursts side by side (``bursts``) are medians, and stay.
+    """
+    all_kept = [keep or reason == _DELAYED for keep, reason in zip(kept, disturbances, strict=True)]
+    if all_kept == list(kept):
+        return {}
+    readings, _ = read(all_kept)
+    return {
+        name: value
+        for name, value in _union(one.values for one in readings).items()
+        if METRICS[name].kind == "sampled" and name not in bursts and value != values.get(name)
+    }
+
+
+def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[float]]:
+    """Return each burst's samples in s. ValueError for others than the blocks have."""
+    bursts: list[Sequence[float]] = []
+    for text, block in zip(encoded, blocks, strict=True):
+        samples, size = _in_seconds(text), block.samples
+        if size < 1 or block.bursts < 0 or len(samples) != size * block.bursts:
+            raise ValueError(f"{len(samples)} samples in {block.bursts} bursts of {size}")
+        bursts.extend(samples[begin : begin + size] for begin in range(0, len(samples), size))
+    return bursts
+
+
+def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[float]]:
+    """Return what each burst's calls took, in s, without those that led it in.
+
+    ValueError for fewer calls than the blocks have. There may be more: energy is read after them.
+    """
+    calls, begin = _in_seconds(encoded), 0
+    bursts: list[Sequence[float]] = []
+    for block in blocks:
+        for _ in range(block.bursts):
+            begin += block.lead_in
+            bursts.append(calls[begin : begin + block.samples])
+            begin += block.samples
+    if len(calls) < begin:
+        raise ValueError(f"{len(calls)} observed calls, of {begin}")
+    return bursts
+
+
+def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) -> tuple[str, ...]:
+    """Return what disturbed each burst, or nothing. ValueError where a burst has no run delay."""
+    delays = [delay for block in blocks for delay in block.run_delay]
+    reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
+    return tuple(
+        reason or (_DELAYED if delay > _STOLEN_SHARE * sum(samples) else "")
+        for reason, delay, samples in zip(reasons, delays, by_burst, strict=True)
+    )
+
+
+def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
+    """Keep all where fewer than half would stay: the disturbance is then the machine's normal.
+
+    The report says that they were kept: these are the numbers of a disturbed machine.
+    """
+    kept = tuple(not reason for reason in disturbances)
+    return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in kept)
+
+
+def _without(bursts: Sequence[Sequence[float]], kept: Sequence[bool]) -> list[Sequence[float]]:
+    """Return the bursts, those excluded without samples."""
+    return [samples if keep else () for samples, keep in zip(bursts, kept, strict=False)]
+
+
+def _in_seconds(encoded: str) -> list[float]:
+    values = array.array("q")
+    values.frombytes(base64.b64decode(encoded))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return [ns / 1e9 for ns in values]
+
+
+def _sorted(by_burst: Sequence[Sequence[float]]) -> list[float]:
+    return sorted(chain.from_iterable(by_burst))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One side's values of one metric, with the workers they were taken from."""
+
+    outputs: tuple[WorkerOutput, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, outputs: Iterable[WorkerOutput], metric: str) -> Values:
+        """Return the values of those workers that have any."""
+        having = tuple(output for output in outputs if metric in output.values)
+        return cls(having, tuple(float(output.values[metric]) for output in having))
+
+    def at_least(self, floor: float | None) -> Values:
+        """Return the values with those below ``floor`` raised to it."""
+        if floor is None:
+            return self
+        return Values(self.outputs, tuple(max(value, floor) for value in self.values))
+
+    @property
+    def samples(self) -> int:
+        """How many samples the workers took."""
+        return sum(output.samples for output in self.outputs)
+
+    def estimate(self, *, logarithmic: bool) -> Estimate:
+        """Return the mean, with its interval where the workers are enough."""
+        summary, count = summarise(self.values, logarithmic=logarithmic), len(self.values)
+        lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
+        return Estimate(summary.center, lo, hi, count, self.samples, _shown(self.values))
+
+    def exact_estimate(self) -> Estimate:
+        """Return the upper median; the ends are what the workers gave, not an interval."""
+        center, lo, hi = upper_median(self.values), min(self.values), max(self.values)
+        return Estimate(center, lo, hi, len(self.values), self.samples)
+
+
+# What a reader can draw: workers' values, quantiles of calls. No figure rests on it.
+def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
+    """Return ``row`` with all pairs' values; where one is no number, with none."""
+    before, after = _shown(base.values), _shown(head.values)
+    if not (before and after and row.base and row.head):
+        before = after = ()
+    return replace(
+        row,
+        base=replace(row.base, values=before) if row.base else None,
+        head=replace(row.head, values=after) if row.head else None,
+    )
+
+
+def with_calls(row: Comparison, before: Values | None, after: Values) -> Comparison:
+    """Return ``row`` with the median worker's calls on each side that has a number."""
+    base, head = (
+        replace(
+            estimate, quantiles=_quantiles(side.outputs), first_calls=_first_calls(side.outputs)
+        )
+        if estimate and side
+        else estimate
+        for estimate, side in ((row.base, before), (row.head, after))
+    )
+    return replace(row, base=base, head=head)
+
+
+def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
+    known = [output.quantiles for output in outputs if output.quantiles]
+    if len({len(one) for one in known}) != 1:
+        return ()
+    return _shown([median(at) for at in zip(*known, strict=True)])
+
+
+def _first_calls(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
+    """Return the median over the workers of each of the calls that all of them made first."""
+    known = [output.first_calls for output in outputs if output.first_calls]
+    return _shown([median(at) for at in zip(*known, strict=False)])
+
+
+def _shown(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the first of the values, to six digits; none where one is no finite number."""
+    if not all(map(math.isfinite, values)):
+        return ()
+    return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
+
+
+Medians = Sequence[float | None]
+
+
+def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
+    """Return one round's values of ``metric``, base's and head's.
+
+    Where both sides have bursts of it, their ratio is the median over the ratios of bursts that
+    lay side by side, and their geometric mean is that of the sides' own values: swapping the sides
+    swaps the values.
+    """
+    before, after = float(base.values[metric]), float(head.values[metric])
+    log_ratio = _log_ratio(base, head, metric)
+    if log_ratio is None or min(before, after) <= 0.0:
+        return before, after
+    center = math.sqrt(before * after)
+    return center * math.exp(-log_ratio / 2.0), center * math.exp(log_ratio / 2.0)
+
+
+def _log_ratio(base: WorkerOutput, head: WorkerOutput, metric: str) -> float | None:
+    if metric in base.beside and metric in head.beside:
+        return (head.beside[metric] - base.beside[metric]) / 2.0
+    before, after = base.bursts.get(metric, ()), head.bursts.get(metric, ())
+    if len(before) != len(after):
+        return None
+    ratios = [math.log(h / b) for b, h in zip(before, after, strict=True) if b and h]
+    return median(ratios) if ratios else None
+
+
+def side_by_side(
+    outputs: Sequence[WorkerOutput], blocks: Sequence[int]
+) -> tuple[WorkerOutput, ...]:
+    """Return the outputs of one round, the one that began first, with their log ratios.
+
+    ``blocks`` has the bursts of each block a side; who begins alternates. The medians of single
+    bursts are dropped: there are hundreds, and they have said what they can.
+    """
+    logs: dict[str, float] = {}
+    if len(outputs) == 2:
+        first, second = outputs
+        for metric in first.bursts.keys() & second.bursts.keys():
+            ratios = list(_neighbours(first.bursts[metric], second.bursts[metric], blocks))
+            if ratios:
+                logs[metric] = median(ratios)
+    signs = (-1.0, 1.0)
+    return tuple(
+        replace(one, bursts={}, beside={name: sign * log for name, log in logs.items()})
+        for one, sign in zip(outputs, signs, strict=False)
+    )
+
+
+def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Iterator[float]:
+    """Yield log(second / first) of each two bursts that followed each other within a block.
+
+    Every burst but the outermost has a neighbour before it and one after it: a drift cancels.
+    """
+    if not len(first) == len(second) == sum(blocks):
+        return
+    begin = 0
+    for number, bursts in enumerate(blocks):
+        sides = first[begin : begin + bursts], second[begin : begin + bursts]
+        begin += bursts
+        sign = -1.0 if number % 2 else 1.0
+        in_turn = list(chain.from_iterable(zip(*sides[:: int(sign)], strict=True)))
+        for before, after in pairwise(in_turn):
+            if before and after:
+                yield sign * math.log(after / before)
+            sign = -sign
+
+
+def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
+    """Return the finding that head's bursts were delayed more often, by the rounds, or None."""
+    before = {output.round: output for output in base}
+    pairs = [(before[output.round], output) for output in head if output.round in before]
+    p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
+    if p > ALPHA:
+        return None
+    return found(
+        DELAYED_MORE,
+        head=sum(after.bursts_delayed for _, after in pairs),
+        base=sum(prior.bursts_delayed for prior, _ in pairs),
+        bursts=sum(after.bursts_measured for _, after in pairs),
+        p=p,
+    )
+
+
+def delayed_kept(outputs: Sequence[WorkerOutput]) -> tuple[WorkerOutput, ...]:
+    """Return the outputs with the values that include delayed bursts."""
+    return tuple(
+        replace(output, values={**output.values, **output.with_delayed}) for output in outputs
+    )
+
+
+def compare_pairs(
+    empty: Comparison, metric: Metric, policy: Policy, base: Values, head: Values
+) -> Comparison:
+    """Return the row ``empty`` with the evidence of rounds: each is a pair of workers."""
+    before = {output.round: output for output in base.outputs}
+    after = {output.round: output for output in head.outputs}
+    rounds = sorted(before.keys() & after.keys())
+    alone = sorted(before.keys() ^ after.keys())
+    if alone:
+        which = ", ".join(map(str, alone))
+        warning = found("round-on-one-side", which=which)
+        empty = replace(empty, findings=(*empty.findings, warning))
+    pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
+    base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
+    head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    evidence = paired_evidence(
+        base.values,
+        head.values,
+        alpha=policy.alpha,
+        absolute=metric.absolute,
+        step=metric.step,
+        fewest=DECIDING_ROUNDS,
+        ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
+        fewest_ancestors=DECIDING_ANCESTORS,
+        confidence=policy.confidence(metric),
+    )
+    caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
+    row = _tested(empty, evidence, base, head)
+    return replace(with_pairs(row, base, head), caveat=caveat, ancestors=evidence.ancestors)
+
+
+def compare_unpaired(
+    empty: Comparison,
+    metric: Metric,
+    alpha: float,
+    sessions: Sequence[Sequence[float]],
+    base: Values,
+    head: Values,
+) -> Comparison:
+    """Return the row ``empty`` with the evidence of sides that were measured apart.
+
+    ``sessions`` are base's values by the session they are of.
+    """
+    base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    if metric.floor is not None:
+        sessions = [[max(value, metric.floor) for value in one] for one in sessions]
+    evidence = unpaired_evidence(
+        sessions,
+        head.values,
+        alpha=alpha,
+        absolute=metric.absolute,
+        step=metric.step,
+        fewest=DECIDING_ROUNDS,
+    )
+    row = _tested(empty, evidence, base, head)
+    return replace(
+        row,
+        caveat=caveat_of_workers(base.values, head.values, row.ratio),
+        base_sessions=len(list(filter(None, sessions))),
+    )
+
+
+def by_session(
+    base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
+) -> tuple[tuple[float, ...], ...]:
+    """Return base's values of ``metric``, of the first ``counts[0]`` workers and so on."""
+    if not counts:
+        return (Values.of(base, metric).values,)
+    if sum(counts) != len(base):
+        raise ValueError(f"sessions of {sum(counts)} workers, but base has {len(base)}")
+    ends = [sum(counts[: index + 1]) for index in range(len(counts))]
+    return tuple(
+        Values.of(base[end - count : end], metric).values
+        for end, count in zip(ends, counts, strict=True)
+    )
+
+
+def _tested(empty: Comparison, evidence: Evidence, base: Values, head: Values) -> Comparison:
+    row = replace(
+        empty,
+        **{name: getattr(evidence, name) for name in _OF_EVIDENCE},
+        base=base.estimate(logarithmic=evidence.logarithmic),
+        head=head.estimate(logarithmic=evidence.logarithmic),
+        findings=(*empty.findings, *evidence.warnings),
+    )
+    of_shares = not evidence.logarithmic and evidence.difference is None
+    return replace(row, se=standard_error(row)) if of_shares else row
+
+
+def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
+    return base.ancestor if base.ancestor == head.ancestor else 0

@@ -1,0 +1,98 @@
+"""One commit or one comparison doesn't end a night, and a history that fails loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.branch import BENCHMARK, Branch, measured, wait_for
+from tests.builders.project import Project
+from tests.cli.test_installed_copy import LIBRARY, with_installed
+from tests.commands.nightly.test_filling import WAITS
+
+FROM_PACKAGE = BENCHMARK.format(name="counting").replace("from lib", "from tinylib")
+HANGS_AT_THE_SECOND = """\
+import pathlib, time
+
+armed = pathlib.Path({armed!r})
+if armed.exists():
+    if armed.read_text() == "hang":
+        time.sleep(9999)
+    armed.write_text("hang")
+
+def work():
+    return sum(range(2000))
+"""
+
+
+@pytest.mark.processes
+def test_a_commit_of_before_the_package_moved_is_recorded_and_older_gaps_are_filled(
+    project: Project,
+) -> None:
+    """It would import the installed copy, as with `pip install -e` and a move to ``src/``."""
+    branch = Branch(project, 'python_path = ["python"]\n')
+    project.write("benchmarks/bench_counting.py", FROM_PACKAGE)
+    far = ("python/tinylib/__init__.py", "lib/tinylib/__init__.py")
+    oldest = project.commit("python/", **{far[0]: LIBRARY.format(loops=1000)})
+    (project.folder / far[0]).unlink()
+    moved = project.commit("lib/", **{far[1]: LIBRARY.format(loops=1000)})
+    (project.folder / far[1]).unlink()
+    newest = project.commit("back", **{far[0]: LIBRARY.format(loops=1000)})
+    python = ("--python", with_installed(project.folder.parent / "venv"))
+    said = branch.nightly("--commits", "main", *python)
+    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (oldest, newest)}
+    (failed,) = (run for run in branch.runs() if run.failed)
+    assert (failed.sha, set(failed.failed)) == (moved, {"counting"})
+    assert "installed-copy" in said
+    assert "nothing to record" in branch.nightly("--commits", "main", *python)
+
+
+@pytest.mark.processes
+def test_a_tip_that_would_measure_the_installed_copy_is_an_error(project: Project) -> None:
+    branch = Branch(project)
+    project.write("benchmarks/bench_counting.py", FROM_PACKAGE)
+    project.commit("tip", **{"python/tinylib/__init__.py": LIBRARY.format(loops=1000)})
+    python = with_installed(project.folder.parent / "venv")
+    assert "`tinylib` is imported from" in branch.nightly("--python", python, code=2)
+    assert branch.runs() == []
+
+
+def test_a_tip_without_time_to_be_compared_with_itself_leaves_the_gaps_their_time(
+    project: Project,
+) -> None:
+    branch = Branch(project)
+    old = branch.commit(1000)
+    armed = project.folder.parent / "armed"
+    project.write("lib.py", HANGS_AT_THE_SECOND.format(armed=str(armed)))
+    tip = project.commit("Hangs once it is armed")
+    branch.nightly("--last", "1")
+    armed.write_text("")
+    said = branch.nightly("--commits", "main", "--same", "--budget", "90s")
+    assert armed.read_text() == "hang"
+    assert "the tip was not compared with itself" in said
+    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}
+    assert branch.outcomes() == ()
+
+
+@pytest.mark.processes
+def test_what_a_failing_history_does_not_take_is_kept_in_a_file(project: Project) -> None:
+    branch = Branch(project)
+    begun, go = (project.folder.parent / name for name in ("begun", "go"))
+    project.write("lib.py", WAITS.format(begun=str(begun), go=str(go)))
+    old = project.commit("Waits")
+    tip = branch.commit(1000)
+    night = ("nightly", "--commits", "main", "--no-same", "--history", str(branch.history))
+    process = project.start(*night)
+    wait_for(begun, process)
+    branch.history.write_bytes(b"x" * branch.history.stat().st_size)
+    go.touch()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 4, said
+    assert "damaged" in said
+    (kept,) = (project.cache / "unrecorded").iterdir()
+    assert f"perfci history import {kept}" in said
+    branch.history.unlink()
+    done = project.perfci("history", "import", str(kept), "--history", str(branch.history))
+    assert "1 new run" in done.out, done.text
+    assert measured(branch.runs()) == {(old, "counting"): 1}
+    branch.nightly("--commits", "main")
+    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}

@@ -1,0 +1,132 @@
+"""A night without a range: the tip once a day, and the tip against itself."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from perfci.cli.nightly import nightly_command
+from perfci.measure.workplace import Surroundings
+from tests.builders.branch import Branch, away_from_midnight, measured
+from tests.builders.project import Project
+
+
+@pytest.fixture
+def branch(project: Project) -> Branch:
+    return Branch(project)
+
+
+def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch) -> None:
+    branch.commit(1000)
+    tip = branch.commit(2000)
+    away_from_midnight(60)
+    said = branch.nightly("--same")
+    assert measured(branch.runs()) == {(tip, "counting"): 1}
+    (outcome,) = branch.outcomes()
+    assert (outcome.command, outcome.base_sha, outcome.head_sha) == ("nightly", tip, tip)
+    assert outcome.same
+    assert outcome.comparisons > 0
+    assert "the tip against itself:" in said
+    assert "nothing to record" in branch.nightly("--same")
+    assert len(branch.runs()) == len(branch.outcomes()) == 1
+    _move_to_yesterday(branch)
+    branch.nightly("--same")
+    assert measured(branch.runs()) == {(tip, "counting"): 2}
+    assert len(branch.outcomes()) == 2
+
+
+AT_MIDNIGHT = """\
+import sys
+from perfci.commands import compare
+
+moments = iter(sys.argv.pop(1).split(","))
+last = next(moments)
+
+def now():
+    global last
+    before, last = last, next(moments, last)
+    return before
+
+compare.now = now
+from perfci.cli.main import main
+main()
+"""
+
+
+def test_a_night_that_passes_midnight_is_of_the_day_on_which_it_began(branch: Branch) -> None:
+    tip = branch.commit(1000)
+    night = ("nightly", "--same", "--history", str(branch.history))
+    for day in (1, 2):
+        moments = f"2026-03-0{day}T23:59:59+00:00,2026-03-0{day + 1}T00:10:00+00:00"
+        done = subprocess.run(
+            [sys.executable, "-c", AT_MIDNIGHT, moments, *night],
+            cwd=branch.project.folder,
+            env=branch.project.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert measured(branch.runs()) == {(tip, "counting"): 2}
+    assert [run.measured_at[:10] for run in branch.runs()] == ["2026-03-01", "2026-03-02"]
+    assert [one.created_at[:10] for one in branch.outcomes()] == ["2026-03-01", "2026-03-02"]
+
+
+def test_of_each_day_the_last_commit_is_measured(
+    branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shas = []
+    for loops, moment in ((1000, "03-01T09"), (2000, "03-01T22"), (3000, "03-02T09")):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-{moment}:00:00Z")
+        shas.append(branch.commit(loops))
+    branch.nightly("--last", "20", "--nights")
+    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas[1:]}
+    assert {run.committed_at[:10] for run in branch.runs()} == {"2026-03-01", "2026-03-02"}
+    assert branch.outcomes() == ()  # --no-same
+    branch.nightly("--last", "20")
+    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas}
+
+
+def test_a_fifth_of_the_budget_that_is_too_short_for_two_sides_is_said(branch: Branch) -> None:
+    branch.project.write(
+        "benchmarks/bench_slow.py",
+        "import time\nimport perfci\n\n@perfci.benchmark\ndef slow():\n"
+        "    time.sleep(1.2)\n    return lambda: None\n",
+    )
+    tip = branch.commit(1000)
+    said = branch.nightly("--same", "-k", "slow", "--budget", "20s")
+    assert "the tip was not compared with itself" in said
+    assert measured(branch.runs()) == {(tip, "slow"): 1}
+    assert branch.outcomes() == ()
+
+
+def test_the_tip_may_take_all_of_the_budget(
+    branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No time is kept from it for a comparison that a tip this slow could never be given."""
+    given: list[float] = []
+
+    def measured_with(around: Surroundings, *_: object, **__: object) -> None:
+        given.append(around.config.settings.budget)
+        raise KeyboardInterrupt
+
+    branch.commit(1000)
+    monkeypatch.chdir(branch.project.folder)
+    monkeypatch.setenv("PERFCI_CACHE_DIR", str(branch.project.cache))
+    monkeypatch.setattr("perfci.commands.nightly.run", measured_with)
+    arguments = ["--history", str(branch.history), "--budget", "10h", "--quiet"]
+    assert nightly_command.main(arguments, standalone_mode=False) == 3
+    (budget_s,) = given
+    assert budget_s > 9 * 3600
+
+
+def _move_to_yesterday(branch: Branch) -> None:
+    """Let everything in the history have happened on an earlier day."""
+    connection = sqlite3.connect(branch.history)
+    with connection:
+        connection.execute("UPDATE perfci_runs SET measured_at = '2026-01-02T03:04:05+00:00'")
+        connection.execute("UPDATE perfci_outcomes SET created_at = '2026-01-02T03:04:05+00:00'")
+    connection.close()

@@ -1,0 +1,412 @@
+"""``perfci comment`` as a process, as a step of a workflow runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.model.finding import stated
+from perfci.model.report import Verdict
+from perfci.model.run import Environment
+from tests.builders.project import Project
+from tests.forges.github import state
+from tests.forges.github.conftest import (
+    BASE,
+    BASE_FAILED,
+    FORK,
+    HEAD,
+    MERGE,
+    OLDER,
+    PASSING,
+    Comment,
+)
+from tests.forges.github.server import FakeGitHub, Fault
+from tests.report.examples import FACTS
+
+
+def body_of(project: Project) -> str:
+    return (project.folder / "perfci-comment.md").read_text(encoding="utf-8")
+
+
+def test_a_forks_report_becomes_comment_and_check_once(
+    comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
+) -> None:
+    path = report_file(MERGE)
+    done = comment(path)
+    assert done.code == 0, done.text
+    assert "comment created: https://github.com/octo/models/pull/7" in done.out
+    assert "check is failure" in done.out
+    (left,) = github.comments
+    assert left["body"] == body_of(project)
+    assert left["body"].splitlines()[:2] == ["<!-- perfci -->", f"<!-- perfci head={HEAD} -->"]
+    (check,) = github.checks
+    assert (check["head_sha"], check["conclusion"]) == (HEAD, "failure")
+    assert check["details_url"] == "https://github.com/octo/models/actions/runs/12"
+    assert len(github.annotations[check["id"]]) == 1
+    again = comment(path)
+    assert "up to date" in again.out
+    assert len(github.wrote()) == 2
+
+
+def test_a_pull_request_event_is_enough(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    event = tmp_path / "pull.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": HEAD}}}))
+    done = comment(report_file(), "--event", event, "--no-check")
+    assert done.code == 0, done.text
+    assert len(github.comments) == 1
+    assert github.checks == []
+
+
+def test_a_pull_request_can_be_named(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    done = comment(report_file(), "--pull", "7", "--no-check")
+    assert done.code == 0, done.text
+    assert f"head={HEAD}" in github.comments[0]["body"]
+    assert "nothing posted" in comment(report_file(), "--pull", "7", "--head-sha", OLDER).err
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Path:
+    """The event of a run that measured a merge group of this repository."""
+    owner, name = state.REPOSITORY.split("/")
+    here = {"full_name": state.REPOSITORY, "name": name, "owner": {"login": owner}}
+    run = {
+        "event": "merge_group",
+        "head_sha": HEAD,
+        "head_branch": f"gh-readonly-queue/main/pr-7-{BASE}",
+        "head_repository": here,
+    }
+    event = tmp_path / "group.json"
+    event.write_text(json.dumps({"workflow_run": run, "repository": here}))
+    return event
+
+
+def test_a_merge_group_gets_the_check_alone(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    group: Path,
+    report_file: Callable[..., Path],
+) -> None:
+    github.pulls.clear()
+    done = comment(report_file(**PASSING), "--event", group)
+    assert done.code == 0, done.text
+    (check,) = github.checks
+    assert (check["head_sha"], check["conclusion"]) == (HEAD, "success")
+    assert check["output"]["summary"] == body_of(project)
+    assert {path.rpartition("/")[2] for _, path in github.requests} == {"check-runs"}
+    assert comment(report_file(MERGE), "--event", group).code == 2
+    assert comment(report_file(), "--event", group, "--no-check").code == 0
+    assert len(github.wrote()) == 1
+
+
+@pytest.mark.parametrize(
+    ("built_on", "arguments", "expected"),
+    [
+        (OLDER, (), "neutral"),
+        (OLDER, ("--strict",), "failure"),
+        ("unknown", ("--strict",), "failure"),
+        ("unknown", ("--strict", "--any-base"), "success"),
+    ],
+)
+def test_a_merge_group_compared_with_what_it_is_not_built_on_is_inconclusive(
+    comment: Comment,
+    github: FakeGitHub,
+    group: Path,
+    report_file: Callable[..., Path],
+    built_on: str,
+    arguments: tuple[str, ...],
+    expected: str,
+) -> None:
+    group.write_text(group.read_text().replace(BASE, built_on))
+    done = comment(report_file(**PASSING), "--event", group, *arguments)
+    assert done.code == 0, done.text
+    (check,) = github.checks
+    assert check["conclusion"] == expected
+    assert ("merge group" in check["output"]["title"]) == (expected != "success")
+
+
+def test_a_merge_group_whose_check_cannot_be_set_leaves_the_report_on_the_summary_page(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    group: Path,
+    report_file: Callable[..., Path],
+) -> None:
+    github.rights.clear()
+    done = comment(report_file(), "--event", group)
+    assert done.code == 0
+    assert "check not set" in done.err
+    summary = tmp_path / "summary.md"
+    assert "perfci" in summary.read_text(encoding="utf-8")
+    summary.unlink()
+    github.rights.add("checks")
+    github.faults = [Fault("POST", "/check-runs$", times=99)]
+    assert comment(report_file(), "--event", group, "--patience", "1s").code == 4
+    assert "perfci" in summary.read_text(encoding="utf-8")
+
+
+def test_a_token_without_rights_leaves_the_report_on_the_summary_page(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+) -> None:
+    github.rights.clear()
+    done = comment(report_file())
+    assert done.code == 0
+    assert "comment not posted" in done.err
+    assert "Resource not accessible by integration" in done.err
+    assert "check not set" in done.err
+    assert body_of(project) in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_a_summary_that_is_full_is_not_made_larger(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    github.rights.clear()
+    (tmp_path / "summary.md").write_text("x" * 1_048_000)
+    done = comment(report_file(), "--no-check")
+    assert done.code == 0
+    assert "its text is in perfci-comment.md" in done.err
+    assert (tmp_path / "summary.md").stat().st_size == 1_048_000
+
+
+@pytest.mark.parametrize(
+    ("sha", "kind", "said"), [(OLDER, "open", "newer head"), (HEAD, "closed", "closed or merged")]
+)
+def test_a_pull_request_that_moved_on_gets_nothing(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    report_file: Callable[..., Path],
+    sha: str,
+    kind: str,
+    said: str,
+) -> None:
+    github.pulls[7] = state.Pull(7, sha, source=FORK, state=kind)
+    done = comment(report_file())
+    assert done.code == 0
+    assert said in done.err
+    assert github.wrote() == []
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+def test_an_event_without_a_pull_request_gets_nothing(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    push = tmp_path / "push.json"
+    push.write_text('{"ref": "refs/heads/main"}')
+    done = comment(report_file(), GITHUB_EVENT_PATH=str(push))
+    assert done.code == 0
+    assert "this event has no pull request" in done.err
+    assert github.requests == []
+
+
+@pytest.mark.parametrize("sha", [OLDER, "../../issues/1", ""])
+def test_a_report_of_another_commit_is_not_posted(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], sha: str
+) -> None:
+    done = comment(report_file(sha))
+    assert done.code == 2
+    assert "other-head" in done.err
+    assert github.wrote() == []
+
+
+def test_the_exit_code_is_the_verdicts_only_where_that_is_wanted(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    path = report_file()
+    assert comment(path, "--dry-run").code == 0
+    done = comment(path, "--dry-run", "--exit-with-verdict")
+    assert done.code == 1
+    assert "would create the comment on #7" in done.out
+    assert github.wrote() == []
+
+
+def test_a_failing_github_is_told_and_the_check_set_all_the_same(
+    comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
+) -> None:
+    github.faults = [Fault("POST", "/comments$", times=99)]
+    done = comment(report_file(), "--patience", "1s")
+    assert done.code == 4
+    assert "502" in done.err
+    assert len(github.checks) == 1
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+NOT_WRITABLE = ["folder", "pipe", "full"]
+
+
+def unwritable_summary(kind: str, folder: Path) -> str:
+    """Return what GITHUB_STEP_SUMMARY may be and nobody can write."""
+    if kind == "full":
+        return "/dev/full"
+    path = folder / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", NOT_WRITABLE)
+def test_a_summary_that_cannot_be_written_keeps_no_check_back(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+    kind: str,
+) -> None:
+    github.rights.discard("pull-requests")
+    summary = unwritable_summary(kind, tmp_path)
+    done = comment(report_file(), GITHUB_STEP_SUMMARY=summary)
+    assert len(github.checks) == 1
+    assert "comment not posted, the token may not" in done.err
+    assert done.code == 4
+    assert done.err.rstrip().endswith("[unwritable]")
+
+
+@pytest.mark.parametrize("kind", NOT_WRITABLE)
+def test_a_summary_that_cannot_be_written_hides_no_error_of_githubs(
+    comment: Comment,
+    github: FakeGitHub,
+    tmp_path: Path,
+    report_file: Callable[..., Path],
+    kind: str,
+) -> None:
+    github.faults = [Fault("POST", "/comments$", times=99)]
+    summary = unwritable_summary(kind, tmp_path)
+    done = comment(report_file(), "--patience", "1s", GITHUB_STEP_SUMMARY=summary)
+    assert done.code == 4
+    assert f"warning: {summary} can't be written" in done.err
+    assert done.err.rstrip().endswith("[github-failed]")
+    assert len(github.checks) == 1
+
+
+def test_where_comment_and_check_fail_both_are_told(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
+) -> None:
+    github.faults = [
+        Fault("POST", "/comments$", times=99),
+        Fault("POST", "/check-runs$", status=503, times=99),
+    ]
+    done = comment(report_file(), "--patience", "1s")
+    assert done.code == 4
+    assert "check not set: POST" in done.err
+    assert "502" in done.err
+    assert "503" in done.err
+
+
+def test_a_body_file_that_is_a_pipe_is_refused(
+    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = comment(report_file(), "--body-file", tmp_path / "pipe")
+    assert done.code == 4
+    assert "no regular file" in done.err
+    assert github.requests == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "configured", "expected"),
+    [((), "", "neutral"), (("--strict",), "", "failure"), ((), "strict = true\n", "failure")],
+)
+def test_strictness_is_the_checkouts_that_it_runs_in(
+    comment: Comment,
+    github: FakeGitHub,
+    project: Project,
+    report_file: Callable[..., Path],
+    arguments: tuple[str, ...],
+    configured: str,
+    expected: str,
+) -> None:
+    project.write("pyproject.toml", f"[tool.perfci]\n{configured}")
+    path = report_file(**PASSING | {"verdict": Verdict("inconclusive", (stated("noise"),))})
+    done = comment(path, *arguments, "--exit-with-verdict")
+    assert github.checks[0]["conclusion"] == expected
+    assert done.code == (3 if expected == "failure" else 0), done.text
+
+
+def test_a_github_that_cannot_be_reached_is_told(
+    comment: Comment, project: Project, report_file: Callable[..., Path]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        done = comment(report_file(), "--patience", "1s", GITHUB_API_URL=address)
+    assert done.code == 4
+    assert "got no answer" in done.err
+    assert body_of(project).startswith("<!-- perfci -->")
+
+
+@pytest.mark.parametrize(
+    ("environment", "slug"),
+    [
+        ({"GITHUB_TOKEN": ""}, "no-token"),
+        ({"GITHUB_EVENT_PATH": ""}, "no-event"),
+        ({"GITHUB_REPOSITORY": ""}, "no-repository"),
+        ({"GITHUB_REPOSITORY": "octo/models/pulls"}, "no-repository"),
+        ({"GITHUB_REPOSITORY": "octo/.."}, "no-repository"),
+        ({"GITHUB_API_URL": "github"}, "bad-address"),
+    ],
+)
+def test_what_a_step_lacks_is_a_usage_error(
+    comment: Comment,
+    github: FakeGitHub,
+    report_file: Callable[..., Path],
+    environment: dict[str, str],
+    slug: str,
+) -> None:
+    done = comment(report_file(), **environment)
+    assert done.code == 2
+    assert f"[{slug}]" in done.err
+    assert github.requests == []
+
+
+def test_a_wrong_token_is_a_usage_error(comment: Comment, report_file: Callable[..., Path]) -> None:
+    done = comment(report_file(), GITHUB_TOKEN="another")
+    assert done.code == 2
+    assert "Bad credentials" in done.err
+
+
+def test_several_environments_are_one_comment_and_the_worst_check(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], other: dict[str, Any]
+) -> None:
+    done = comment(report_file(), report_file(name="other.json", **other))
+    assert done.code == 0, done.text
+    assert len(github.comments) == 1
+    assert "worst of 2 environments" in github.checks[0]["output"]["title"]
+
+
+@pytest.fixture
+def other() -> dict[str, Any]:
+    """What differs in the report of another machine, where nothing moved."""
+    return {**PASSING, "environment": Environment("another-key", {**FACTS, "cpu": "another"})}
+
+
+def test_the_help_shows_an_example_and_the_exit_codes(project: Project) -> None:
+    done = project.perfci("comment", "--help")
+    assert done.code == 0
+    assert "Example: perfci comment report.json" in done.out
+    assert "Exit codes: 0 posted" in done.out
+
+
+@pytest.mark.parametrize("verdict", [None, Verdict("pass", ())])
+def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(
+    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path], verdict: Verdict | None
+) -> None:
+    path = report_file(**BASE_FAILED | ({"verdict": verdict} if verdict else {}))
+    done = comment(path, "--strict", "--exit-with-verdict")
+    assert done.code == (4 if verdict else 3), done.text
+    assert [one["conclusion"] for one in github.checks] == ["failure"]

@@ -1,0 +1,443 @@
+"""Comment and check on a GitHub that fails, limits and forbids: each is there once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from perfci.errors import OutsideError, UsageError
+from perfci.forges.check import CheckContent, Posting, check_content
+from perfci.forges.github import GitHubClient
+from perfci.forges.posting import (
+    find_pull,
+    leave_comment,
+    require_measured,
+    set_check,
+    with_other_checks,
+)
+from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
+from perfci.model.report import Explanation
+from perfci.report.exporters.markdown import MARKER
+from tests.forges.github import server, state
+from tests.forges.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
+from tests.forges.github.server import TOKEN, FakeGitHub, Fault, dropped, limited
+from tests.forges.github.state import BOT, REPOSITORY
+from tests.report.examples import passing_report
+
+BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
+OLD = f"{MARKER}\n**perfci: fail**\n"
+PULL = Pull(7, HEAD, REPOSITORY, True, "main")
+COMMENTS = "/issues/7/comments$"
+NO_ANSWERS = [Fault("POST", "", "after"), dropped("POST", "", "after")]
+
+
+def bodies(github: FakeGitHub) -> list[str]:
+    return [one["body"] for one in github.comments]
+
+
+def content(lines: int = 1) -> CheckContent:
+    explained = tuple(
+        Explanation("c", "recompiles", "recompile", "shape", "lib/a.py", line)
+        for line in range(1, lines + 1)
+    )
+    return check_content(
+        [report_of(explanations=explained, failures=())], BODY, posting=Posting(7, "main", "12-1")
+    )
+
+
+def lines_posted(github: FakeGitHub) -> list[int]:
+    return [one["start_line"] for kept in github.annotations.values() for one in kept]
+
+
+def test_the_first_report_is_a_new_comment(github: FakeGitHub, client: GitHubClient) -> None:
+    outcome = leave_comment(client, PULL, BOT, BODY)
+    assert outcome.kind == "posted"
+    assert outcome.text.startswith("comment created: https://github.com/")
+    assert bodies(github) == [BODY]
+
+
+def test_the_next_report_updates_it_and_an_equal_one_writes_nothing(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.comment(OLD)
+    assert "updated" in leave_comment(client, PULL, BOT, BODY).text
+    assert "up to date" in leave_comment(client, PULL, BOT, BODY).text
+    assert bodies(github) == [BODY]
+    assert [method for method, _ in github.wrote()] == ["PATCH"]
+
+
+def test_our_comment_is_found_behind_two_hundred_others(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    for number in range(230):
+        github.comment(f"chat {number}", author="someone")
+    ours = github.comment(OLD)
+    leave_comment(client, PULL, BOT, BODY)
+    assert ours["body"] == BODY
+    assert len(github.comments) == 231
+
+
+def test_a_strangers_comment_with_our_marker_is_not_touched(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.comment(OLD, author="stranger")
+    github.comment(OLD, author=None)
+    leave_comment(client, PULL, BOT, BODY)
+    assert bodies(github) == [OLD, OLD, BODY]
+
+
+def test_twin_comments_are_deleted(github: FakeGitHub, client: GitHubClient) -> None:
+    for _ in range(3):
+        github.comment(OLD)
+    first = github.comments[0]["id"]
+    assert "2 twins deleted" in leave_comment(client, PULL, BOT, BODY).text
+    assert [one["id"] for one in github.comments] == [first]
+    assert bodies(github) == [BODY]
+
+
+@pytest.mark.parametrize("fault", NO_ANSWERS)
+def test_a_comment_whose_answer_was_lost_is_not_written_twice(
+    github: FakeGitHub, client: GitHubClient, fault: Fault
+) -> None:
+    github.faults = [replace(fault, times=1)]
+    assert leave_comment(client, PULL, BOT, BODY).kind == "posted"
+    assert bodies(github) == [BODY]
+    assert len(github.wrote()) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+def test_one_comment_is_left_whatever_write_fails_and_when(
+    github: FakeGitHub, client: GitHubClient, method: str, when: str
+) -> None:
+    if method != "POST":
+        github.comment(OLD)
+        github.comment(OLD)
+    github.faults = [Fault(method, "", when, times=2)]
+    leave_comment(client, PULL, BOT, BODY)
+    assert bodies(github) == [BODY]
+
+
+def test_a_failing_list_is_asked_for_again(
+    github: FakeGitHub, client: GitHubClient, slept: list[float]
+) -> None:
+    github.comment(OLD)
+    github.faults = [Fault("GET", COMMENTS, times=2), dropped("GET", "/pulls/7")]
+    leave_comment(client, PULL, BOT, BODY)
+    assert bodies(github) == [BODY]
+    assert slept == [1.0, 2.0, 1.0]
+
+
+def test_a_github_that_stays_broken_is_an_error_after_some_tries(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.faults = [Fault("POST", COMMENTS, times=99)]
+    with pytest.raises(OutsideError, match=r"502.*, 4 times over") as caught:
+        leave_comment(client, PULL, BOT, BODY)
+    assert caught.value.exit_code == 4
+    assert len(github.wrote()) == 4
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_rate_limit_is_waited_for_as_long_as_it_says(
+    github: FakeGitHub, client: GitHubClient, slept: list[float], status: int
+) -> None:
+    github.faults = [limited("POST", COMMENTS, 30, status), limited("GET", COMMENTS, 20, status)]
+    leave_comment(client, PULL, BOT, BODY)
+    assert slept == [20.0, 30.0]
+    assert bodies(github) == [BODY]
+
+
+def test_a_rate_limit_of_an_hour_is_not_slept_through(
+    github: FakeGitHub, client: GitHubClient, slept: list[float]
+) -> None:
+    github.faults = [limited("POST", COMMENTS, 3600)]
+    with pytest.raises(OutsideError, match="1 h 0 min"):
+        leave_comment(client, PULL, BOT, BODY)
+    assert slept == []
+    assert github.comments == []
+
+
+def test_a_token_that_may_not_comment_is_refused(github: FakeGitHub, client: GitHubClient) -> None:
+    github.rights.clear()
+    outcome = leave_comment(client, PULL, BOT, BODY)
+    assert outcome.kind == "refused"
+    assert "Resource not accessible by integration" in outcome.text
+
+
+def test_a_pull_request_that_the_token_may_not_see_refuses_a_comment(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.faults = [Fault("POST", COMMENTS, status=404, body='{"message": "Not Found"}')]
+    assert leave_comment(client, PULL, BOT, BODY).kind == "refused"
+
+
+def test_a_push_before_the_write_means_that_nothing_is_written(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    def push(operation: str) -> None:
+        if operation == "issues/list-comments":
+            github.pulls[7].sha = OLDER
+
+    github.comment(OLD)
+    github.before = push
+    outcome = leave_comment(client, PULL, BOT, BODY)
+    assert outcome.kind == "stale"
+    assert "newer head" in outcome.text
+    assert github.wrote() == []
+
+
+def test_a_comment_that_somebody_deletes_meanwhile_is_written_again(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    def delete(operation: str) -> None:
+        if operation == "issues/update-comment":
+            github.comments.clear()
+
+    github.comment(OLD)
+    github.before = delete
+    leave_comment(client, PULL, BOT, BODY)
+    assert bodies(github) == [BODY]
+
+
+def test_a_dry_run_writes_nothing(github: FakeGitHub, client: GitHubClient) -> None:
+    assert leave_comment(client, PULL, BOT, BODY, dry_run=True).text.startswith("would create")
+    assert set_check(client, HEAD, content(), dry_run=True).text.startswith("would set check")
+    assert github.wrote() == []
+
+
+def test_a_comment_too_long_for_github_is_an_error(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    with pytest.raises(OutsideError, match="422 Validation Failed: body is too long"):
+        leave_comment(client, PULL, BOT, MARKER + "x" * 65_536)
+
+
+def test_the_check_has_conclusion_summary_and_lines(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    outcome = set_check(client, HEAD, content())
+    (check,) = github.checks
+    assert (check["name"], check["head_sha"]) == ("perfci", HEAD)
+    assert (check["status"], check["conclusion"]) == ("completed", "failure")
+    assert check["output"]["title"].startswith("fail: ")
+    assert check["output"]["summary"] == BODY
+    assert lines_posted(github) == [1]
+    assert outcome.text == f"check is failure: {check['html_url']}"
+
+
+def test_more_than_fifty_annotations_take_further_requests(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    set_check(client, HEAD, content(120))
+    assert lines_posted(github) == list(range(1, 121))
+    assert [method for method, _ in github.wrote()] == ["POST", "PATCH", "PATCH"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_no_check_and_no_annotation_is_there_twice_after_a_failure(
+    github: FakeGitHub, client: GitHubClient, method: str, when: str
+) -> None:
+    github.faults = [Fault(method, "check-runs", when)]
+    set_check(client, HEAD, content(120))
+    assert len(github.checks) == 1
+    assert lines_posted(github) == list(range(1, 121))
+
+
+def test_the_same_posting_again_leaves_the_check(github: FakeGitHub, client: GitHubClient) -> None:
+    set_check(client, HEAD, content())
+    set_check(client, HEAD, content())
+    assert len(github.wrote()) == 1
+
+
+def test_a_new_measurement_of_one_head_is_a_new_check(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    set_check(client, HEAD, content())
+    set_check(client, HEAD, replace(content(), identity="13-1"))
+    assert len(github.checks) == 2
+
+
+def test_without_the_right_to_checks_a_status_is_set_once(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.rights.discard("checks")
+    github.faults = [Fault("POST", "statuses", "after")]
+    outcome = set_check(client, HEAD, replace(content(), url="https://github.com/run/1"))
+    (status,) = github.statuses
+    assert outcome.kind == "posted"
+    assert "no right to set checks" in outcome.text
+    assert (status["context"], status["state"]) == ("perfci", "failure")
+    assert status["target_url"] == "https://github.com/run/1"
+    set_check(client, HEAD, replace(content(), url="https://github.com/run/1"))
+    assert len(github.statuses) == 1
+
+
+def test_without_any_right_the_check_is_refused(github: FakeGitHub, client: GitHubClient) -> None:
+    github.rights.clear()
+    outcome = set_check(client, HEAD, content())
+    assert outcome.kind == "refused"
+    assert github.checks == []
+    assert github.statuses == []
+
+
+def test_a_forks_pull_request_is_found_by_branch_and_head(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.pulls = {
+        6: state.Pull(6, HEAD, source="other/models"),
+        7: state.Pull(7, HEAD, source="stranger/models"),
+        8: state.Pull(8, HEAD, "other", source="stranger/models"),
+    }
+    wanted = PostTarget(0, HEAD, "stranger:feature", "stranger/models")
+    found = find_pull(client, wanted)
+    assert isinstance(found, Pull)
+    assert found.number == 7
+    github.pulls[7].state = "closed"
+    assert isinstance(find_pull(client, wanted), NothingToPost)
+
+
+def test_a_report_of_the_head_or_of_its_merge_is_measured(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    require_measured(client, [HEAD, MERGE], PULL)
+    for other in (OLDER, "", "HEAD"):
+        with pytest.raises(UsageError, match="neither"):
+            require_measured(client, [HEAD, other], PULL)
+
+
+@pytest.mark.parametrize("parents", [(HEAD,), (HEAD, OLDER), (OLDER, HEAD, "e" * 40)], ids=len)
+def test_a_commit_on_top_of_the_head_is_no_merge_of_it(
+    github: FakeGitHub, client: GitHubClient, parents: tuple[str, ...]
+) -> None:
+    stacked = "f" * 40
+    github.commits[stacked] = parents
+    with pytest.raises(UsageError, match="neither"):
+        require_measured(client, [stacked], PULL)
+
+
+def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    require_measured(client, [HEAD], MergeGroup(HEAD))
+    with pytest.raises(UsageError, match="which is not"):
+        require_measured(client, [MERGE], MergeGroup(HEAD))
+    assert github.requests == []
+
+
+def test_a_wrong_token_is_a_usage_error_that_does_not_tell_it(github: FakeGitHub) -> None:
+    client = GitHubClient(REPOSITORY, "secret-and-wrong", github.url, QUICK)
+    with pytest.raises(UsageError) as caught:
+        client.pull(7)
+    client.close()
+    assert caught.value.slug == "bad-token"
+    assert "secret-and-wrong" not in str(caught.value)
+
+
+def test_a_repository_that_is_not_there_is_an_error(github: FakeGitHub) -> None:
+    client = GitHubClient("octo/other", TOKEN, github.url, QUICK)
+    with pytest.raises(OutsideError, match="404 Not Found"):
+        client.pull(7)
+    client.close()
+
+
+def test_an_address_that_answers_something_else_is_an_error(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.faults = [Fault("GET", "/pulls/7", status=200, body="<html>log in</html>")]
+    with pytest.raises(OutsideError, match="GitHub never says"):
+        client.pull(7)
+
+
+@pytest.mark.parametrize("address", ["", "api.github.com", "ftp://x", "http://x:y", "https://"])
+def test_an_address_that_is_none_is_a_usage_error(address: str) -> None:
+    with pytest.raises(UsageError, match="GITHUB_API_URL"):
+        GitHubClient(REPOSITORY, TOKEN, address, QUICK)
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    """A fake whose violations are looked at by the test itself."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    fake = FakeGitHub()
+    yield fake
+    fake.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "why"),
+    [
+        ("/issues/7/comments", {"text": "x"}, "'body' is a required property"),
+        ("/issues/7/comments", {"body": "x", "more": 1}, "knows no field more"),
+        ("/check-runs", {"name": "x", "head_sha": HEAD, "conclusion": "fine"}, "is not one of"),
+        ("/comments", {"body": "x"}, "GitHub has no POST"),
+    ],
+)
+def test_the_fake_refuses_what_github_would(
+    strict: FakeGitHub, path: str, body: dict[str, object], why: str
+) -> None:
+    client = GitHubClient(REPOSITORY, TOKEN, strict.url, QUICK)
+    with pytest.raises(OutsideError):
+        client._write("POST", path, server.Fault, body)
+    client.close()
+    assert any(why in violation for violation in strict.violations)
+
+
+def test_the_fake_notices_an_answer_that_github_would_not_give(strict: FakeGitHub) -> None:
+    strict.comment("x")["html_url"] = None
+    client = GitHubClient(REPOSITORY, TOKEN, strict.url, QUICK)
+    with pytest.raises(OutsideError):
+        client.comments(7)
+    client.close()
+    assert any("None is not of type 'string'" in violation for violation in strict.violations)
+
+
+def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    attempt = count(1)
+
+    def posted(number: int, verdict: str) -> tuple[str, str]:
+        report = passing_report() if verdict == "pass" else report_of()
+        one = check_content([report], BODY, posting=Posting(number, "main", f"{next(attempt)}-1"))
+        found = find_pull(client, PostTarget(number, HEAD))
+        assert isinstance(found, Pull)
+        set_check(client, HEAD, with_other_checks(client, found, one))
+        newest = github.checks[-1]
+        return newest["conclusion"], newest["output"]["title"]
+
+    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, "older")}
+    assert posted(7, "fail")[0] == "failure"
+    concluded, title = posted(8, "pass")
+    assert concluded == "failure"
+    assert title.startswith("#7 has the same head: failure; pass: ")
+    assert posted(7, "pass")[0] == "success"  # 8 is red for 7 alone, and passed itself
+    assert posted(7, "fail")[0] == "failure"
+    github.pulls[7].state = "closed"
+    assert posted(8, "pass")[0] == "success"
+
+
+def test_beside_a_job_of_its_name_no_check_is_a_pass(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.pulls = {7: state.Pull(7, HEAD)}
+    one = check_content([passing_report()], BODY, posting=Posting(7, "main", "12-1"))
+    assert with_other_checks(client, PULL, one) == one
+    set_check(client, HEAD, replace(one, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
+    shown = with_other_checks(client, PULL, one)
+    assert shown.conclusion == "failure"
+    assert shown.title.startswith("a job called `perfci` is on this commit, and is no verdict; ")
+
+
+def test_of_a_branch_in_several_pull_requests_nobody_can_tell_whose_check_it_is(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, target="release")}
+    found = find_pull(client, PostTarget(0, HEAD, "octo:feature", REPOSITORY))
+    assert isinstance(found, AmbiguousPull)
+    assert found.head_sha == HEAD
+    assert "(#7, #8)" in found.reason

@@ -1,0 +1,126 @@
+"""Google Benchmark's files: repetitions, aggregates, units, counters, errors, the old layout."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from tests.importers.samples import only_run, plain, points, read, why
+
+REPETITIONS = "google-benchmark-repetitions.json"
+AGGREGATES = "google-benchmark-aggregates.json"
+SIZE_8 = "sorting::sorting[size=8]"
+
+
+def test_repetitions_are_one_worker_and_their_median_stands_for_them() -> None:
+    told = [
+        one["real_time"]
+        for one in plain(REPETITIONS)["benchmarks"]
+        if one["run_name"] == "sorting/size:8" and one["run_type"] == "iteration"
+    ]
+    assert len(told) == 3
+    one = points(read(REPETITIONS))[SIZE_8, "latency_mean"]
+    assert one.value == pytest.approx(statistics.median(told) / 1e9, rel=1e-12)
+    assert one.values == (one.value,)
+
+
+def test_without_repetitions_the_median_is_taken_and_without_that_the_mean() -> None:
+    file = plain(AGGREGATES)
+    entries = {one["name"]: one for one in file["benchmarks"]}
+    median, mean = entries["sorting/size:8_median"], entries["sorting/size:8_mean"]
+    found = points(read(file))[SIZE_8, "latency_mean"].value
+    assert found == pytest.approx(median["real_time"] / 1e9)
+    file["benchmarks"].remove(median)
+    found = points(read(file))[SIZE_8, "latency_mean"].value
+    assert found == pytest.approx(mean["real_time"] / 1e9)
+
+
+def test_milliseconds_become_seconds_and_real_time_stays_in_the_name() -> None:
+    told = next(
+        one["real_time"]
+        for one in plain(AGGREGATES)["benchmarks"]
+        if one["name"] == "slow/real_time_median"
+    )
+    one = points(read(AGGREGATES))["sorting::slow/real_time", "latency_mean"]
+    assert one.value == pytest.approx(told / 1e3)
+    assert one.unit == "s"
+
+
+def test_counters_are_metrics_and_an_unknown_ones_direction_is_said_to_be_assumed() -> None:
+    foreign = read(REPETITIONS)
+    found = points(foreign)
+    assert found[SIZE_8, "throughput"].direction == "higher"
+    assert found[SIZE_8, "throughput"].unit == "items/s"
+    assert found[SIZE_8, "items"].direction == "lower"
+    assert foreign.notes == ("no file says which way counter items is better: lower is taken",)
+
+
+def test_an_error_is_a_failure_with_its_message() -> None:
+    foreign = read(REPETITIONS)
+    assert only_run(foreign).failed == {"sorting::failing": "no such device"}
+    assert why(foreign, "sorting::failing") == "no such device"
+
+
+def test_one_failed_repetition_is_said_and_the_others_count() -> None:
+    file = plain(REPETITIONS)
+    first = file["benchmarks"][0]
+    first |= {"error_occurred": True, "error_message": "lost"}
+    foreign = read(file)
+    assert why(foreign, SIZE_8) == "1 of its repetitions failed: lost"
+    assert (SIZE_8, "latency_mean") in points(foreign)
+    assert SIZE_8 not in only_run(foreign).failed
+
+
+def test_the_layout_before_1_4_tells_aggregates_by_name_only() -> None:
+    foreign = read("google-benchmark-old.json")
+    found = points(foreign)
+    assert found["BM_One[arg1=8]", "latency_mean"].value == 1e-05
+    assert found["BM_Two", "latency_mean"].value == pytest.approx(8.5e-9)
+    assert found["BM_Of_mean", "cpu_time"].value == pytest.approx(4e-9)  # its name, no aggregate
+    assert {case for case, _ in found} == {"BM_One[arg1=8]", "BM_Two", "BM_Of_mean"}
+    assert only_run(foreign).failed == {}
+    assert "neither repetitions" in why(foreign, "BM_Sort")
+    assert any("debugging" in note for note in foreign.notes)
+
+
+def test_a_commit_in_the_context_is_taken() -> None:
+    assert only_run(read(AGGREGATES)).sha == "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_frequency_and_load_make_no_other_environment_and_other_caches_do() -> None:
+    file = plain(REPETITIONS)
+    before = only_run(read(file)).environment.key
+    file["context"] |= {"mhz_per_cpu": 3000, "load_avg": [9, 9, 9], "host_name": "b"}
+    assert only_run(read(file)).environment.key == before
+    file["context"]["caches"][0]["size"] *= 2
+    assert only_run(read(file)).environment.key != before
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("BM_copy/8/64", "BM_copy[arg1=8,arg2=64]"),
+        ("BM_copy/8/threads:2", "BM_copy[arg1=8,threads=2]"),
+        ("BM_x<std::pair<int/2, char>>/4", "BM_x<std::pair<int/2, char>>[arg1=4]"),
+        ("BM_x<4/2/1>/4", "BM_x<4/2/1>[arg1=4]"),
+        ("Fixture/Method/real_time", "Fixture/Method/real_time"),
+        ("ns::BM_x/-3", "ns::BM_x[arg1=-3]"),
+        ("4", "4"),
+        ("a[1]/2", "a(1)[arg1=2]"),
+    ],
+)
+def test_arguments_become_axes(name: str, case: str) -> None:
+    file = plain("google-benchmark-old.json")
+    file["benchmarks"] = [{"name": name, "real_time": 1, "cpu_time": 1, "time_unit": "ns"}]
+    assert {one for one, _ in points(read(file))} == {case}
+
+
+def test_an_unknown_unit_and_a_strange_entry_are_skipped() -> None:
+    file = plain("google-benchmark-old.json")
+    file["benchmarks"] = [{"name": "a", "real_time": 1, "time_unit": "fortnight"}, [], {"name": 3}]
+    foreign = read(file)
+    assert foreign.runs[0].points == ()
+    assert why(foreign, "a") == "its time unit is not known: fortnight"
+    assert why(foreign, "entry 2")
+    assert why(foreign, "entry 3")

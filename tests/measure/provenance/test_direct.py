@@ -1,0 +1,340 @@
+"""The wrong code: what a worker or a child of it runs that isn't its side's is an error."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.builders.project import Project
+from tests.measure.provenance.installs import (
+    PACKAGE,
+    Session,
+    benchmark,
+    compiled,
+    editable,
+    import_hook,
+    right,
+    two_sides,
+    venv,
+    wrong,
+)
+
+pytestmark = pytest.mark.processes
+
+BENCH = "benchmarks/bench_case.py"
+INIT = "core/__init__.py"
+OWN = {"base ran base", "head ran head"}
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+CHILD = 'print(__import__("core").work())'
+SETUP_PY = (
+    "from setuptools import Extension, setup\n"
+    'setup(name="core", ext_modules=[Extension("core._C", ["core/c.c"])])\n'
+)
+LATER = """\
+work.calls = getattr(work, "calls", 0) + 1
+if work.calls == 4:
+    import core
+    ran(core.work())
+"""
+CAPTURED = "text=True, capture_output=True, check=True, cwd='/'"
+POOL = """\
+import multiprocessing.resource_tracker, core
+with multiprocessing.get_context('METHOD').Pool(1) as pool:
+    ran(pool.apply(core.work))
+multiprocessing.resource_tracker._resource_tracker._stop()  # else it may outlive the worker
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import core\nran(core.work())",
+        LATER,
+    ],
+    ids=["in the function", "in a later call"],
+)
+def test_an_import_from_the_checkout_names_the_file_and_the_line_to_write(
+    project: Project, body: str
+) -> None:
+    far = f"libs/core/{INIT}"
+    two_sides(project, far, {BENCH: benchmark(body), far: PACKAGE})
+    report = Session(project, editable(project, "libs/core")).compare()
+    said = wrong(report)
+    assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
+    assert f"{far} of the user's checkout" in said
+    assert 'Set python_path = ["libs/core"]' in said
+
+
+def test_a_single_file_module_and_a_file_loaded_by_its_path_are_named(project: Project) -> None:
+    body = "import single\nran(single.work())"
+    two_sides(project, "tools/single.py", {BENCH: benchmark(body), "tools/single.py": PACKAGE})
+    session = Session(project, editable(project, "tools"))
+    assert 'Set python_path = ["tools"]' in wrong(session.run())
+    path = project.folder / "tools/single.py"
+    project.write(BENCH, benchmark(f"import runpy\nran(runpy.run_path({str(path)!r})['work']())"))
+    project.commit("by its path")
+    assert "tools/single.py of the user's checkout" in wrong(session.run())
+
+
+def test_a_namespace_package_is_the_sides_own(project: Project) -> None:
+    name = "ns/core/__init__.py"
+    top = "import sys\nfrom importlib.machinery import PathFinder\nimport ns.core"
+    two_sides(project, name, {BENCH: benchmark("ran(ns.core.work())", top), name: PACKAGE})
+    session = Session(project, editable(project, "."))
+    report = session.compare()
+    right(report)
+    assert session.markers() == OWN
+    assert report["ran"]["head"]["folders"] == ["."]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_function_of_the_benchmarks_file_runs_its_sides_code_in_a_spawned_process(
+    project: Project, method: str
+) -> None:
+    body = POOL.replace("METHOD", method).replace("ran(pool.apply(core.work))", "pool.apply(mark)")
+    top = "def mark():\n    import core\n    ran(core.work())"
+    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    session = Session(project, editable(project, "."))
+    with TemporaryDirectory() as short:  # a forkserver's socket has a path of 107 bytes at most
+        project.cache = Path(short)
+        right(session.compare())
+    assert session.markers() == OWN
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"ran(subprocess.run([sys.executable, '-c', {CHILD!r}], {CAPTURED}).stdout.strip())",
+        POOL.replace("METHOD", "spawn"),
+        POOL.replace("METHOD", "fork"),
+        f"ran(os.popen(f'cd / && {{sys.executable}} -c \\'{CHILD}\\'').read().strip())",
+        f"ran(subprocess.run([TOOL], {CAPTURED}).stdout.strip())",
+    ],
+    ids=["subprocess", "spawn", "fork", "shell", "console script"],
+)
+def test_children_import_their_sides_code_before_any_import_hook(
+    project: Project, body: str
+) -> None:
+    python, packages = venv(project)
+    import_hook(packages, "core", project.folder)
+    tool = Path(python).with_name("tool")
+    tool.write_text(f"#!{python}\nimport core\nprint(core.work())\n")
+    tool.chmod(0o755)
+    top = f"TOOL = {str(tool)!r}"
+    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    session = Session(project, python)
+    right(session.compare())
+    assert session.markers() == OWN
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        f"[sys.executable, '-I', '-c', {CHILD!r}]",
+        f"[sys.executable, '-c', {CHILD!r}], env={{'PATH': os.environ['PATH']}}",
+    ],
+    ids=["-I", "env"],
+)
+def test_a_child_that_cannot_be_watched_is_an_error(project: Project, start: str) -> None:
+    body = f"subprocess.run({start}, capture_output=True)"
+    project.commit("one", **{BENCH: benchmark(body), INIT: PACKAGE})
+    project.git("branch", "feature")
+    said = wrong(Session(project, editable(project, ".")).run())
+    assert "could not be watched" in said
+    assert "env={**os.environ, ...}" in said
+
+
+def test_an_extension_that_only_the_checkout_has_is_an_error_with_the_build(
+    project: Project,
+) -> None:
+    top = "import core\ntry:\n    from core import _C\nexcept ImportError:\n    _C = core"
+    files = {BENCH: benchmark("ran(_C.work())", top), INIT: PACKAGE, "setup.py": SETUP_PY}
+    project.commit("base", **files, **{".gitignore": "*.so\n"})
+    project.git("branch", "feature")
+    compiled(project.folder / "core" / f"_C{SUFFIX}", "checkout")
+    python, packages = venv(project)
+    import_hook(packages, "core._C", project.folder / "core")
+    session = Session(project, python)
+    done = session.project.perfci(
+        "compare",
+        "main",
+        "feature",
+        "--same",
+        "--base-python",
+        python,
+        "--head-python",
+        python,
+        MARKERS="/tmp",
+    )
+    assert done.code == 2, done.text
+    assert f"core/_C{SUFFIX} of the user's checkout" in done.err
+    assert 'Set build = ["{python} setup.py build_ext --inplace"]' in done.err
+
+
+@pytest.mark.parametrize("load", ["ctypes.CDLL(LIBRARY)", "torch.ops.load_library(LIBRARY)"])
+def test_a_library_of_the_checkout_that_is_loaded_is_an_error(project: Project, load: str) -> None:
+    if "torch" in load:
+        pytest.importorskip("torch")
+    path = compiled(project.folder / "build" / "libwork.so", "checkout")
+    top = f"import {load.partition('.')[0]}\nLIBRARY = {str(path)!r}"
+    project.commit("one", **{BENCH: benchmark(load, top), ".gitignore": "build/\n"})
+    project.git("branch", "feature")
+    said = wrong(Session(project).run())
+    assert "build/libwork.so of the user's checkout" in said
+
+
+def test_a_zipped_egg_and_a_module_of_an_installed_copy_are_errors(project: Project) -> None:
+    project.write(
+        "pyproject.toml",
+        (project.folder / "pyproject.toml").read_text() + '\n[project]\nname = "My_Core"\n',
+    )
+    project.commit(
+        "one", **{BENCH: benchmark("import single\nran(single.work())"), "libs/single.py": PACKAGE}
+    )
+    project.git("branch", "feature")
+    python, packages = venv(project)
+    egg = packages / "my_core-1.0.egg"
+    with zipfile.ZipFile(egg, "w") as archive:
+        archive.writestr("single.py", PACKAGE)
+        archive.writestr(
+            "EGG-INFO/PKG-INFO", "Metadata-Version: 2.1\nName: my-core\nVersion: 1.0\n"
+        )
+    (packages / "eggs.pth").write_text(f"{egg}\n")
+    session = Session(project, python)
+    assert "an installed copy of the project" in wrong(session.run())
+    egg.unlink()
+    (packages / "single.py").write_text(PACKAGE)
+    told = packages / "my_core-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-core\nVersion: 1.0\n")
+    (told / "RECORD").write_text("single.py,,\nmy_core-1.0.dist-info/METADATA,,\n")
+    assert "an installed copy of the project" in wrong(session.run())
+
+
+def test_data_of_a_package_is_its_sides_own_and_weights_of_the_checkout_are_listed(
+    project: Project,
+) -> None:
+    weights = project.write("weights/large.bin", "untracked")
+    data = "core/data.txt"
+    body = (
+        "from importlib.resources import files\n"
+        "ran(files('core').joinpath('data.txt').read_text())\n"
+        f"open({str(weights)!r}).close()"
+    )
+    two_sides(
+        project,
+        data,
+        {BENCH: benchmark(body), INIT: PACKAGE, data: "base", ".gitignore": "weights/\n"},
+    )
+    session = Session(project, editable(project, "."))
+    report = session.compare()
+    right(report)
+    assert session.markers() == OWN
+    assert report["ran"]["head"]["outside"] == ["weights/large.bin"]
+    assert report["same_code"] == []
+    project.write(BENCH, benchmark(f"open({str(project.folder / data)!r}).close()"))
+    project.commit("reads the checkout's")
+    assert "core/data.txt of the user's checkout" in wrong(session.run())
+
+
+def test_what_only_head_has_is_missing_in_base_and_no_error(project: Project) -> None:
+    files = {BENCH: benchmark("core.work()", "import core"), INIT: PACKAGE}
+    project.commit("base", **files)
+    project.git("branch", "main2")
+    project.git("checkout", "--quiet", "-b", "feature")
+    new = benchmark("core.fast.work()", "import core.fast")
+    project.commit(
+        "head",
+        **{
+            "benchmarks/bench_fast.py": new.replace("def case", "def fast"),
+            "core/fast.py": PACKAGE,
+        },
+    )
+    report = Session(project, editable(project, ".")).compare()
+    rows = {
+        row["case"]: row["status"] for row in report["results"] if row["metric"] == "latency_p50"
+    }
+    assert rows["fast"] == "new", report["verdict"]
+    assert report["verdict"]["status"] != "error"
+
+
+@pytest.mark.parametrize("package", [False, True], ids=["a folder", "a package"])
+def test_both_sides_import_heads_helpers_of_the_benchmarks(
+    project: Project, *, package: bool
+) -> None:
+    """Each side's own would let a pull request measure head with less work than base."""
+    common = "benchmarks/common.py"
+    top = "import core\nfrom benchmarks.common import work as helped"
+    files = {BENCH: benchmark("ran(helped())\ncore.work()", top), common: PACKAGE, INIT: PACKAGE}
+    two_sides(project, common, files | ({"benchmarks/__init__.py": ""} if package else {}))
+    session = Session(project)
+    right(session.compare())
+    assert session.markers() == {"base ran head", "head ran head"}
+
+
+def test_a_library_loaded_by_its_path_from_the_benchmarks_tree_is_its_sides_own(
+    project: Project,
+) -> None:
+    top = "sys.path.insert(0, HERE_)\n".replace(
+        "HERE_", "os.path.dirname(os.path.dirname(os.path.abspath(__file__)))"
+    )
+    body = "import runpy\nran(runpy.run_path(HERE + '/core/__init__.py')['work']())"
+    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    session = Session(project)
+    right(session.compare())
+    assert session.markers() == OWN
+
+
+def test_what_a_build_makes_among_the_benchmarks_is_there_on_both_sides(project: Project) -> None:
+    project.write(
+        "pyproject.toml",
+        project.folder.joinpath("pyproject.toml")
+        .read_text()
+        .replace(
+            "[tool.perfci]", "[tool.perfci]\nbuild = [\"sh -c 'echo built > benchmarks/made.txt'\"]"
+        ),
+    )
+    body = "ran(open(os.path.dirname(__file__) + '/made.txt').read().strip() + core.work())"
+    two_sides(project, INIT, {BENCH: benchmark(body, "import core"), INIT: PACKAGE})
+    session = Session(project)
+    right(session.compare())
+    assert session.markers() == {"base ran builtbase", "head ran builthead"}
+
+
+def test_a_commit_that_changes_nothing_that_ran_is_told_as_that(project: Project) -> None:
+    files = {
+        BENCH: benchmark("ran(core.work())", "import core"),
+        INIT: PACKAGE,
+        "README.md": "base",
+    }
+    two_sides(project, "README.md", files)
+    session = Session(project, sys.executable)
+    report = session.compare()
+    assert report["same_code"] == ["case"]
+    assert report["ran"]["base"]["tree"] != report["ran"]["head"]["tree"]
+    if report["verdict"]["status"] == "pass":
+        assert "nothing that ran differs" in session.said
+        assert "no regression" not in session.said
+
+
+@pytest.mark.parametrize(
+    "removing",
+    [
+        "for name in os.listdir(folder):\n    os.unlink(os.path.join(folder, name))",
+        "shutil.rmtree(folder, ignore_errors=True)",
+    ],
+    ids=["files", "folder"],
+)
+def test_a_worker_that_removes_what_it_wrote_down_is_not_believed(
+    project: Project, removing: str
+) -> None:
+    folder = "folder = os.path.join(os.path.dirname(os.environ['TMPDIR']), 'ran')"
+    body = f"{folder}\n{removing}\nimport colorsys"
+    project.commit("one", **{BENCH: benchmark(body, top="import shutil")})
+    project.git("branch", "feature")
+    assert "isn't known" in wrong(Session(project).run())

@@ -1,0 +1,91 @@
+"""Whose file is whose, without a session: what is meant, what counts as the project's, advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfci.measure.machine.quiet import CorePlan
+from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.provenance.attribution import Provenance, provenance_of
+from perfci.measure.provenance.events import Event
+from perfci.measure.provenance.places import Places, packages_of
+from perfci.model.run import Side
+from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+
+
+def judged(folder: Path, *events: Event, installed: tuple[str, ...] = ()) -> Provenance:
+    tree, checkout = folder / "cache" / "tree", folder / "helper"
+    for one in (tree, checkout):
+        (one / "models").mkdir(parents=True)
+        (one / "models" / "t.txt").write_text("1")
+    places = Places(
+        root=str(tree),
+        checkout=f"{checkout}/",
+        cache=f"{folder}/cache/",
+        own=(f"{tree}/",),
+        spared=(),
+        python_path=(),
+        installed=installed,
+    )
+    return provenance_of(events, places, (), built=False)
+
+
+def test_a_checkout_whose_folder_has_an_installed_packages_name_is_not_meant(
+    tmp_path: Path,
+) -> None:
+    path = f"{tmp_path}/helper/src/shapes/value.py"
+    one = Event("import", path, "shapes.value")
+    assert [w.where for w in judged(tmp_path, one, installed=("helper",)).wrong] == ["checkout"]
+
+
+@pytest.mark.parametrize(
+    "path", ["helper/lib/site-packages/helper/_C.so", "helper/elsewhere/helper/_C.so"]
+)
+def test_what_lies_in_an_installed_package_is_meant(tmp_path: Path, path: str) -> None:
+    file = Path(tmp_path, path)
+    package = Event("import", str(file.with_name("__init__.py")), "helper")
+    found = judged(tmp_path, package, Event("map", str(file)), installed=("helper",))
+    assert not found.wrong
+
+
+def test_data_that_is_read_from_the_checkout_is_no_matter_of_python_path(tmp_path: Path) -> None:
+    (wrong,) = judged(tmp_path, Event("open", f"{tmp_path}/helper/models/t.txt")).wrong
+    assert "`__file__`" in wrong.advice
+    assert "python_path" not in wrong.advice
+
+
+def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path: Path) -> None:
+    for name in ("src/core", "libs/extra", "examples/yaml", "benchmarks/numpy"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "__init__.py").touch()
+    assert packages_of(tmp_path, ("src",)) == ("core", "extra")
+    assert packages_of(tmp_path, ("src", "examples")) == ("core", "extra", "yaml")
+
+
+def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None:
+    checkout, tree = tmp_path / "checkout", tmp_path / "tree"
+    for one in (checkout, tree):
+        one.mkdir()
+        (one / "tracked.pt").touch()
+    (checkout / "untracked.pt").touch()
+    side = SidePlan("base", Side("main", "0" * 40, "python"), tree)
+    plan = SessionPlan(
+        sides=(side,),
+        benchmarks="benchmarks",
+        pattern="bench_*.py",
+        python_path=(),
+        saved=(SavedModel("m", str(checkout / "tracked.pt"), str(checkout / "untracked.pt")),),
+        settings=MeasureSettings(),
+        quiet=Quiet(),
+        cores=CorePlan((), (), 1),
+        passed=(),
+        inherited={},
+        scratch=tmp_path,
+        token="",
+        checkout=checkout,
+    )
+    (saved,) = plan.discovery_order(side).saved
+    assert saved.model_path == str(tree / "tracked.pt")
+    assert saved.inputs_path == str(checkout / "untracked.pt")

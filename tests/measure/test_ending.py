@@ -1,0 +1,169 @@
+"""A worker's end: what it left in its group goes with it, and a free number is never signalled."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfci.measure.conversation import Worker, WorkerEnded
+from perfci.measure.launch import ChildEnds, Executed, Launch, Started
+from perfci.measure.processes import Pipes, StarterProcess
+from perfci.model.worker import WorkOrder
+from tests.worker.driver import Bench
+
+WITHIN_S = 30.0
+LEAVES_A_CHILD = """\
+import os, subprocess, time
+import perfci
+
+@perfci.benchmark
+def fails():
+    child = subprocess.Popen(["sleep", "600"])
+    raise RuntimeError(f"left {child.pid}")
+
+@perfci.benchmark
+def hangs():
+    child = subprocess.Popen(["sleep", "600"])
+    with open("child.new", "w") as file:
+        file.write(str(child.pid))
+    os.rename("child.new", "child")
+    time.sleep(600)
+
+@perfci.benchmark
+def takes_memory():
+    return [bytearray(1 << 26) for _ in range(1 << 5)]
+"""
+LIMIT = 1 << 29
+SLOW_LIBRARY = """\
+import os, time
+from pathlib import Path
+
+told = Path(__file__).with_name("importing.new")
+told.write_text(str(os.getpid()))
+told.rename(told.with_name("importing"))
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "tree")
+
+
+@pytest.fixture
+def launch() -> Launch:
+    return Launch(sys.executable, dict(os.environ), memory_limit=LIMIT)
+
+
+@pytest.fixture(params=["forked", "of an ancestor", "fresh"])
+def start(
+    request: pytest.FixtureRequest, bench: Bench, launch: Launch
+) -> Iterator[Callable[[ChildEnds], Started]]:
+    """Start workers of the only benchmark file, each way."""
+    path = bench.write(LEAVES_A_CHILD)
+    if request.param == "fresh":
+        yield partial(Executed, launch, str(bench.root))
+        return
+    order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
+    if request.param == "of an ancestor":
+        order = replace(bench.order(), benchmark_files=(), preload=("subprocess",))
+    starter = StarterProcess(order, launch, budget_end=math.inf)
+    try:
+        until(starter.has_imported, "it never said that it has imported")
+        assert starter.imported(WITHIN_S) == ""
+        yield partial(starter.forked, {})
+    finally:
+        starter.close()
+
+
+def order_of(bench: Bench, case: str) -> WorkOrder:
+    return bench.order(bench.folder / "bench_one.py", case)
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether ``pid`` has ended: an orphan's zombie may wait for an idle reaper."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return True
+    return status.rpartition(")")[2].split()[0] in {"Z", "X"}
+
+
+def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
+    bench: Bench, start: Callable[[ChildEnds], Started], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Started] = []
+
+    def remembered(ends: ChildEnds) -> Started:
+        started.append(start(ends))
+        return started[0]
+
+    worker = Worker(order_of(bench, "fails"), Pipes(remembered), math.inf)
+    with pytest.raises(WorkerEnded) as ended:
+        worker.expect("ready", WITHIN_S)
+    child = int(ended.value.failure.message.rpartition(" ")[2])
+    (process,) = started
+    until(lambda: process.wait(0) is not None, "a look without waiting never saw its end")
+    assert process.wait(0) == 1
+    until(lambda: is_gone(child), "its child lives on, though its group should have ended with it")
+
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: signalled.append(pid))
+    monkeypatch.setattr(os, "killpg", lambda pid, _: signalled.append(pid))
+    process.kill()
+    assert signalled == []
+    monkeypatch.undo()
+    assert worker.close() == 0
+
+
+def test_a_worker_that_lives_is_killed_with_its_group(
+    bench: Bench, start: Callable[[ChildEnds], Started]
+) -> None:
+    worker = Worker(order_of(bench, "hangs"), Pipes(start), math.inf)
+    told = bench.root / "child"
+    until(told.exists, "the benchmark never told its child")
+    assert not is_gone(worker.pid)
+    worker.close()
+    assert is_gone(worker.pid)
+    until(lambda: is_gone(int(told.read_text())), "its child lives on")
+
+
+def test_a_worker_fails_at_its_memory_limit(
+    bench: Bench, start: Callable[[ChildEnds], Started]
+) -> None:
+    worker = Worker(order_of(bench, "takes_memory"), Pipes(start), math.inf)
+    with pytest.raises(WorkerEnded) as ended:
+        worker.expect("ready", WITHIN_S)
+    assert (ended.value.failure.kind, ended.value.failure.stage) == ("MemoryError", "setup")
+    assert worker.close() == 0
+
+
+def test_an_ancestor_that_imports_still_ends_when_it_is_closed(
+    bench: Bench, launch: Launch, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_library.py").write_text(SLOW_LIBRARY)
+    launch = replace(launch, environment={**launch.environment, "PYTHONPATH": str(tmp_path)})
+    order = replace(bench.order(), benchmark_files=(), preload=("slow_library",))
+    ancestor = StarterProcess(order, launch, budget_end=math.inf)
+    told = tmp_path / "importing"
+    try:
+        until(told.exists, "it never imported the library")
+        assert not ancestor.has_imported()
+    finally:
+        ancestor.close()
+    until(lambda: is_gone(int(told.read_text())), "it lives on")

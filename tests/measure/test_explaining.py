@@ -1,0 +1,105 @@
+"""How the time for a case is shared among its instruments, by made-up workers and a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perfci.instruments import Instrument, instruments
+from perfci.measure.conversation import WorkerEnded
+from perfci.measure.explaining import _Explaining, _Findings, _RepeatTimedOut
+from perfci.model.case import Failure
+
+
+@dataclass
+class Clock:
+    seconds: float = 100.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class Recorder:
+    """A worker of a side, whose recordings take so long."""
+
+    def __init__(self, side: str, clock: Clock, takes_s: float) -> None:
+        self.order = SimpleNamespace(side=side)
+        self._clock, self._takes_s = clock, takes_s
+
+    def send(self, message: Any) -> None:
+        assert message["do"] == "record"
+
+    def expect(self, _kind: str, within_s: float) -> dict[str, Any]:
+        assert self._takes_s <= within_s, "it would be killed"
+        self._clock.seconds += self._takes_s
+        return {"why": "", "recorded": {}}
+
+    def field(self, message: dict[str, Any], name: str, _type: object) -> Any:
+        return message[name]
+
+
+@pytest.mark.parametrize(("takes_s", "runs"), [(0.01, 5), (0.5, 5), (0.9, 2), (2.0, 1), (4.9, 1)])
+def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
+    takes_s: float, runs: int
+) -> None:
+    one: Instrument = replace(instruments()["operators"], runs=5)
+    clock, found = Clock(), _Findings([one])
+    explaining = object.__new__(_Explaining)
+    explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
+    explaining._no_profile = False
+    workers: Any = [Recorder(side, clock, takes_s) for side in ("base", "head")]
+    explaining._record(one, workers, 1e-3, found)
+    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        "base": runs,
+        "head": runs,
+    }
+    assert found.waiting == []
+    assert found.untold == {}
+
+
+def test_a_slow_call_gets_the_time_that_its_recording_takes() -> None:
+    """Earlier instruments left 4 s; three calls of 0.5 s take 9 s under a profile."""
+    one: Instrument = replace(instruments()["operators"], runs=5)
+    clock, found = Clock(), _Findings([one])
+    explaining = object.__new__(_Explaining)
+    explaining._executor, explaining.left_s = clock, 4.0  # type: ignore[assignment]
+    explaining._no_profile = False
+    workers: Any = [Recorder(side, clock, 9.0) for side in ("base", "head")]
+    explaining._record(one, workers, 0.5, found)
+    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        "base": 1,
+        "head": 1,
+    }
+
+
+def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
+    class SlowLater(Recorder):
+        runs = 0
+
+        def expect(self, _kind: str, within_s: float) -> dict[str, Any]:
+            self.runs += 1
+            if self.runs == 2 and self.order.side == "head":
+                failure = Failure("net", "head", "work", "timeout", "no answer")
+                raise WorkerEnded(failure)
+            return super().expect(_kind, within_s)
+
+    one: Instrument = replace(instruments()["operators"], runs=5)
+    clock, found = Clock(), _Findings([one])
+    explaining = object.__new__(_Explaining)
+    explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
+    explaining._no_profile = False
+    workers: Any = [SlowLater(side, clock, 0.1) for side in ("base", "head")]
+    with pytest.raises(_RepeatTimedOut):
+        explaining._record(one, workers, 1e-3, found)
+    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        "base": 1,
+        "head": 1,
+    }
+    assert (found.waiting, found.untold) == ([], {})
+
+
+def test_the_hints_come_after_what_says_why() -> None:
+    assert list(instruments())[-2:] == ["hints", "trace"]

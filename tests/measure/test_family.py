@@ -1,0 +1,86 @@
+"""How long a session measures depends on how many comparisons its report will have."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from perfci.measure import progress as state_module
+from perfci.measure import session as session_module
+from perfci.measure.executor import Processes
+from perfci.measure.journal import Journal
+from perfci.measure.round import RoundResult
+from perfci.measure.session import Session
+from perfci.model.worker import MeasureSettings
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.policy import default_policy
+from tests.verdict.workers import case, worker
+
+OWN = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, -0.001, 0.0, 0.002, -0.002, 0.001, -0.001)
+
+
+@pytest.fixture
+def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Return how many rounds a slow-down of 10 % takes a session that has ``scale``."""
+
+    def measured(tasks: object, number: int, *_: object, **__: object) -> RoundResult:
+        head = 0.011 * (1.0 + OWN[number - 1])
+        sides = (("base", 0.01), ("head", head))
+        results = tuple(worker(name, number, {"latency_p50": value}) for name, value in sides)
+        return RoundResult(results, {}, 0.0)
+
+    def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
+        plan = SimpleNamespace(
+            sides=[SimpleNamespace(name=name, root=tmp_path) for name in ("base", "head")],
+            settings=MeasureSettings(rounds=5, max_rounds=12),
+            quiet=SimpleNamespace(fork=False, threads=True),
+            task=lambda *_: None,
+            forget_cold_caches=lambda _: None,
+            places={},
+            differing=None,
+            trees=dict,
+        )
+        monkeypatch.setattr(session_module, "measure_round", measured)
+        one = Session(
+            plan,
+            default_policy(),
+            Journal(tmp_path),
+            Processes(),
+            budget_end=math.inf,
+            scale=scale,
+            fail_fast=fail_fast,
+        )
+        return one.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
+
+    return count
+
+
+def test_a_shards_session_counts_the_comparisons_of_all_shards(rounds_of) -> None:
+    # m 4^-n ≤ α/4: 5 rounds for one comparison, 7 for twelve, 9 for two hundred
+    assert [rounds_of(scale) for scale in (1.0, 12.0, 200.0)] == [5, 7, 9]
+
+
+def test_a_scale_that_rounding_made_larger_costs_no_round(rounds_of) -> None:
+    # ten comparisons take 6 rounds, eleven take 7
+    assert [rounds_of(scale) for scale in (10.0 + 1e-12, 10.5)] == [6, 7]
+
+
+def test_fail_fast_ends_at_the_first_case_but_is_as_sure_as_a_session_of_all(rounds_of) -> None:
+    assert [rounds_of(cases=count, fail_fast=True) for count in (1, 12)] == [5, 7]
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch, fail_fast: bool) -> None:
+    compared: list[tuple[str, int]] = []
+
+    def counting(case, base, *rest, **more):
+        compared.append((case.id, len(base)))
+        return compare_case(case, base, *rest, **more)
+
+    monkeypatch.setattr(state_module, "compare_case", counting)
+    rounds_of(cases=3, fail_fast=fail_fast)
+    assert compared
+    assert len(compared) == len(set(compared))

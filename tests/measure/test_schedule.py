@@ -1,0 +1,82 @@
+"""The schedule: balanced, seeded, and bounded."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from perfci.measure.selection import (
+    LEAST_BURSTS,
+    SAMPLE_S,
+    Turns,
+    block_order,
+    has_cold_cache,
+    is_whole,
+    least_rounds,
+    starting_order,
+    turns,
+    visiting_order,
+)
+from perfci.model.run import CaseRun
+from perfci.model.worker import MeasureSettings
+from tests.verdict.workers import case, side
+
+
+def test_the_side_that_begins_a_block_alternates() -> None:
+    assert [block_order("AB", number)[0] for number in range(3)] == ["A", "B", "A"]
+
+
+def test_the_side_that_starts_first_alternates() -> None:
+    assert [starting_order("AB", number)[0] for number in (1, 2, 3)] == ["A", "B", "A"]
+
+
+def test_the_order_of_cases_is_drawn_and_can_be_drawn_again() -> None:
+    cases = list(range(20))
+    assert visiting_order(cases, Random(7)) == visiting_order(cases, Random(7))
+    assert visiting_order(cases, Random(7)) != visiting_order(cases, Random(8))
+    assert sorted(visiting_order(cases, Random(7))) == cases
+
+
+@pytest.mark.parametrize("call_s", [0.0, 1e-6, 1e-4, 6e-4, 9e-4, 2e-3, 4e-3, 1e-2, 0.09])
+def test_a_round_is_filled_with_blocks_of_many_short_bursts(call_s: float) -> None:
+    plan = turns(call_s, 0.0025, 0.3)
+    assert plan.blocks % 2 == 0
+    assert plan.bursts > 1
+    burst_s = plan.block_s(call_s) / plan.bursts
+    assert burst_s <= max(0.0025, (1 + plan.lead_in) * (call_s + SAMPLE_S)) * 1.000001
+    recorded_s = plan.blocks * plan.bursts * plan.calls * (call_s + SAMPLE_S)
+    assert recorded_s * 1.000001 >= 0.3
+    assert recorded_s <= max(0.4, 2 * LEAST_BURSTS * call_s)
+
+
+@pytest.mark.parametrize(
+    ("call_s", "lead_in", "calls"),
+    [(5.0, 0, 1), (5e-3, 0, 1), (4e-3, 1, 1), (7e-4, 1, 2), (4e-4, 2, 4), (1e-5, 49, 193)],
+)
+def test_calls_that_are_not_long_are_recorded_warm(call_s: float, lead_in: int, calls: int) -> None:
+    plan = turns(call_s, 0.0025, 0.3)
+    assert (plan.lead_in, plan.calls) == (lead_in, calls)
+
+
+def test_slow_calls_are_few() -> None:
+    assert turns(5.0, 0.0025, 0.3) == Turns(calls=1, lead_in=0, bursts=2, blocks=2)
+
+
+def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> None:
+    assert least_rounds(5, 3, compiled=False) == 5
+    assert least_rounds(5, 3, compiled=True) == 8
+    assert least_rounds(2, 1, compiled=True) == 4
+    cold = [has_cold_cache(number, 3, compiled=True) for number in range(1, 7)]
+    assert cold == [True, True, True, False, False, False]
+    assert has_cold_cache(1, 3, compiled=False)
+    assert has_cold_cache(0, 0, compiled=False)
+    assert not has_cold_cache(2, 3, compiled=False)
+
+
+def test_a_case_is_whole_with_its_least_workers_and_a_compiled_one_needs_more() -> None:
+    settings = MeasureSettings(rounds=3, compile_rounds=2)
+    for compiled, least in ((False, 3), (True, 5)):
+        measured = CaseRun(case(compiled=compiled), side("head", "latency_p50", [1.0] * least))
+        assert is_whole(measured, settings)
+        assert not is_whole(CaseRun(measured.case, measured.workers[1:]), settings)

@@ -1,0 +1,175 @@
+"""Which workers of a round are watched on a card: real workers; torch and NVML without one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.measure.executor import Processes
+from perfci.measure.launch import Launch
+from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.quiet import child_environment
+from perfci.measure.round import Task, measure_round
+from perfci.model.worker import MeasureSettings, Quiet, WorkerOutput, WorkOrder
+from tests.builders.project import Project
+from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
+from tests.machine.fake_torch import write_torch
+
+pytestmark = pytest.mark.processes
+
+BENCHMARK = """\
+import torch
+import perfci
+
+@perfci.benchmark
+def case():
+    return lambda: sum(range(1000))
+"""
+ON_CARD = """\
+import torch
+import perfci
+
+@perfci.benchmark
+def case():
+    x = torch.ones(4096, 4096, device="cuda")
+    return lambda: x @ x
+"""
+SETTINGS = MeasureSettings(round_time=0.04, burst=0.004)
+ENERGY_SETTINGS = replace(SETTINGS, round_time=1.0)
+"""NVML's energy moves every 20 to 100 ms."""
+
+
+class Tree:
+    """A side's tree: a torch of its own, and its benchmark."""
+
+    def __init__(self, root: Path, source: str = BENCHMARK) -> None:
+        self.root = root
+        (root / "benchmarks").mkdir(parents=True)
+        self.file = root / "benchmarks" / "bench_one.py"
+        self.file.write_text(source, encoding="utf-8")
+
+    def task(self, side: str, **environment: str) -> Task:
+        order = WorkOrder(
+            root=str(self.root),
+            python_path=(str(self.root),),
+            benchmark_file=str(self.file),
+            case="case",
+            side=side,
+            warmup_s=0.02,
+            growth=False,
+        )
+        whole = child_environment(os.environ, Quiet(), 1, (), environment)
+        return Task(order, Launch(sys.executable, whole), {}, 60.0)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    write_torch(tmp_path / "tree")
+    return Tree(tmp_path / "tree")
+
+
+def measured(tree: Tree, gpu: GpuWatches, uuid: str) -> list[WorkerOutput]:
+    """Return the outputs of one round of both sides on the card ``uuid``; "" is the host."""
+    return outputs_of([tree.task(side, TORCH_FAKE_UUID=uuid) for side in ("base", "head")], gpu)
+
+
+def outputs_of(
+    tasks: list[Task], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
+) -> list[WorkerOutput]:
+    ends = time.monotonic() + 240
+    result = measure_round(tasks, 1, settings, executor=Processes(), budget_end=ends, gpu=gpu)
+    outputs = result.results
+    assert len(outputs) == len(tasks)
+    assert all(isinstance(output, WorkerOutput) for output in outputs), outputs
+    return [output for output in outputs if isinstance(output, WorkerOutput)]
+
+
+def test_a_worker_on_a_card_is_watched_on_that_card(tree: Tree) -> None:
+    hot = card(nvmlDeviceGetCurrentClocksEventReasons=0x40)
+    nvml = FakeNvml({f"GPU-{FIRST}": hot, f"GPU-{SECOND}": card()})
+    for output in measured(tree, GpuWatches(nvml), SECOND):
+        assert output.values["energy"] > 0.0
+        assert "energy" not in output.missing
+        assert output.disturbance in {"", "core taken"}
+    assert {handle for _, handle in nvml.asked if handle} == {f"GPU-{SECOND}"}
+
+
+def test_a_worker_on_the_host_is_not_watched_and_has_no_energy(tree: Tree) -> None:
+    nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x4)})
+    gpu = GpuWatches(nvml)
+    for output in measured(tree, gpu, ""):
+        assert "energy" not in output.values
+        assert output.missing["energy"] == "it ran on the host, on no accelerator"
+        assert output.missing["device_time_p50"] == output.missing["energy"]
+        assert output.disturbance in {"", "core taken"}
+    assert nvml.asked == []
+    assert gpu.notes() == ()
+
+
+def test_a_torch_that_cannot_name_its_card_leaves_it_unwatched_with_a_note(tree: Tree) -> None:
+    gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": card()}))
+    for output in measured(tree, gpu, "untold"):
+        assert output.missing["energy"] == "the card's energy can't be read"
+        assert output.values["device_time_p50"] > 0.0
+    assert "doesn't say which card" in gpu.notes()[0]
+
+
+def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
+    lost = error("GPU_IS_LOST")
+    gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": dict.fromkeys(card(), lost)}))
+    gpu_lost_later = GpuWatches(
+        FakeNvml({f"GPU-{FIRST}": {**dict.fromkeys(card(), lost), "nvmlDeviceGetMigMode": [0, 0]}})
+    )
+    for watches in (gpu, gpu_lost_later):
+        for output in measured(tree, watches, FIRST):
+            assert output.missing["energy"] == "the card's energy can't be read"
+        assert any("GPU is lost" in note for note in watches.notes())
+
+
+def test_a_slowed_card_is_reported_though_the_bursts_are_kept_and_unknown_ids_are_not(
+    tree: Tree,
+) -> None:
+    nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x4)})
+    for output in measured(tree, GpuWatches(nvml), FIRST):
+        assert (output.bursts_set_aside, output.disturbance) == (0, "power cap")
+        assert output.bursts_disturbed > 0
+    shared = card(nvmlDeviceGetComputeRunningProcesses=processes(41))
+    for output in measured(tree, GpuWatches(FakeNvml({f"GPU-{FIRST}": shared})), FIRST):
+        assert output.disturbance in {"", "core taken"}  # ours aren't seen: a container's ids
+
+
+def test_a_report_says_that_a_card_was_not_watched(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FAKE_UUID", FIRST)
+    write_torch(project.folder)
+    project.commit("base", **{"benchmarks/bench_one.py": BENCHMARK})
+    report = project.report("compare", "HEAD", "HEAD", "--same")
+    (note,) = [note for note in report["notes"] if "The card was not watched" in note]
+    assert "NVML says" in note
+    assert report["not_measured"]["energy"] == "the card's energy can't be read"
+    assert any(row["metric"] == "device_time_p50" for row in report["results"])
+
+
+@pytest.mark.gpu
+@pytest.mark.torch
+def test_a_worker_on_a_real_card_has_energy_and_no_worker_on_the_host_has(tmp_path: Path) -> None:
+    import torch
+
+    on_card = Tree(tmp_path / "card", ON_CARD)
+    on_host = Tree(tmp_path / "host", BENCHMARK.replace("import torch\n", ""))
+    gpu = GpuWatches()
+    outputs = outputs_of([on_card.task("base"), on_card.task("head")], gpu, ENERGY_SETTINGS)
+    assert all(output.values["device_time_p50"] > 0.0 for output in outputs)
+    watch = gpu.of(str(torch.cuda.get_device_properties(0).uuid))
+    assert watch is not None or "MIG" in gpu.notes()[0], gpu.notes()
+    if watch and "energy" not in watch.unknown:
+        assert all(output.values["energy"] > 0.0 for output in outputs)
+    for output in outputs_of([on_host.task("base"), on_host.task("head")], gpu):
+        assert "energy" not in output.values
+        assert output.missing["energy"]

@@ -1,0 +1,348 @@
+"""The site in a real browser, opened from disk: clicked through, and read by keyboard."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perfci.report.site.words import change_text, facts
+from perfci.units import format_value
+from tests.lacking import needed
+from tests.report.conftest import Watched
+from tests.report.site.conftest import page_of, write_site
+from tests.report.site.histories import GPU, quiet_trend, series, with_changes, year
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+expect = needed("playwright.sync_api").expect
+
+WIDTHS = (360, 800, 1440)
+RESULTS = "#results tbody tr"
+H200_STEP = "article[aria-label='encoder[batch=1,mode=eager] latency_p50']:has-text('NVIDIA H200')"
+
+
+def test_the_one_thing_that_matters_comes_first(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    assert page.locator("h1").inner_text() == "2 series got worse since the last report"
+    newest, second = page.locator(".moved li").all_inner_texts()[:2]
+    assert "graph_breaks" in newest
+    assert "+5.2 %" in second
+    assert "worse" in second
+    assert "encoder[batch=1,mode=eager]" in second
+
+
+def test_words_and_filters_narrow_the_list(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.wait_for_selector(RESULTS)
+    assert page.locator(RESULTS).count() == 12
+    page.get_by_label("Search").fill("ENCODER batch=16")
+    expect(page.locator(RESULTS)).to_have_count(4)
+    page.get_by_label("Environment").select_option(label="NVIDIA H200")
+    assert page.locator(RESULTS).count() == 3
+    page.get_by_label("Metric").select_option(label="graph_breaks")
+    assert page.locator("#found").inner_text() == "1 of 12 series"
+    page.get_by_label("Metric").select_option(label="all")
+    page.get_by_label("Environment").select_option(label="all")
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Only what moved").check()
+    expect(page.locator(RESULTS)).to_have_count(5)
+    page.get_by_label("Search").fill("nothing is called so")
+    page.wait_for_selector("#results p")
+    assert "Nothing matches" in page.locator("#results").inner_text()
+
+
+def test_on_a_page_what_moved_comes_first(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.wait_for_selector("article")
+    classes = [card.get_attribute("class") for card in page.locator("article").all()]
+    assert classes[0] == "card worse"
+    sections = [heading.inner_text() for heading in page.locator(".case h2").all()]
+    assert sections == ["batch=1,mode=eager", "batch=16,mode=default", "batch=16,mode=eager"]
+    assert [one.split()[1] for one in map(str, classes)][4:6] == ["worse", "steady"]
+
+
+def test_a_found_case_opens_at_its_own_chart(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.get_by_label("Search").fill("batch=16 graph_breaks")
+    expect(page.locator(RESULTS)).to_have_count(1)
+    page.locator(f"{RESULTS} a").click()
+    page.wait_for_selector(".card.linked .changes")
+    assert page.locator("article").first.get_attribute("class") == "card worse linked"
+    assert page.locator(".card.linked h3").inner_text().startswith("graph_breaks")
+    assert page.locator(".card.linked .latest").inner_text() == "1"
+
+
+def test_the_keyboard_alone_tells_each_nights_commit(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    card = page.locator(H200_STEP)
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    plot = card.get_by_role("slider")
+    for _ in range(40):  # nothing but Tab leads there
+        page.keyboard.press("Tab")
+        if plot.evaluate("plot => plot === document.activeElement"):
+            break
+    assert plot.evaluate("plot => plot === document.activeElement")
+    assert card.locator(".cursor-dot").count() == 1
+    page.keyboard.press("Home")
+    first = plot.get_attribute("aria-valuetext")
+    assert first is not None
+    assert first.startswith("21 Nov 2025, 1.2")
+    assert first.endswith("Fuse the attention mask into the softmax")
+    page.keyboard.press("PageDown")
+    said = card.locator(".readout").inner_text()
+    assert "8 Nov 2026" in said
+    assert "8c47536000" in said
+    assert "Pad the vocabulary to a multiple of 64" in said
+    page.keyboard.press("ArrowLeft")
+    assert "7 Nov 2026" in card.locator(".readout").inner_text()
+    page.keyboard.press("Tab")
+    assert "20 Nov 2026" in card.locator(".readout").inner_text()
+
+
+def test_the_pointer_tells_the_night_under_it(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    plot = page.locator(H200_STEP).get_by_role("slider")
+    box = plot.bounding_box()
+    assert box is not None
+    plot.hover(position={"x": 60, "y": 100})
+    assert "Nov 2025" in page.locator(f"{H200_STEP} .readout").inner_text()
+    plot.hover(position={"x": box["width"] / 2, "y": 100})
+    assert re.search(r"(May|Jun) 2026", page.locator(f"{H200_STEP} .readout").inner_text())
+
+
+@pytest.mark.parametrize("watched", [{"width": 360, "touch": True}], indirect=True)
+def test_a_finger_tells_the_night_that_it_taps(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    page.locator(H200_STEP).get_by_role("slider").tap(position={"x": 60, "y": 100})
+    assert "2025" in page.locator(f"{H200_STEP} .readout").inner_text()
+
+
+def test_a_change_and_the_releases_are_drawn(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    card = page.locator(H200_STEP)
+    assert card.locator("text.size").text_content() == "▲ +5.2 %"
+    assert card.locator("rect.range.worse").count() == 1
+    assert card.locator("line.release").count() == 3
+    assert card.locator(".release-name").all_text_contents() == ["v1.4.0", "v1.5.0", "v1.6.0"]
+    told = card.locator(".changes li").inner_text()
+    assert "ee0fd9af00..8c47536000" in told
+    assert "95 %: +4.4 … +6.0 %" in told
+
+
+def test_what_a_reader_has_to_know_of_a_change_is_said_as_on_the_overview(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = year()
+    nights = trend.timelines[GPU].runs
+    wide = replace(
+        trend.changes[0],
+        ratio=3.5,
+        within=(349, 353),
+        commits_within=(nights[349].sha, nights[353].sha),
+        benchmark_changed=True,
+        note="meant",
+    )
+    site = write_site(with_changes(trend, wide), tmp_path / "site")
+    page = watched.open(page_of(site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    card = page.locator(H200_STEP)
+    told = card.locator(".changes li").inner_text()
+    assert f"▲ {change_text(wide, 's')}" in told
+    assert " · ".join((*facts(wide), "“meant”", f"id {wide.id}")) in told
+    assert f"with 95 % confidence in {nights[349].sha[:10]}..{nights[353].sha[:10]}" in told
+    assert card.locator("rect.within.worse").count() == 1
+
+
+def test_missing_nights_break_the_line_and_single_nights_are_dots(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = quiet_trend(nights=30)
+    seldom = series("seldom", [1.0, 1.01, 1.0, 1.01, 1.0], rows=[0, 5, 9, 10, 20])
+    site = write_site(replace(trend, series=(seldom,)), tmp_path / "site")
+    page = watched.open(page_of(site, "seldom"))
+    page.wait_for_selector("path.dots")
+    drawn = page.locator("path.values").get_attribute("d") or ""
+    assert (drawn.count("M"), drawn.count("L")) == (4, 1)
+    dots = page.locator("path.dots").get_attribute("d") or ""
+    assert dots.count("M") == 3
+
+
+def test_an_outlier_does_not_flatten_the_chart_and_is_told(
+    watched: Watched, year_site: Path
+) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    card = page.locator("article:has-text('AMD EPYC'):has(.latest:has-text('5.17 ms'))")
+    page.get_by_label("Search").fill("batch=16 eager epyc")
+    page.wait_for_selector("path.outside")
+    assert card.locator("path.outside").count() == 1
+    ticks = [float(text) for text in card.locator("text.end").all_text_contents() if text != "ms"]
+    assert max(ticks) < 6.0
+    card.get_by_text("All runs as a table").click()
+    assert "12." in card.locator("td.number").nth(365 - 1 - 301).inner_text()
+
+
+def test_two_chosen_nights_are_compared(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    page.wait_for_selector(f"{H200_STEP} >> .changes")
+    card = page.locator(H200_STEP)
+    card.get_by_text("Compare two runs").click()
+    said = card.locator(".said")
+    expect(said).to_contain_text(re.compile(r"B against A \+[45]\.\d %. From 8 and 8 workers"))
+    before = said.inner_text()
+    assert card.locator("circle.worker").count() == 16
+    card.get_by_text("All runs as a table").click()
+    night = card.locator("td.number").nth(365 - 1 - 351).inner_text()
+    assert f"As recorded (the thick lines): A {night}, B " in before
+    card.get_by_label("Run A").select_option(index=0)
+    expect(said).not_to_have_text(before)
+
+
+def test_the_button_turns_the_colours_and_the_choice_stays(
+    watched: Watched, year_site: Path
+) -> None:
+    page = watched.open(year_site / "index.html")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_role("button", name="Switch to dark").click()
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(ground) == dark
+    page.get_by_role("button", name="Switch to light").click()
+    assert page.evaluate(ground) == light
+
+
+@pytest.mark.parametrize("watched", [{"scheme": "dark"}], indirect=True)
+def test_the_systems_colours_are_followed(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
+
+
+@pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
+@pytest.mark.parametrize("where", ["index", "encoder"])
+def test_nothing_hangs_over_at_any_size(watched: Watched, year_site: Path, where: str) -> None:
+    path = year_site / "index.html" if where == "index" else page_of(year_site, where)
+    page = watched.open(path)
+    page.wait_for_selector(RESULTS if where == "index" else ".changes")
+    shown = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+    assert shown[0] in WIDTHS
+    assert shown[1] <= shown[0]  # a scroll bar may take some of it
+    for card in page.locator("article, #results, .moved").all():
+        box = card.bounding_box()
+        assert box is None or box["x"] + box["width"] <= shown[0]
+
+
+@pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
+def test_a_large_factor_stands_beside_what_it_is_of(watched: Watched, tmp_path: Path) -> None:
+    trend = year()
+    large = replace(trend.changes[0], ratio=5_039.7, ratio_lo=5_000.0, ratio_hi=5_100.0)
+    page = watched.open(write_site(with_changes(trend, large), tmp_path / "site") / "index.html")
+    size = page.locator(".moved .size strong").first
+    assert "×5,040" in size.inner_text()
+    its, others = size.bounding_box(), page.locator(".moved .what").first.bounding_box()
+    assert its
+    assert others
+    beside = its["x"] + its["width"] <= others["x"] or its["y"] + its["height"] <= others["y"]
+    assert beside
+
+
+def test_the_search_is_one_link_away_from_the_headline(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.wait_for_selector(RESULTS)
+    page.get_by_role("link", name="Search them all").click()
+    expect(page.get_by_label("Search", exact=True)).to_be_focused()
+
+
+def test_dates_of_unevenly_spaced_runs_do_not_overprint(watched: Watched, tmp_path: Path) -> None:
+    trend = quiet_trend(nights=120)
+    (line,) = trend.timelines.values()
+    days = [f"2022-0{1 + row // 12}-{1 + row % 12:02}T00:00:00Z" for row in range(96)]
+    months = [f"20{23 + row // 12}-{1 + row % 12:02}-03T00:00:00Z" for row in range(24)]
+    runs = tuple(
+        replace(one, committed_at=moment, measured_at=moment)
+        for one, moment in zip(line.runs, (*days, *months), strict=True)
+    )
+    lines = {line.environment: replace(line, runs=runs)}
+    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.wait_for_selector(".card text.tick.middle")
+    boxes = [one.bounding_box() for one in page.locator(".card text.tick.middle").all()]
+    ends = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
+    assert len(ends) >= 3
+    assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
+
+
+def test_a_month_of_another_year_says_which_where_no_january_is_between(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = quiet_trend(nights=120)
+    (line,) = trend.timelines.values()
+    months = ("2021-06", "2021-07", "2023-04", "2024-01", "2024-06")
+    days = [f"{month}-{1 + row:02}T00:00:00Z" for month in months for row in range(24)]
+    runs = tuple(
+        replace(one, committed_at=moment, measured_at=moment)
+        for one, moment in zip(line.runs, days, strict=True)
+    )
+    lines = {line.environment: replace(line, runs=runs)}
+    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.wait_for_selector(".card text.tick.middle")
+    chart = page.locator(".card").first
+    assert sorted(chart.locator("text.tick.middle").all_text_contents()) == sorted(
+        ["Jul", "Apr 2023", "2024", "Jun"]
+    )
+
+
+def test_a_page_without_its_data_says_so(browser: Browser, year_site: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(year_site, copied)
+    for file in (copied / "data").glob("encoder-*.0.js"):
+        file.unlink()
+    page = browser.new_page()
+    page.goto(page_of(copied, "encoder").as_uri())
+    page.wait_for_selector(".readout .worse")
+    assert "copy the whole folder" in page.locator(".readout").first.inner_text()
+    page.close()
+
+
+def test_numbers_read_the_same_in_the_browser(watched: Watched, year_site: Path) -> None:
+    page = watched.open(year_site / "index.html")
+    page.wait_for_selector(RESULTS)
+    values = [0.0, 1.0, 12.34, 0.00123, 1.2e-7, 3.3e-13, 123.7, 1e6, 2.5e9, 999.4, 5e-4, 0.51]
+    for unit in ("s", "bytes", "bytes/call", "count", "ratio", "items/s"):
+        told = page.evaluate("([v, u]) => v.map((one) => perfci.value(one, u))", [values, unit])
+        assert told == [format_value(value, unit) for value in values]
+
+
+def test_nights_of_one_commit_on_one_day_can_be_told_apart(
+    watched: Watched, tmp_path: Path
+) -> None:
+    trend = quiet_trend(nights=4)
+    (line,) = trend.timelines.values()
+    twice = [
+        replace(one, sha=line.runs[0].sha, measured_at=f"2025-11-22T2{row}:05:00+00:00")
+        for row, one in enumerate(line.runs)
+    ]
+    lines = {line.environment: replace(line, runs=tuple(twice))}
+    few = frozenset(one.key for one in trend.series)
+    site = write_site(replace(trend, timelines=lines, too_few=few), tmp_path / "site")
+    page = watched.open(page_of(site, "work"))
+    page.get_by_text("Compare two runs").click()
+    options = page.get_by_label("Run A").locator("option").all_text_contents()
+    assert len(set(options)) == 4
+    assert options[0].startswith("2025-11-22 23:05")
+    page = watched.open(site / "index.html")
+    page.wait_for_selector(RESULTS)
+    assert "too few runs" in page.locator(RESULTS).inner_text()
+    page.get_by_label("Only what moved").check()
+    assert "Nothing matches" in page.locator("#results").inner_text()

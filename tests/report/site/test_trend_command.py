@@ -1,0 +1,459 @@
+"""``perfci trend`` on a real history and a real repository."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfci.errors import OutsideError, UsageError
+from perfci.history.history import open_history
+from perfci.history.records import superfluous
+from perfci.model.run import Environment, Point, RecordedRun
+from tests.builders.project import Project
+
+COMMITS, STEP_AT, TAGGED_AT = 40, 28, 11
+
+
+class Recorded:
+    """A repository of 40 commits with recorded runs; a step at the 29th, a tag at the 12th."""
+
+    def __init__(self, project: Project, shas: Sequence[str]) -> None:
+        self.project = project
+        self.history = project.folder.parent / "history.sqlite"
+        self.shas = shas
+
+    @classmethod
+    def made(cls, project: Project) -> Recorded:
+        """Commit and record everything."""
+        shas: list[str] = []
+        for number in range(COMMITS):
+            shas.append(project.commit(f"change {number}"))
+            if number == TAGGED_AT:
+                project.git("tag", "--annotate", "--message", "out", "v2.0")
+        noise = random.Random(5)
+        made = cls(project, tuple(shas))
+        made.record(
+            [
+                (place, sha, "work", noise.gauss(1.0, 0.003) * (1.1 if place >= STEP_AT else 1.0))
+                for place, sha in enumerate(shas)
+                if place != TAGGED_AT
+            ]
+        )
+        return made
+
+    def record(self, points: Sequence[tuple[int, str, str, float]]) -> None:
+        """Record a run for each (place, sha, case, latency in ms)."""
+        runs = [
+            RecordedRun(
+                id=f"run-{place}-{case}",
+                source="nightly",
+                sha=sha,
+                subject=f"change {place}",
+                branch="main",
+                committed_at=f"2026-0{1 + place // 28}-{1 + place % 28:02}T12:00:00+00:00",
+                measured_at=f"2026-0{1 + place // 28}-{1 + place % 28:02}T23:00:00+00:00",
+                position=place,
+                environment=Environment("linux-cpu-aa", {"cpu": "EPYC"}),
+                runner="runner-1",
+                points=(
+                    Point(case, "latency_p50", "s", ms / 1e3, (ms / 1e3, ms / 999)),
+                    Point(case, "cold_start", "s", 0.5, (0.5,)),
+                ),
+            )
+            for place, sha, case, ms in points
+        ]
+        with open_history(str(self.history)) as history:
+            history.record(runs)
+
+    def trend(self, *arguments: str) -> dict[str, Any]:
+        """Run the command in this process and return its JSON."""
+        from perfci.cli.trend import trend_command
+
+        path = self.project.folder.parent / "trend.json"
+        given = ["--history", str(self.history), "--json", str(path), *arguments]
+        trend_command.main(given, standalone_mode=False)
+        return json.loads(path.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Made once: 40 commits take a second."""
+    return Recorded.made(Project(tmp_path_factory.mktemp("original") / "project"))
+
+
+@pytest.fixture
+def recorded(original: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    folder = tmp_path / "user"
+    shutil.copytree(original.project.folder.parent, folder)
+    monkeypatch.chdir(folder / "project")
+    project = Project.__new__(Project)
+    project.folder, project.cache = folder / "project", folder / "cache"
+    return Recorded(project, original.shas)
+
+
+def test_the_step_is_named_with_its_commits_and_written_everywhere(recorded: Recorded) -> None:
+    folder = recorded.project.folder.parent
+    done = recorded.project.perfci(
+        *("trend", "--history", str(recorded.history), "--html", str(folder / "site")),
+        *("--markdown", str(folder / "trend.md"), "--json", str(folder / "trend.json")),
+    ).without_traceback()
+    assert done.code == 0, done.text
+    told = json.loads((folder / "trend.json").read_bytes())
+    (change,) = told["changes"]
+    assert (change["sha_before"], change["sha_after"]) == (
+        recorded.shas[STEP_AT - 1],
+        recorded.shas[STEP_AT],
+    )
+    assert (change["metric"], change["status"], change["worse"]) == ("latency_p50", "new", True)
+    assert 1.08 < change["ratio"] < 1.12
+    assert "latency_p50 of work got worse" in done.out
+    assert change["id"] in done.out
+    assert (folder / "trend.md").read_text().startswith("## latency_p50 of work got worse")
+    assert "latency_p50 of work got worse" in (folder / "site" / "index.html").read_text()
+    chunks = list((folder / "site" / "data").glob("work-*.0.js"))
+    assert f'"id {change["id"]}"' in chunks[0].read_text()
+
+
+def test_a_change_is_new_once_and_then_known_until_acknowledged(recorded: Recorded) -> None:
+    assert [one["status"] for one in recorded.trend("--no-remember")["changes"]] == ["new"]
+    first = recorded.trend()["changes"][0]
+    assert first["status"] == "new"
+    second = recorded.trend()["changes"][0]
+    assert (second["id"], second["status"]) == (first["id"], "known")
+    with open_history(str(recorded.history)) as history:
+        history.acknowledge(first["id"], "meant")
+    third = recorded.trend()["changes"][0]
+    assert (third["status"], third["note"]) == ("acknowledged", "meant")
+
+
+def test_an_event_is_acknowledged_whole_by_its_id(recorded: Recorded) -> None:
+    recorded.record(
+        [
+            (place, sha, case, size * (1.0 + 0.001 * (place % 4)))
+            for place, sha in enumerate(recorded.shas)
+            for case, size in (("one", 1.0 + 0.2 * (place >= STEP_AT)), ("two", 3.0))
+        ]
+    )
+    (event,) = recorded.trend()["events"]
+    assert (event["status"], event["series"], event["measured"]) == ("new", 2, 6)
+    assert event["benchmarks"] == ["one", "work"]
+    (again,) = recorded.trend()["events"]
+    assert (again["id"], again["status"]) == (event["id"], "known")
+
+    recorded.project.perfci(
+        "history", "acknowledge", event["id"], "--note", "ok", "--history", str(recorded.history)
+    )
+
+    told = recorded.trend()
+    assert [one["status"] for one in told["events"]] == ["acknowledged"]
+    assert {(one["status"], one["note"]) for one in told["changes"]} == {("acknowledged", "ok")}
+
+
+def test_a_first_report_calls_new_only_what_moved_of_late(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recorded.trend("--last-days", "5")["changes"][0]["status"] == "known"
+    told = capsys.readouterr().out
+    assert "Nothing moved in the last 5 days" in told
+    assert "Still worse:" in told
+    assert "since the last report" not in told
+
+
+def test_what_could_not_be_written_was_not_told(recorded: Recorded, tmp_path: Path) -> None:
+    with pytest.raises(OutsideError, match="can't be written"):
+        recorded.trend("--html", "/proc/site")
+    assert recorded.trend()["changes"][0]["status"] == "new"
+
+
+def test_commits_that_a_force_push_took_away_are_a_note(recorded: Recorded) -> None:
+    recorded.project.git("reset", "--quiet", "--hard", "HEAD~3")
+    recorded.project.commit("instead")
+    told = recorded.trend()
+    assert told["environments"][0]["vanished"] == list(recorded.shas[-3:])
+    assert told["environments"][0]["runs"] == COMMITS - 1 - 3
+    assert any("3 commits" in note and "force-push" in note for note in told["notes"])
+
+
+def test_a_release_is_shown_at_the_next_measured_commit(recorded: Recorded) -> None:
+    assert recorded.trend()["releases"] == {recorded.shas[TAGGED_AT + 1]: "v2.0"}
+
+
+def test_the_commits_order_counts_and_not_the_clocks(recorded: Recorded) -> None:
+    recorded.record([(3, recorded.shas[-1], "late", 1.0), (9, recorded.shas[0], "late", 2.0)])
+    (late,) = (
+        one
+        for one in recorded.trend()["series"]
+        if (one["case"], one["metric"]) == ("late", "latency_p50")
+    )
+    assert (late["latest"], late["latest_sha"]) == (1e-3, recorded.shas[-1])
+
+
+def test_outside_a_repository_the_recorded_order_counts(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = recorded.trend()
+    assert told["changes"][0]["sha_after"] == recorded.shas[STEP_AT]
+    assert "no repository" in told["notes"][1]
+
+
+@pytest.mark.parametrize(
+    ("depth", "note"), [("1", "shallow clone"), (None, "None of the recorded commits")]
+)
+def test_a_clone_that_lacks_the_commits_does_not_make_them_vanish(
+    recorded: Recorded,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    depth: str | None,
+    note: str,
+) -> None:
+    clone = tmp_path / "clone"
+    if depth:
+        source = recorded.project.folder.as_uri()
+        subprocess.run(["git", "clone", "--quiet", "--depth", depth, source, clone], check=True)
+    else:
+        Project(clone).commit("another project")
+    monkeypatch.chdir(clone)
+    told = recorded.trend()
+    assert told["environments"][0]["runs"] == COMMITS - 1
+    assert any(note in one for one in told["notes"])
+
+
+def test_a_branch_that_only_the_remote_has_is_found(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "clone"
+    source = recorded.project.folder.as_uri()
+    subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
+    for arguments in (["checkout", "--quiet", "--detach"], ["branch", "--quiet", "-D", "main"]):
+        subprocess.run(["git", *arguments], cwd=clone, check=True)
+    monkeypatch.chdir(clone)
+    assert recorded.trend("--branch", "main")["releases"] != {}
+
+
+def test_a_branch_that_is_none_is_a_usage_error(recorded: Recorded) -> None:
+    with pytest.raises(UsageError, match="mian"):
+        recorded.trend("--branch", "mian")
+
+
+def test_a_renamed_benchmark_is_one_series(recorded: Recorded) -> None:
+    recorded.project.write("perfci.toml", '[aliases]\nwork = "labour"\n')
+    told = recorded.trend("--html", str(recorded.project.folder.parent / "site"))
+    assert {one["case"] for one in told["series"]} == {"labour"}
+    around_the_change, newest = {STEP_AT - 2, STEP_AT - 1}, set(range(COMMITS - 15, COMMITS - 1))
+    assert set(_rows_with_workers(recorded, "labour")) == around_the_change | newest
+
+
+def _rows_with_workers(recorded: Recorded, case: str) -> list[int]:
+    (chunk,) = (recorded.project.folder.parent / "site" / "data").glob(f"{case}-*.0.js")
+    told = json.loads(chunk.read_text().partition(",")[2].partition(",")[2][:-3])
+    return next(one["workers"][1] for one in told if one["changes"])
+
+
+def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
+    recorded: Recorded,
+) -> None:
+    (first,) = recorded.trend()["changes"]
+    with open_history(str(recorded.history)) as history:
+        history.acknowledge(first["id"], "meant")
+    recorded.project.write("perfci.toml", '[aliases]\nwork = "labour"\n')
+    told = recorded.trend()
+    (change,) = told["changes"]
+    assert (change["case"], change["id"]) == ("labour", first["id"])
+    assert (change["status"], change["note"]) == ("acknowledged", "meant")
+    assert not any("no longer seen" in note for note in told["notes"])
+    with open_history(str(recorded.history)) as history:
+        (known,) = history.known_changes()
+    assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
+
+
+def test_a_change_between_runs_without_a_commit_is_remembered_by_them_and_outlives_pruning(
+    recorded: Recorded,
+) -> None:
+    with open_history(str(recorded.history)) as history:
+        bare = [replace(run, sha="", branch="") for run in history.read()]
+    recorded.history = recorded.history.with_name("imported.sqlite")
+    with open_history(str(recorded.history)) as history:
+        history.record(bare)
+    assert [one["status"] for one in recorded.trend()["changes"]] == ["new"]
+    later = datetime(2028, 1, 1, tzinfo=UTC)
+    with open_history(str(recorded.history)) as history:
+        (known,) = history.known_changes()
+        gone = superfluous(history.runs(), [known], now=later, keep_days=1, near=0)
+    ends = f"run-{STEP_AT - 1}-work", f"run-{STEP_AT}-work"
+    assert (known.sha_before, known.sha_after) == ends
+    assert gone
+    assert not set(ends) & set(gone)
+
+
+def test_pull_requests_runs_since_leave_the_newest_nights_their_workers(
+    recorded: Recorded,
+) -> None:
+    pulls = [
+        RecordedRun(
+            id=f"pull-{number}",
+            source="compare",
+            sha=f"{number:040x}",
+            subject="",
+            branch="(none)",
+            committed_at="2026-06-01T12:00:00+00:00",
+            measured_at="2026-06-01T23:00:00+00:00",
+            position=40,
+            environment=Environment("linux-cpu-aa", {"cpu": "EPYC"}),
+            runner="runner-1",
+            points=(Point("work", "latency_p50", "s", 1e-3, (1e-3, 1e-3)),),
+        )
+        for number in range(20)
+    ]
+    with open_history(str(recorded.history)) as history:
+        history.record(pulls)
+    recorded.trend("--html", str(recorded.project.folder.parent / "site"))
+    assert set(range(COMMITS - 15, COMMITS - 1)) <= set(_rows_with_workers(recorded, "work"))
+
+
+def test_commits_that_an_import_shortened_are_found_in_the_repository(recorded: Recorded) -> None:
+    recorded.history = recorded.history.with_name("imported.sqlite")
+    recorded.record([(at, sha[:9], "work", 1.0 + 0.1 * at) for at, sha in enumerate(recorded.shas)])
+    told = recorded.trend()
+    (environment,) = told["environments"]
+    assert (environment["runs"], environment["vanished"]) == (COMMITS, [])
+    assert environment["newest_sha"] == recorded.shas[-1]
+    assert told["releases"] == {recorded.shas[TAGGED_AT]: "v2.0"}
+    assert not any("None of the recorded commits" in note for note in told["notes"])
+
+
+def test_what_cannot_be_remembered_is_not_told(recorded: Recorded, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(recorded.history)) as opened:
+        opened.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON perfci_known_changes "
+            "BEGIN SELECT RAISE(FAIL, 'no room'); END"
+        )
+    with pytest.raises(OutsideError, match="no room"):
+        recorded.trend("--openmetrics", str(tmp_path / "trend.prom"))
+    assert not (tmp_path / "trend.prom").exists()
+
+
+def test_what_counts_as_a_change_is_configured(recorded: Recorded) -> None:
+    recorded.project.write("perfci.toml", "[trend]\nfloor = 0.5\ndrift_days = 300\n")
+    told = recorded.trend()
+    assert told["changes"] == []
+    assert any("older than the last 300 days" in note for note in told["notes"])
+    assert any(
+        "older than the last 200" in n for n in recorded.trend("--last-days", "200")["notes"]
+    )
+
+
+def test_what_a_removed_benchmark_was_left_with_is_not_still_worse(recorded: Recorded) -> None:
+    (first,) = recorded.trend()["changes"]
+    recorded.record([(41 + day, recorded.shas[-1], "other", 1.0) for day in range(14)])
+    told = recorded.trend()
+    (change,) = told["changes"]
+    assert (change["id"], change["status"]) == (first["id"], "known")
+    work = {one["metric"]: one for one in told["series"] if one["case"] == "work"}
+    assert (work["latency_p50"]["status"], work["latency_p50"]["gone"]) == ("steady", True)
+    other = [one for one in told["series"] if one["case"] == "other"]
+    assert not any(one["gone"] for one in other)
+
+
+def test_a_history_that_is_not_there_is_not_made(recorded: Recorded, tmp_path: Path) -> None:
+    recorded.history = tmp_path / "mistyped.sqlite"
+    with pytest.raises(UsageError, match="mistyped"):
+        recorded.trend()
+    assert not recorded.history.exists()
+
+
+def test_a_refused_folder_is_reported_before_anything_is_read(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine").write_text("")
+    recorded.history = tmp_path / "missing.sqlite"
+    with pytest.raises(UsageError, match="other files"):
+        recorded.trend("--html", str(tmp_path / "taken"))
+
+
+def test_an_empty_history_says_so(recorded: Recorded, tmp_path: Path) -> None:
+    recorded.history = tmp_path / "empty.sqlite"
+    with open_history(str(recorded.history)):
+        pass
+    told = recorded.trend("--html", str(tmp_path / "site"))
+    assert told["series"] == []
+    assert "Nothing is recorded yet" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_the_first_report_says_that_all_is_new_to_it(recorded: Recorded) -> None:
+    assert "No change was reported before" in recorded.trend()["notes"][0]
+    assert recorded.trend()["notes"] == []
+
+
+def test_the_first_change_after_quiet_reports_is_new_to_none_remembered(recorded: Recorded) -> None:
+    quiet = Recorded(recorded.project, recorded.shas)
+    quiet.history = recorded.history.with_name("quiet.sqlite")
+    quiet.record([(place, sha, "work", 1.0) for place, sha in enumerate(recorded.shas[:20])])
+    for _ in range(2):
+        told = quiet.trend()
+        assert (told["changes"], told["notes"]) == ([], [])
+
+
+def test_a_quiet_branch_has_a_date_for_each_night(recorded: Recorded) -> None:
+    sha, noise = recorded.shas[-1], random.Random(3)
+    runs = [
+        RecordedRun(
+            id=f"again-{day}",
+            source="nightly",
+            sha=sha,
+            subject="the last",
+            branch="main",
+            committed_at="2026-03-01T12:00:00+00:00",
+            measured_at=f"2026-03-{1 + day:02}T23:00:00+00:00",
+            position=39,
+            environment=Environment("quiet", {}),
+            runner="runner-1",
+            points=(
+                Point(
+                    *("work", "latency_p50", "s"),
+                    noise.gauss(1.0, 0.003) * (1.1 if day >= 12 else 1.0),
+                    (1.0, 1.0),
+                ),
+            ),
+        )
+        for day in range(24)
+    ]
+    with open_history(str(recorded.history)) as history:
+        history.record(runs)
+    site = recorded.project.folder.parent / "site"
+    told = recorded.trend("--html", str(site))
+    (change,) = (one for one in told["changes"] if one["environment"] == "quiet")
+    assert change["sha_before"] == change["sha_after"] == sha
+    assert change["at"] == "2026-03-13T23:00:00+00:00"
+    (series,) = (one for one in told["series"] if one["environment"] == "quiet")
+    assert series["latest_at"] == "2026-03-24T23:00:00+00:00"
+    texts = [path.read_text() for path in (site / "data").glob("timeline-*.js")]
+    (payload,) = (text for text in texts if '"key":"quiet"' in text)
+    assert '"dates":["2026-03-01","2026-03-02","2026-03-03"' in payload
+
+
+def test_one_series_beyond_all_computing_takes_no_report_with_it(recorded: Recorded) -> None:
+    wild = [(place, sha, "wild", 1e-300) for place, sha in enumerate(recorded.shas[:25])]
+    wild += [(25 + place, sha, "wild", 1e300) for place, sha in enumerate(recorded.shas[25:])]
+    recorded.record(wild)
+    folder = recorded.project.folder.parent
+    done = recorded.project.perfci(
+        *("trend", "--history", str(recorded.history), "--html", str(folder / "site")),
+        *("--json", str(folder / "trend.json"), "--openmetrics", str(folder / "trend.prom")),
+    ).without_traceback()
+    assert (done.code, "Warning" in done.err) == (0, False), done.text
+    told = json.loads((folder / "trend.json").read_bytes())
+    assert [change["case"] for change in told["changes"]] == ["work"]
+    assert any(note.startswith("wild latency_p50: left out") for note in told["notes"])

@@ -1,0 +1,187 @@
+"""Exporters of other distributions: found by entry point, and named when they are broken."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perfci.report.exporters.json import render as render_json
+from tests.builders.project import NOISE_PASSES, Project
+from tests.plugins import install
+from tests.report.examples import rich_report
+
+GROUP = "perfci.exporters"
+STOPWATCH = """
+HELP = "Write what a stopwatch would show here."
+
+def render(report):
+    return "".join(f"\\x1b[1m{row.case}\\t{row.metric}\\n" for row in report.results)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("stopwatch"), GROUP, "stopwatch", STOPWATCH)
+
+
+@pytest.fixture
+def site(installed: Path, tmp_path: Path) -> Path:
+    """A copy of what is installed, to be broken."""
+    return shutil.copytree(installed, tmp_path / "site")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    project.write("report.json", render_json(rich_report()))
+    return project
+
+
+def test_an_exporter_of_another_distribution_has_an_option_and_is_a_format(
+    project: Project, site: Path
+) -> None:
+    project.counting(300)
+    project.write("pyproject.toml", (project.folder / "pyproject.toml").read_text() + NOISE_PASSES)
+    project.commit("base")
+    project.commit("head")
+    asked = ("compare", "HEAD~1", "HEAD", "-k", "steady", "--rounds", "2", "--quiet")
+    without = project.perfci(*asked, "--stopwatch", "times").without_traceback()
+    assert (without.code, "No such option" in without.err) == (2, True), without.text
+
+    files = ("--json", "measured.json", "--stopwatch", "times")
+    done = project.perfci(*asked, *files, PYTHONPATH=str(site)).without_traceback()
+    assert done.code == 0, done.text
+    rows = json.loads((project.folder / "measured.json").read_text())["results"]
+    written = (project.folder / "times").read_text()
+    assert written == "".join(f"\x1b[1m{row['case']}\t{row['metric']}\n" for row in rows)
+
+    asked = ("report", "measured.json", "--format", "stopwatch")
+    shown = project.perfci(*asked, PYTHONPATH=str(site))
+    assert shown.out == written.replace("\x1b[1m", "").replace("\t", "    ")  # printed: cleaned
+    assert project.perfci(*asked, "-o", "again", PYTHONPATH=str(site)).code == 0
+    assert (project.folder / "again").read_text() == written
+
+    text = project.perfci("compare", "--help", PYTHONPATH=str(site)).out
+    assert "--stopwatch FILE" in text
+    assert "Write what a stopwatch would show here." in text
+
+
+BROKEN = {
+    "incomplete": ("HELP = 'Broken.'", "it has no `render`"),
+    "raises": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+    "exits": ("raise SystemExit(0)", "SystemExit: 0"),
+    "lacks-a-module": ("import a_module_that_is_not_there", "ModuleNotFoundError"),
+    "help-is-no-text": ("HELP = 1\nrender = str", "its `HELP` is no text"),
+    "render-raises": ("HELP = ''\ndef render(report):\n    return 1 / 0", "ZeroDivisionError"),
+    "render-exits": ("import sys\nHELP = ''\nrender = sys.exit", "SystemExit: Report("),
+    "returns-bytes": ("HELP = ''\nrender = lambda report: b''", "returned bytes, not text"),
+    "returns-no-text": ("HELP = ''\nrender = lambda report: '\\udc80'", "is no text"),
+}
+
+
+@pytest.mark.parametrize(("source", "why"), BROKEN.values(), ids=list(BROKEN))
+def test_a_broken_exporter_is_named_and_is_no_traceback(
+    project: Project, site: Path, source: str, why: str
+) -> None:
+    (site / "someones_stopwatch.py").write_text(source)
+    asked = ("report", "report.json", "--format", "stopwatch")
+    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
+    assert (done.code, done.out) == (2, "")
+    assert "[broken-plugin]" in done.err
+    assert "`stopwatch` of someones-stopwatch" in done.err
+    assert why in done.err
+    assert len(done.err) < 600
+
+
+def test_a_broken_exporter_ends_a_command_that_asks_for_it_at_once_and_no_other(
+    project: Project, site: Path
+) -> None:
+    (site / "someones_stopwatch.py").write_text("raise RuntimeError('no licence')")
+    refused = project.perfci("run", "--stopwatch", "s", PYTHONPATH=str(site))
+    assert (refused.code, refused.out) == (2, "")
+    assert "[broken-plugin]" in refused.without_traceback().err  # and not: nothing is committed
+    merge = ("merge", "report.json", "--json", "m.json")
+    done = project.perfci(*merge, PYTHONPATH=str(site)).without_traceback()
+    assert "someones" not in done.text
+    assert (project.folder / "m.json").exists()
+    text = project.perfci("merge", "--help", PYTHONPATH=str(site))
+    assert text.code == 0
+    assert "RuntimeError: no licence" in " ".join(text.out.split())
+
+
+def test_what_was_measured_is_not_lost_with_a_broken_exporters_file(
+    project: Project, site: Path
+) -> None:
+    project.counting(300)
+    project.commit("base")
+    (site / "someones_stopwatch.py").write_text(BROKEN["render-raises"][0])
+    asked = ("run", "-k", "steady", "--rounds", "2", "--stopwatch", "s", "--json", "z.json")
+    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
+    assert done.code == 2
+    assert "someones-stopwatch" in done.err
+    assert "steady" in done.out
+    assert json.loads((project.folder / "z.json").read_text())["results"]
+    assert not (project.folder / "s").exists()
+
+
+@pytest.mark.parametrize("name", ["json", "terminal", "config", "help", "Loud"])
+def test_a_name_that_is_not_free_is_refused_by_name(
+    project: Project, site: Path, name: str
+) -> None:
+    (points,) = site.glob("*.dist-info/entry_points.txt")
+    points.write_text(f"[{GROUP}]\n{name} = someones_stopwatch\n")
+    merge = ("merge", "report.json", "--json", "m.json")
+    done = project.perfci(*merge, PYTHONPATH=str(site)).without_traceback()
+    assert done.code == 2
+    assert "[broken-plugin]" in done.err
+    assert f"`{name}` of someones-stopwatch" in done.err
+    assert not (project.folder / "m.json").exists()
+
+
+def test_help_goes_on_beside_a_name_that_is_not_free(project: Project, site: Path) -> None:
+    (points,) = site.glob("*.dist-info/entry_points.txt")
+    points.write_text(f"[{GROUP}]\njson = someones_stopwatch\n")
+    for asked in (("--help",), ("merge", "--help"), ("init", "--help")):
+        assert project.perfci(*asked, PYTHONPATH=str(site)).without_traceback().code == 0
+    completing = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci m", "COMP_CWORD": "1"}
+    assert "merge" in project.perfci(PYTHONPATH=str(site), **completing).out
+
+
+def test_two_distributions_cannot_have_one_name(project: Project, site: Path) -> None:
+    (info,) = site.glob("*.dist-info")
+    other = shutil.copytree(info, info.with_name("another-1.0.dist-info"))
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    asked = ("report", "report.json", "--format", "stopwatch")
+    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
+    assert (done.code, done.out) == (2, "")
+    assert "someones-stopwatch" in done.err
+    assert "another" in done.err
+
+
+INTERRUPTED = """
+import os, signal
+
+HELP = "Be interrupted while it is written."
+
+def render(report):
+    os.kill(os.getpid(), signal.SIGINT)
+    return "written\\n"
+"""
+
+
+@pytest.mark.processes
+def test_a_first_signal_while_the_report_is_written_loses_nothing_of_it(tmp_path: Path) -> None:
+    site = install(tmp_path, GROUP, "interrupted", INTERRUPTED)
+    project = Project(tmp_path / "project")
+    project.counting(1000)
+    project.commit("one")
+    files = [tmp_path / "r.json", tmp_path / "r.txt"]
+    formats = ["--interrupted", str(files[1]), "--json", str(files[0])]
+    done = project.process("run", "--rounds", "2", *formats, PYTHONPATH=str(site))
+    assert done.code == 0, done
+    assert json.loads(files[0].read_text())["interrupted"] is False
+    assert files[1].read_text() == "written\n"
+    assert "counting" in done.out

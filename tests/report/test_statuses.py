@@ -1,0 +1,97 @@
+"""One table of statuses: every renderer shows a row of each of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from typing import get_args
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from perfci.model.finding import stated
+from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.status import Status, traits
+from perfci.report.exporters.csv import render as render_csv
+from perfci.report.exporters.html import render as render_html
+from perfci.report.exporters.json import render as render_json
+from perfci.report.exporters.junit import render as render_junit
+from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.outline import outline
+from perfci.report.terminal import render_terminal
+from tests.report.examples import bare, rich_report
+
+
+def named(status: str) -> str:
+    """Return a case's name that no renderer breaks or escapes."""
+    return f"case{status.replace('_', '')}"
+
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+EVERY = rich_report(
+    verdict=Verdict("fail", (stated("for the test"),)),
+    results=tuple(bare(named(status), status, "why") for status in STATUSES),
+    failures=(),
+    skipped={},
+    not_measured={},
+    explanations=(),
+    definitions=(),
+    durations={},
+    same_code=(),
+    why=(),
+    past=(),
+    ran=None,
+)
+RENDERERS: tuple[Callable[[Report], str], ...] = (
+    render_markdown,
+    lambda report: render_terminal(report, 120, False, verbose=True),
+    lambda report: render_terminal(report, 120, False),
+    render_junit,
+    render_html,
+    render_json,
+    render_csv,
+)
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_renderer_shows_a_row_of_each_status(
+    renderer: Callable[[Report], str], status: Status
+) -> None:
+    assert named(status) in renderer(EVERY)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_junit_calls_nothing_passed_that_was_not_compared(status: Status) -> None:
+    suite = ET.fromstring(render_junit(EVERY))
+    (test,) = suite.findall(f"testcase[@classname='{named(status)}']")
+    outcomes = {child.tag for child in test} & {"failure", "error", "skipped"}
+    assert outcomes == ({traits(status).junit} - {"passed"})
+    assert (traits(status).junit == "passed") == (status in {"unchanged", "improved"})
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_row_of_each_status_stands_in_one_list_of_the_outline(status: Status) -> None:
+    found = outline(EVERY)
+    lists: tuple[tuple[Comparison, ...], ...] = (
+        found.moved, found.undecided, found.unseen, found.unchanged, found.same_code,
+        found.informative, found.new, found.removed, found.not_comparable,
+    )  # fmt: skip
+    assert [row.status for rows in lists for row in rows].count(status) == 1
+
+
+def test_a_status_that_is_not_in_the_table_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        traits("invented")  # type: ignore[arg-type]
+    row = bare("case", "invented", "")
+    for render in RENDERERS[:5]:
+        with pytest.raises((AssertionError, KeyError, ValueError)):
+            render(rich_report(results=(row,), failures=()))
+
+
+def test_every_status_is_counted_in_csv_and_json() -> None:
+    rows = list(csv.DictReader(io.StringIO(render_csv(EVERY))))
+    assert {row["status"] for row in rows} == set(STATUSES)
+    assert {row["status"] for row in json.loads(render_json(EVERY))["results"]} == set(STATUSES)
