@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Verdict
-from perfci.report.row_checks import why_untrue
+from perfci.report.row_checks import row_contradictions
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.enforcement import enforced
@@ -34,7 +34,7 @@ def test_one_round_of_the_same_code_is_unchanged_and_costs_the_verdict_nothing()
     assert {row.method for row in settled} == {"same_code", "exact"}
     assert {row.status for row in settled} == {"unchanged"}
     assert decide(settled, (), POLICY).status == "pass"
-    assert [list(why_untrue(row)) for row in settled] == [[], [], []]
+    assert [list(row_contradictions(row)) for row in settled] == [[], [], []]
     latency = next(row for row in settled if row.metric == "latency_p50")
     assert (latency.base.center, latency.head.center) == (0.010, 0.0103)
     assert latency.ratio is None
@@ -62,7 +62,7 @@ def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_u
         "latency_max": "inconclusive",
     }
     assert decide(settled, (), POLICY).status == "pass"
-    assert [list(why_untrue(row)) for row in settled] == [[], []]
+    assert [list(row_contradictions(row)) for row in settled] == [[], []]
 
 
 def test_a_metric_that_head_lost_speaks_against_it() -> None:
