@@ -25,7 +25,7 @@ from perfci.units import signal_name
 
 _GRACE_S = 60.0
 """For a report of what was measured until then."""
-_TIED = str(Path(__file__).parents[1] / "api" / "serving" / "tied.py")
+_TIED = str(Path(__file__).parents[1] / "api" / "tied.py")
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfci.cli.report import conclude, deliver, show_report
+from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.model.finding import stated
 from perfci.model.report import Verdict
@@ -49,14 +50,14 @@ class Recording:
 def test_a_file_that_cannot_be_written_keeps_no_run_from_the_history(tmp_path: Path) -> None:
     measured, outputs = Recording(), {"json": tmp_path / "gone" / "r.json"}
     with pytest.raises(OutsideError, match="can't be written"):
-        conclude(measured, outputs, verbose=False, quiet=False)
+        conclude(measured, outputs, Config(), verbose=False, quiet=False)
     assert measured.recorded
 
 
 def test_a_file_and_a_history_that_cannot_be_written_are_both_said(tmp_path: Path) -> None:
     outputs = {"json": tmp_path / "gone" / "r.json"}
     with pytest.raises(OutsideError, match=r"can't be written.*; the history is full") as caught:
-        conclude(Recording("the history is full"), outputs, verbose=False, quiet=False)
+        conclude(Recording("the history is full"), outputs, Config(), verbose=False, quiet=False)
     assert "shown on the terminal" in caught.value.advice
     assert "Make room." in caught.value.advice
 
