@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from urllib.parse import quote
 
 from perfci.forges import actions
 from perfci.forges.check import NAME, CommitStatus, StatusAnswer
-from perfci.forges.github import CommentAnswer, CommitAnswer, IssueComments, PullAnswer
-from perfci.forges.http import Pace, RetryPolicy
+from perfci.forges.github import CommentAnswer, PullAnswer, RepositoryClient
 from perfci.forges.pull import Comment, Pull, same_name
 from perfci.forges.rest import Missing, Service, parse, policy_of
 from perfci.forges.step import token_of
@@ -26,29 +25,14 @@ SERVICE = Service(
 )
 
 
-class ForgejoClient(IssueComments):
+class ForgejoClient(RepositoryClient):
     """A repository of a Forgejo or Gitea."""
 
     service = SERVICE
+    headers: ClassVar[Mapping[str, str]] = {"Accept": "application/json"}
     pages = ("limit", "page")
-
-    def __init__(
-        self,
-        repository: str,
-        token: str,
-        api_url: str,
-        policy: RetryPolicy | None = None,
-        pace: Pace | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        headers = {"Accept": "application/json", "Authorization": f"token {token}"}
-        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
-
-    @property
-    def check_runs(self) -> None:
-        """Return None: there are commit statuses alone."""
-        return
+    check_runs: None = None
+    """There are commit statuses alone."""
 
     def pull(self, number: int) -> Pull:
         """Return a pull request as it is now."""
@@ -69,14 +53,6 @@ class ForgejoClient(IssueComments):
             if answer.head.ref == name
             and same_name(answer.record().source.partition("/")[0], owner)
         )
-
-    def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit, or none where the repository doesn't have it."""
-        try:
-            commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
-        except Missing:
-            return ()
-        return tuple(parent.sha for parent in commit.parents)
 
     def leaves(self, pull: Pull, sha: str) -> str:
         """Return where ``sha``, the head of ``pull`` or a merge of it, leaves the target.

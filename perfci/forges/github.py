@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from perfci.forges.check import NAME, CheckContent, CommitStatus, StatusAnswer
@@ -196,8 +196,31 @@ class ComparisonAnswer:
     merge_base_commit: _CommitSha
 
 
-class IssueComments(Rest):
-    """Writes them. Every method is one request."""
+class RepositoryClient(Rest):
+    """The requests that GitHub, Forgejo and Gitea share. Each sends its own ``headers``."""
+
+    headers: ClassVar[Mapping[str, str]]
+
+    def __init__(
+        self,
+        repository: str,
+        token: str,
+        api_url: str,
+        policy: RetryPolicy | None = None,
+        pace: Pace | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        headers = {**self.headers, "Authorization": f"token {token}"}
+        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        """Return the parents of a commit, or none where the repository doesn't have it."""
+        try:
+            commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
+        except Missing:
+            return ()
+        return tuple(parent.sha for parent in commit.parents)
 
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""
@@ -214,27 +237,14 @@ class IssueComments(Rest):
         self._delete(f"/issues/comments/{comment.id}")
 
 
-class GitHubClient(IssueComments):
+class GitHubClient(RepositoryClient):
     """A repository of GitHub. A write raises ``Unsure`` or ``Refused``."""
 
     service = SERVICE
-
-    def __init__(
-        self,
-        repository: str,
-        token: str,
-        api_url: str = SERVICE.example,
-        policy: RetryPolicy | None = None,
-        pace: Pace | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        headers = {
-            "Accept": "application/vnd.github+json",
-            "Authorization": f"token {token}",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
+    headers: ClassVar[Mapping[str, str]] = {
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
 
     @property
     def check_runs(self) -> GitHubClient:
@@ -250,14 +260,6 @@ class GitHubClient(IssueComments):
         path = "/pulls"
         answers = self._pages(path, tuple[PullAnswer, ...], tuple, state="open", head=branch)
         return tuple(answer.record() for answer in answers)
-
-    def parents(self, sha: str) -> tuple[str, ...]:
-        """Return the parents of a commit, or none where the repository doesn't have it."""
-        try:
-            commit = self._get(f"/git/commits/{sha}", CommitAnswer)
-        except Missing:
-            return ()
-        return tuple(parent.sha for parent in commit.parents)
 
     def leaves(self, pull: Pull, sha: str) -> str:
         """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""

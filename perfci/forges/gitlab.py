@@ -49,6 +49,8 @@ class GitLabClient(Rest):
     """
 
     service = SERVICE
+    check_runs: None = None
+    """GitLab has commit statuses alone."""
 
     def __init__(
         self,
@@ -65,11 +67,6 @@ class GitLabClient(Rest):
         at = f"/projects/{quote(project, safe='')}"
         super().__init__(at, api_url, headers, policy, pace, sleep, now)
         self._page = page
-
-    @property
-    def check_runs(self) -> None:
-        """Return None: GitLab has commit statuses alone."""
-        return
 
     def pull(self, number: int) -> Pull:
         """Return a merge request as it is now."""

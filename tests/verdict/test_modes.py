@@ -11,8 +11,8 @@ import pytest
 from perfci.model.report import Comparison, Estimate
 from perfci.stats.evidence import summarise
 from perfci.verdict.modes import mode_matrices, without_mode
+from tests.report.case_table_reports import HELPS, USELESS, mode_rows
 from tests.report.examples import row
-from tests.report.mode_reports import HELPS, USELESS, mode_rows
 
 
 @pytest.mark.parametrize(

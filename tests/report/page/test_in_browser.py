@@ -10,11 +10,10 @@ import pytest
 from perfci.model.report import Report
 from perfci.report.exporters.html import render as render_page
 from tests.lacking import needed
+from tests.report.case_table_reports import GUARD, mode_comparison, shape_rows
 from tests.report.conftest import Watched, axe_finds_nothing
-from tests.report.mode_reports import mode_comparison
 from tests.report.page.reports import drawn_report, hostile_page_report, large_report
 from tests.report.page.test_flame import WHY
-from tests.report.shape_reports import GUARD, shape_rows
 
 expect = needed("playwright.sync_api").expect
 
