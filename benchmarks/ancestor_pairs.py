@@ -77,14 +77,14 @@ def repository(folder: Path, rounds: int) -> Path:
 def run_session(way: str) -> None:
     """Be a session whose workers are forked in this way."""
     from perfci.measure import starters
-    from perfci.model.finding import found
+    from perfci.model.finding import finding
 
     if way == "unprepared":
         starters.Starters._prepare = lambda *_: None  # type: ignore[method-assign]
     if way == "beside another":
         warm_another_beside()
     if way == "starters":
-        starters.preload_of = lambda *_: found("ancestor-python")
+        starters.preload_of = lambda *_: finding("ancestor-python")
     be_session()
 
 

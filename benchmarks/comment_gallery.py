@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import Reason, found, stated
+from perfci.model.finding import Reason, finding, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
@@ -224,7 +224,7 @@ def regressions() -> list[Report]:
 
 def cut_short() -> list[Report]:
     """A session that its time limit ended: one case is decided, two have too few rounds."""
-    few = found("too-few", count=2, what="pair", needed=8, setting="rounds")
+    few = finding("too-few", count=2, what="pair", needed=8, setting="rounds")
     left = [
         row(name, "latency_p50", 1.2e-3, 1.23e-3, "inconclusive", room=0.2, findings=(few,),
             detectable=None)
@@ -239,14 +239,14 @@ def cut_short() -> list[Report]:
 
 def noisy() -> list[Report]:
     """A machine on which little could be decided."""
-    finding = found("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds")
+    undecided = finding("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds")
     open_rows = [
         row(name, "latency_p50", 1.2e-3, 1.24e-3, "inconclusive", detectable=0.14,
-            room=0.1, findings=(finding,))
+            room=0.1, findings=(undecided,))
         for name in ("encoder[batch=1]", "decoder[batch=1]", "attention[batch=8]")
     ]  # fmt: skip
-    reasons = [Reason("undecided", one.case, one.metric, because=finding) for one in open_rows]
-    taken = found("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
+    reasons = [Reason("undecided", one.case, one.metric, because=undecided) for one in open_rows]
+    taken = finding("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
     return [report("inconclusive", reasons, [*open_rows, *quiet(3)], notes=(f"{words(taken)}.",))]
 
 

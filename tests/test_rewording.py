@@ -13,7 +13,7 @@ import pytest
 import perfci.model.words as catalogue
 from perfci.cli.report import exit_code
 from perfci.model.case import Failure
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.model.report import Comparison, Report
 from perfci.report.exporters.json import render as render_json
 from perfci.report.outline import other_reasons, outline, shown_failures
@@ -80,8 +80,8 @@ def everything() -> list[tuple[Any, ...]]:
         paired("cold", 1.5, metric="cold_start"),
         stored("baseline", 1.2),
         *(paired(f"case-{number}") for number in range(6)),
-        placeholder("late", "inconclusive", POLICY, found("budget-ended")),
-        placeholder("other", "not_comparable", POLICY, found("source-changed")),
+        placeholder("late", "inconclusive", POLICY, finding("budget-ended")),
+        placeholder("other", "not_comparable", POLICY, finding("source-changed")),
     )
     halves = shard(1, 2, *rows[:4]), shard(2, 2, *rows[4:])
     (merged,) = merge([("1", halves[0]), ("2", halves[1])], POLICY)

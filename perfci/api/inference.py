@@ -28,7 +28,7 @@ from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.graphs.watch import reason_of
 from perfci.metrics.own import ExtraMetric
 from perfci.model.case import Metric
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Shaped:
         """Return the guard by which each shape compiled anew, and one thing that would spare it."""
         others = list(self._compiled)[1:]
         guards = {
-            f"compiles_{label}": found("guard-failed", guard=self._guards[label])
+            f"compiles_{label}": finding("guard-failed", guard=self._guards[label])
             for label in others
             if self._compiled[label] and label in self._guards
         }
@@ -229,7 +229,7 @@ class Shaped:
             for group in self._alike(of_one_apart=True)
             for label in [one for one in group if self._compiled[one]][1:]
         ]
-        return found("spare-dynamic", shapes=", ".join(spared)) if spared else None
+        return finding("spare-dynamic", shapes=", ".join(spared)) if spared else None
 
     def _by_buckets(self) -> Finding | None:
         """Say what padding may spare: to every other shape, where each of them holds the last."""
@@ -243,7 +243,7 @@ class Shaped:
             )
             if holds and len(group) > 2 and len(buckets) < compiles:
                 spared = compiles - len(buckets)
-                return found("spare-buckets", buckets=", ".join(buckets), compiles=spared)
+                return finding("spare-buckets", buckets=", ".join(buckets), compiles=spared)
         return None
 
     def _alike(self, *, of_one_apart: bool) -> Iterator[list[str]]:

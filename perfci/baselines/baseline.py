@@ -11,7 +11,7 @@ from statistics import median
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Metric
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.version import BASELINE_SCHEMA
@@ -152,9 +152,9 @@ def _medians(baseline: Baseline) -> dict[str, float]:
 def why_not_comparable(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
     """Return why the two can't be compared, or None where they can."""
     if baseline.environment != environment.key:
-        return found("other-environment", environment=baseline.environment)
+        return finding("other-environment", environment=baseline.environment)
     if baseline.source_hash != case.source_hash:
-        return found("source-changed")
+        return finding("source-changed")
     return None
 
 

@@ -28,7 +28,7 @@ from perfci.measure.opening import open_workplace
 from perfci.measure.selection import Written
 from perfci.measure.workplace import Surroundings, Wanted, Workplace
 from perfci.model.case import Case
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.report import Comparison, Explanation, Report, Timing
 from perfci.model.run import Run, Side
 from perfci.model.words import words
@@ -156,7 +156,7 @@ def against_baselines(
             continue
         baseline = baselines.get(case.id)
         if baseline is None:
-            rows.append(placeholder(case.id, "new", policy, found("no-baseline")))
+            rows.append(placeholder(case.id, "new", policy, finding("no-baseline")))
             continue
         reason = why_not_comparable(baseline, alone.measured.environment, case)
         if reason:
@@ -192,7 +192,7 @@ def _with_baseline(
         paired=False,
         base_sessions=tuple(len(session.workers) for session in baseline.sessions),
     )
-    return compared or (placeholder(case.id, "inconclusive", policy, found("nothing-measured")),)
+    return compared or (placeholder(case.id, "inconclusive", policy, finding("nothing-measured")),)
 
 
 def _asking_for_a_third(

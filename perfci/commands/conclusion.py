@@ -9,7 +9,7 @@ from dataclasses import replace
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import Written
 from perfci.model.case import Case, Failure
-from perfci.model.finding import NOTHING_EXERCISED, Finding, found
+from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.model.report import Comparison, Definition, Explanation
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.words import words
@@ -88,7 +88,7 @@ def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
         return ()
     names = [name for files in changes.values() for name in files]
     counts = {kind: len(files) for kind, files in changes.items()}
-    return (found(NOTHING_EXERCISED, names=", ".join(names[:_SHOWN_FILES]), **counts),)
+    return (finding(NOTHING_EXERCISED, names=", ".join(names[:_SHOWN_FILES]), **counts),)
 
 
 def conclude(
@@ -225,7 +225,7 @@ def _why_unmeasured(result: SessionResult) -> Finding:
         "outside": "session-ended",
         "fail-fast": "not-reached",
     }
-    return found(codes.get(result.ended, "no-round"))
+    return finding(codes.get(result.ended, "no-round"))
 
 
 def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
@@ -246,12 +246,12 @@ def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
     if excluded := sum(output.bursts_set_aside for output in outputs):
         bursts = sum(output.bursts_measured for output in outputs)
         reason = _commonest((output.disturbance, output.bursts_set_aside) for output in outputs)
-        findings.append(found("bursts-excluded", excluded=excluded, bursts=bursts, reason=reason))
+        findings.append(finding("bursts-excluded", excluded=excluded, bursts=bursts, reason=reason))
     if kept := [output for output in outputs if output.bursts_disturbed]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
-        findings.append(found("bursts-disturbed", workers=len(kept), reason=reason))
+        findings.append(finding("bursts-disturbed", workers=len(kept), reason=reason))
     if cases := _delayed_cases(outputs):
-        findings.append(found("delayed-more-cases", cases=_named(cases)))
+        findings.append(finding("delayed-more-cases", cases=_named(cases)))
     return tuple(findings)
 
 

@@ -30,7 +30,7 @@ from perfci.measure.round import RoundResult, measure_round
 from perfci.measure.selection import starting_order, visiting_order, visiting_order_by
 from perfci.measure.starters import Starters
 from perfci.model.case import Case, Failure
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.model.report import Comparison
 from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.units import first_of
@@ -288,7 +288,7 @@ class Session:
         for one in result.results:
             if isinstance(one, WorkerFailure) and one.failure.kind == UNLIKE_FRESH:
                 message = f"on {one.failure.side}, {one.failure.message}"
-                self._starters.refuse(state.case, found("ancestor-state", message=message))
+                self._starters.refuse(state.case, finding("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
         state.first_round_s = state.first_round_s or took

@@ -21,7 +21,7 @@ from perfci.measure.processes import Preloaded
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
 from perfci.model.case import Case, Discovery, FileImports
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.words import words
 from perfci.worker.imports import DYNAMO, INDUCTOR
 
@@ -195,7 +195,7 @@ class Starters:
         stack.callback(starter.close)
         _import_mathematics()
         unfit = self._imported((starter,))
-        why = found("ancestor-unfit", message=unfit) if unfit else None
+        why = finding("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:
             why = why_unlike(starter.preloaded, self._plan.discovered, file, self._plan.owner)
         if why:
@@ -208,7 +208,7 @@ class Starters:
         if why := self._unshared.get(cases[0].file):
             return why
         if len({side.python for side in self._plan.sides}) > 1:
-            return found("ancestor-python")
+            return finding("ancestor-python")
         return preload_of(self._plan.discovered, _imported_file(cases))
 
     def _fresh_states(self, cases: Sequence[Case]) -> dict[str, dict[str, str]]:
@@ -289,17 +289,17 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
     sides = list(discovered.values())
     for name, pairs in (("devices", _devices(sides)), ("metrics", _metrics(sides))):
         if len(set(pairs)) > 1:
-            return found("ancestor-plugins", what=name)
+            return finding("ancestor-plugins", what=name)
     if not file:
         return ("torch",)
     imports = {name: one.imports.get(file) for name, one in discovered.items()}
     for side, did in imports.items():
         if did is None:
-            return found("ancestor-unknown", side=side)
+            return finding("ancestor-unknown", side=side)
         if did.read:
-            return found("ancestor-read", side=side, file=did.read[0])
+            return finding("ancestor-read", side=side, file=did.read[0])
         if did.programs:
-            return found("ancestor-program", side=side, program=did.programs[0])
+            return finding("ancestor-program", side=side, program=did.programs[0])
     asked = [set(did.modules) for did in imports.values() if did]
     first = next(did for did in imports.values() if did)
     return tuple(
@@ -343,12 +343,12 @@ def why_unlike(
     ``owner`` returns the side that would import a package of that name from its own tree, if any.
     """
     if preloaded.failed:
-        return found("ancestor-failed", message=preloaded.failed)
+        return finding("ancestor-failed", message=preloaded.failed)
     if preloaded.imports.programs:
-        return found("ancestor-program", side="both", program=preloaded.imports.programs[0])
+        return finding("ancestor-program", side="both", program=preloaded.imports.programs[0])
     for package in preloaded.compiler:
         if side := owner(package):
-            return found("ancestor-module", side=side, module=package)
+            return finding("ancestor-module", side=side, module=package)
     return next(_differences(preloaded, discovered, file), None)
 
 
@@ -358,11 +358,11 @@ def _differences(
     for side, one in discovered.items():
         for name, place in preloaded.modules.items():
             if name.partition(".")[0] != _HARNESS and one.modules.get(name) != place:
-                yield found("ancestor-module", side=side, module=name)
+                yield finding("ancestor-module", side=side, module=name)
         did = one.imports.get(file, FileImports())
         for change in did.environment:
             if file and change not in preloaded.imports.environment:
-                yield found("ancestor-environment", side=side, variable=change.partition("=")[0])
+                yield finding("ancestor-environment", side=side, variable=change.partition("=")[0])
 
 
 def _devices(sides: list[Discovery]) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 from perfci.clock import perf_counter
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 
 PLACE = 9
 METRICS = {
@@ -57,7 +57,7 @@ class Flops(Collector):
             return {}
         name = str(dtype).removeprefix("torch.")
         share = flops / self.scene.call_s / peak
-        return {"flops": found("flop-share", share=share, peak=peak, dtype=name)}
+        return {"flops": finding("flop-share", share=share, peak=peak, dtype=name)}
 
 
 COLLECTOR = Flops

@@ -17,7 +17,7 @@ from perfci.collecting import LeafSketch, OutputSketch
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.metrics.accuracy import AccuracyUnsupported, leaves, plain
 from perfci.model.case import Metric
-from perfci.model.finding import found
+from perfci.model.finding import finding
 
 if TYPE_CHECKING:
     import torch
@@ -145,7 +145,7 @@ def reading_of(outputs: Sequence[OutputSketch]) -> Reading:
         return Reading({NAME: 0.0})
     apart = {"apart": differs.apart} if math.isfinite(differs.apart) else {}
     where = differs.where[:_LONGEST_PATH]
-    remark = found("rank-differs", rank=first, other=most[0], where=where, **apart)
+    remark = finding("rank-differs", rank=first, other=most[0], where=where, **apart)
     return Reading({NAME: float(len(outputs) - len(most))}, remarks={NAME: remark})
 
 

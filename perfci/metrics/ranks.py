@@ -13,7 +13,7 @@ from statistics import fmean
 from perfci.collecting import Steps
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.units import counted
 
 PLACE = 1.4
@@ -61,7 +61,7 @@ class OfRanks(Collector):
         peaks = self.scene.work.ranks.peaks()
         most = {name: max(one[name] for one in peaks) for name in _PEAKS if name in peaks[0]}
         unequal = {
-            name: found("rank-most", rank=[one[name] for one in peaks].index(value))
+            name: finding("rank-most", rank=[one[name] for one in peaks].index(value))
             for name, value in most.items()
             if value > _LEAST_IMBALANCE * fmean(one[name] for one in peaks)
         }
@@ -100,7 +100,7 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
         others = fmean(time for rank, time in enumerate(own) if rank != slowest)
         slower = (max(own) - others) / ranks[slowest].count
         where = {"host": ranks[slowest].host} if ranks[slowest].host else {}
-        slow = found("slow-rank", rank=slowest, slower=slower, **where)
+        slow = finding("slow-rank", rank=slowest, slower=slower, **where)
         remarks |= {"rank_imbalance": slow, "latency_p50": slow}
     return Reading(values, remarks=remarks, warnings=(*_sharing(ranks), *_idle(ranks, nodes)))
 

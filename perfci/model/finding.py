@@ -74,7 +74,7 @@ class Reason:
         return hash((self.code, self.case, self.metric, arguments, self.because))
 
 
-def found(code: str, **arguments: Plain) -> Finding:
+def finding(code: str, **arguments: Plain) -> Finding:
     """Return the finding ``code`` of these arguments."""
     return Finding(code, arguments)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (
     CONFIDENCE,
@@ -177,7 +177,9 @@ class _Scale:
         warnings = test.warnings
         if self.kind == "share" and self.base_mean is not None:
             warnings += (
-                found("arithmetic-means") if self.base_mean > 0.0 else found("no-ratio-of-mean"),
+                finding("arithmetic-means")
+                if self.base_mean > 0.0
+                else finding("no-ratio-of-mean"),
             )
         estimates = (test.estimate, test.lo, test.hi)
         ratio, ratio_lo, ratio_hi = map(_optional(self._ratio), estimates)

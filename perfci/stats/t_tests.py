@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from perfci.model.finding import ANCESTORS_DIFFER, Finding, found
+from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
 
 CONFIDENCE = 0.95
 LARGEST = 1e150
@@ -107,9 +107,9 @@ def t_quantile(probability: float, df: float) -> float:
 def no_evidence(values: Sequence[float]) -> Finding | None:
     """Return why ``values`` can't be computed with, or None."""
     if not all(map(math.isfinite, values)):
-        return found("not-finite")
+        return finding("not-finite")
     if any(value and not 1.0 / LARGEST <= abs(value) <= LARGEST for value in values):
-        return found("out-of-range", largest=LARGEST)
+        return finding("out-of-range", largest=LARGEST)
     return None
 
 
@@ -153,13 +153,13 @@ def paired_t(
         raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
     differences = [after - before for before, after in zip(base, head, strict=True)]
     if not differences:
-        return TTest(None, warnings=(found("no-pairs"),))
+        return TTest(None, warnings=(finding("no-pairs"),))
     if problem := no_evidence((*base, *head)):
         return TTest(None, warnings=(problem,))
     count = len(differences)
     estimate = mean(differences)
     if count < 2:
-        return TTest(estimate, warnings=(found("one-pair"),))
+        return TTest(estimate, warnings=(finding("one-pair"),))
     spread = variance(differences, resolution)
     if spread == 0.0:
         return without_spread(estimate, resolution)
@@ -173,8 +173,8 @@ def without_spread(estimate: float, resolution: Resolution) -> TTest:
     constant may be a clock or a counter that is stuck, and bound nothing.
     """
     if abs(estimate) <= resolution.rounding:
-        return TTest(0.0, lo=0.0, hi=0.0, warnings=(found("same-values"),))
-    return TTest(estimate, warnings=(found("no-spread"),))
+        return TTest(0.0, lo=0.0, hi=0.0, warnings=(finding("same-values"),))
+    return TTest(estimate, warnings=(finding("no-spread"),))
 
 
 def sign_flip_p(differences: Sequence[int]) -> float:
@@ -237,7 +237,7 @@ def nested_t(
     if pooled.estimate is None or pooled.se is None or len(groups) == len(base):
         return pooled
     if len(groups) < 2:
-        return TTest(pooled.estimate, warnings=(found("one-ancestor"),))
+        return TTest(pooled.estimate, warnings=(finding("one-ancestor"),))
     parts = components(groups, resolution)
     count = len(base)
     shares = math.fsum((len(group) / count) ** 2 for group in groups)
@@ -247,7 +247,7 @@ def nested_t(
         return t_test(pooled.estimate, se, df, confidence=confidence)
     upper = 0.5 + confidence / 2
     wider = se * t_quantile(upper, df) / (pooled.se * t_quantile(upper, count - 1))
-    differ = found(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
+    differ = finding(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
     return t_test(pooled.estimate, se, df, (differ,), confidence)
 
 
@@ -319,7 +319,7 @@ def welch_t(
     if base_part == 0.0 or head_part == 0.0:
         if base_part + head_part == 0.0:
             return without_spread(estimate, resolution)
-        return TTest(estimate, warnings=(found("no-spread-on-one-side"),))
+        return TTest(estimate, warnings=(finding("no-spread-on-one-side"),))
     whole = base_part + head_part
     share = base_part / whole
     df = 1.0 / (share**2 / (len(base) - 1) + (1.0 - share) ** 2 / (len(head) - 1))
@@ -351,7 +351,7 @@ def welch_t_of_sessions(
     if len(sessions) < 2:
         base = sessions[0] if sessions else ()
         test = welch_t(base, head, resolution=resolution)
-        return replace(test, warnings=(*test.warnings, found("one-session-of-spread")))
+        return replace(test, warnings=(*test.warnings, finding("one-session-of-spread")))
     problem = _problem([value for session in sessions for value in session], head)
     if problem is not None:
         return problem
@@ -371,12 +371,12 @@ def welch_t_of_sessions(
 
 def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
     if not base or not head:
-        return TTest(None, warnings=(found("no-values-on-one-side"),))
+        return TTest(None, warnings=(finding("no-values-on-one-side"),))
     if problem := no_evidence((*base, *head)):
         return TTest(None, warnings=(problem,))
     if min(len(base), len(head)) < 2:
         return TTest(
             mean(head) - mean(base),
-            warnings=(found("one-value-on-one-side"),),
+            warnings=(finding("one-value-on-one-side"),),
         )
     return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.report import Accepted, Comparison, Report
 from perfci.model.words import words
 from perfci.verdict.decision import build_report, decide_on, opened
@@ -82,9 +82,9 @@ def accept(
         used.add(line)
         why: Finding | None
         if line in refused:
-            why = found("accept-from-fork")
+            why = finding("accept-from-fork")
         elif line in old and not line.is_bounded:
-            why = found("accept-unbounded")
+            why = finding("accept-unbounded")
         else:
             why = _exceeded(line, row, today)
         judged.append(_refusing(row, why) if why else replace(row, accepted=_accepted(line)))
@@ -125,7 +125,7 @@ def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -
     elif here is not None:
         line, why = here, _exceeded(here, row, today)
     else:
-        line, why = None, found("accept-from-fork")
+        line, why = None, finding("accept-from-fork")
     bare = replace(row, accepted=None)
     return _refusing(bare, why) if why or not line else replace(row, accepted=_accepted(line))
 
@@ -181,10 +181,10 @@ def is_beyond(row: Comparison, up_to: float | None) -> bool:
 def _exceeded(line: Acceptance, row: Comparison, today: str) -> Finding | None:
     """Return why ``line``, which names the row, doesn't accept it."""
     if line.until and line.until < today:
-        return found("accept-expired", until=line.until)
+        return finding("accept-expired", until=line.until)
     if is_beyond(row, line.up_to):
         unit = {"unit": row.unit} if row.difference is not None else {}
-        return found("accept-exceeded", up_to=line.up_to or 0.0, **unit)
+        return finding("accept-exceeded", up_to=line.up_to or 0.0, **unit)
     return None
 
 
@@ -203,14 +203,14 @@ def _unused(line: Acceptance, rows: Iterable[Comparison], *, whole: bool) -> Fin
     mine = [row for row in rows if row.case == line.case]
     for row in mine:
         if row.metric == line.metric:
-            return found("accept-unneeded", case=line.case, metric=line.metric, status=row.status)
+            return finding("accept-unneeded", case=line.case, metric=line.metric, status=row.status)
     if mine:
         near = _nearest(line.metric, [row.metric for row in mine])
-        return found("accept-unknown", case=line.case, metric=line.metric, near=near)
+        return finding("accept-unknown", case=line.case, metric=line.metric, near=near)
     if not whole:
         return None
     near = _nearest(line.case, [row.case for row in rows])
-    return found("accept-unknown", case=line.case, metric=line.metric, near=near)
+    return finding("accept-unknown", case=line.case, metric=line.metric, near=near)
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -11,13 +11,13 @@ import math
 from collections.abc import Container, Sequence
 from typing import Literal
 
-from perfci.model.finding import ANCESTORS_DIFFER, Finding, found
+from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
 
-ONE_SESSION = found("one-session")
+ONE_SESSION = finding("one-session")
 _SHARE_OF_ALPHA = 0.25
 _GAP_REACH = 1.5
 _OF_THE_METHOD = frozenset(
@@ -102,7 +102,7 @@ def caveat_of_rounds(
     if ratio is None or ratio <= 0.0 or not changes:
         return None
     if _falls_short(median(changes), ratio):
-        return found("few-rounds-changed")
+        return finding("few-rounds-changed")
     modes = two_modes(changes, fewest=1)
     if modes is None:
         return None
@@ -111,7 +111,7 @@ def caveat_of_rounds(
     if _along(without_it, ratio) > 0.5 * abs(math.log(ratio)) or abs(math.log(without_it)) > reach:
         return None
     low_count, high_count = _counts(modes, len(changes))
-    return found(
+    return finding(
         "round-groups",
         low=modes.low,
         high=modes.high,
@@ -140,7 +140,7 @@ def caveat_of_workers(
     if not all(map(math.isfinite, values)):
         return None
     if _falls_short(median(head) / median(base), ratio):
-        return found("few-workers-changed")
+        return finding("few-workers-changed")
     modes = two_modes(values, fewest=1)
     if modes is None:
         return None
@@ -152,7 +152,7 @@ def caveat_of_workers(
     if not mixed or abs(math.log(ratio)) > _GAP_REACH * math.log(modes.high / modes.low):
         return None
     low_count, high_count = _counts(modes, len(values))
-    return found(
+    return finding(
         "worker-groups",
         ratio=modes.high / modes.low,
         low_count=low_count,

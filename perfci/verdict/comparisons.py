@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.model.case import Case, Metric
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status
 from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
@@ -29,7 +29,7 @@ from perfci.verdict.sampled import (
     with_calls,
 )
 
-LEFT_OUT = found("left-out")
+LEFT_OUT = finding("left-out")
 _OF_CALLS = "latency_p50"
 """The metric beside which the quantiles of all calls stand."""
 _RESOLUTION = 0.1
@@ -251,7 +251,7 @@ def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> 
         base=base.estimate(logarithmic=True),
         findings=(
             *empty.findings,
-            found("base-only", why=reasons[0]) if reasons else found("base-only"),
+            finding("base-only", why=reasons[0]) if reasons else finding("base-only"),
         ),
     )
 
@@ -304,14 +304,14 @@ def compare_exactly(
         return _row(empty, status, difference=change)
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
-        remark = found("below-floor", floor=metric.floor)
+        remark = finding("below-floor", floor=metric.floor)
         empty = replace(empty, findings=(*empty.findings, remark))
     if before == after:
         return _row(empty, "unchanged", ratio=1.0)
     worse = (after > before) == (metric.direction == "lower")
     moved: Status = "regressed" if worse else "improved"
     if before <= 0.0 or after <= 0.0:
-        return _row(replace(empty, findings=(*empty.findings, found("no-ratio"))), moved)
+        return _row(replace(empty, findings=(*empty.findings, finding("no-ratio"))), moved)
     ratio = after / before
     _, upper = margin(empty.threshold)
     return _row(empty, moved if max(ratio, 1.0 / ratio) >= upper else "unchanged", ratio=ratio)

@@ -9,7 +9,7 @@ from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, Why, found
+from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, Why, finding
 from perfci.model.report import Comparison, Definition, Explanation, Past, Report, Timing, Verdict
 from perfci.model.run import WRONG_CODE, Environment, Ran, Side
 from perfci.model.status import Status, traits
@@ -48,8 +48,8 @@ def failure_rows(
         status: Status = "new" if case in new and case in on_base else "failed"
         rows.append(placeholder(case, status, policy, *reasons))
     one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
-        (removed, "removed", found("absent", side="head")),
-        (new, "new", found("absent", side="base")),
+        (removed, "removed", finding("absent", side="head")),
+        (new, "new", finding("absent", side="base")),
     )
     rows += [
         placeholder(case, status, policy, why)
@@ -96,7 +96,7 @@ def failed_finding(failure: Failure) -> Finding:
     more: dict[str, Plain] = {"message": lines[0]} if lines else {}
     if failure.alone:
         more["alone"] = failure.alone
-    return found("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **more)
+    return finding("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **more)
 
 
 def reason_of(row: Comparison) -> Finding | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from perfci.metrics import METRICS
 from perfci.model.case import Gate, Metric
-from perfci.model.finding import Reason, found, stated
+from perfci.model.finding import Reason, finding, stated
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.comparisons import empty_row, judge_exactly
 from perfci.verdict.decision import build_report, decide_on, opened, placeholder, was_measured
@@ -78,7 +78,7 @@ def with_unreported(
         for name in names
         if name not in reported
     )
-    rows = (placeholder(name, "removed", policy, found("unreported")) for name in lacking)
+    rows = (placeholder(name, "removed", policy, finding("unreported")) for name in lacking)
     measured, decided = opened(report)
     judged = replace(decided.judged, rows=(*decided.judged.rows, *rows))
     return build_report(measured, replace(decided, judged=judged))
@@ -158,7 +158,7 @@ def _lost(
             here = _here(case, metric, policy)
             expected = metric.always and (only is None or metric.name in only)
             if here and here.gate == "fail" and expected and (case, metric.name) not in there:
-                why = found("not-reported", metric=metric.name)
+                why = finding("not-reported", metric=metric.name)
                 yield empty_row(case, metric, here, "removed", why)
 
 

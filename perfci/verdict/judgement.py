@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from perfci.metrics import METRICS
-from perfci.model.finding import JUDGED, Finding, Plain, because, found
+from perfci.model.finding import JUDGED, Finding, Plain, because, finding
 from perfci.model.report import Comparison
 from perfci.model.status import Status
 from perfci.model.worker import DECIDING_ANCESTORS, DECIDING_ROUNDS
@@ -32,7 +32,7 @@ from perfci.verdict.shards import scaled_family
 _TESTED = ("paired_t", "welch_t")
 # Suspicion: which cases of a check are measured again, both sides together.
 _SHARE = 0.5
-SAME_CODE = found("same-code")
+SAME_CODE = finding("same-code")
 
 
 def adjust(
@@ -92,9 +92,9 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
             else:
                 moved = _moved(change)
         elif large:
-            judged = (found("below-threshold", **_threshold(row)),)
+            judged = (finding("below-threshold", **_threshold(row)),)
         else:
-            judged = (found("small-effect", least=policy.cohens_d),)
+            judged = (finding("small-effect", least=policy.cohens_d),)
     alpha = policy.alpha / max(1, family)
     row = replace(
         row,
@@ -126,12 +126,12 @@ def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding |
         return None
     needed = rounds_to_believe(family, policy.alpha)
     if row.method == "welch_t":
-        return found("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
+        return finding("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
     pairs = row.base.workers if row.base else 0
     return (
-        found("few-ancestors", rounds=pairs, ancestors=base, needed=needed)
+        finding("few-ancestors", rounds=pairs, ancestors=base, needed=needed)
         if base < pairs
-        else found("few-rounds", rounds=base, needed=needed, setting=_setting(row))
+        else finding("few-rounds", rounds=base, needed=needed, setting=_setting(row))
     )
 
 
@@ -176,7 +176,7 @@ def _too_few(row: Comparison) -> Finding | None:
     """Return how many rounds carry an interval where there are fewer, or None."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
     if fewest >= DECIDING_ROUNDS and 0 < row.ancestors < DECIDING_ANCESTORS:
-        return found(
+        return finding(
             "too-few-ancestors",
             rounds=fewest,
             ancestors=row.ancestors,
@@ -185,27 +185,29 @@ def _too_few(row: Comparison) -> Finding | None:
     if not 0 < fewest < DECIDING_ROUNDS:
         return None
     what = "round" if row.method == "paired_t" else "worker"
-    return found("too-few", count=fewest, what=what, needed=DECIDING_ROUNDS, setting=_setting(row))
+    return finding(
+        "too-few", count=fewest, what=what, needed=DECIDING_ROUNDS, setting=_setting(row)
+    )
 
 
 def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     if row.p is None or row.detectable is None:
-        return found("no-evidence")
+        return finding("no-evidence")
     if row.method == "welch_t":
-        return found("measure-together", change=row.detectable)
+        return finding("measure-together", change=row.detectable)
     pairs = row.base.workers if row.base else 0
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
-        return found("detectable", change=row.detectable)
+        return finding("detectable", change=row.detectable)
     # where rounds share ancestors, there have to be more of those
     units, each = (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
     spread = row.se * math.sqrt(units)
     needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
     rounds = None if needed is None else math.ceil(each * needed)
     if rounds is None:
-        return found("out-of-reach", change=row.detectable, threshold=row.threshold)
+        return finding("out-of-reach", change=row.detectable, threshold=row.threshold)
     if rounds <= pairs:
-        return found("near-threshold", change=row.detectable, **_threshold(row))
-    return found(
+        return finding("near-threshold", change=row.detectable, **_threshold(row))
+    return finding(
         "more-rounds",
         change=row.detectable,
         threshold=row.threshold,

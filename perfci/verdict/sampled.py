@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, families
 from perfci.model.case import Metric
-from perfci.model.finding import DELAYED_MORE, Finding, found
+from perfci.model.finding import DELAYED_MORE, Finding, finding
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
     DECIDING_ANCESTORS,
@@ -380,7 +380,7 @@ def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> 
     p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
     if p > ALPHA:
         return None
-    return found(
+    return finding(
         DELAYED_MORE,
         head=sum(after.bursts_delayed for _, after in pairs),
         base=sum(prior.bursts_delayed for prior, _ in pairs),
@@ -406,7 +406,7 @@ def compare_pairs(
     alone = sorted(before.keys() ^ after.keys())
     if alone:
         which = ", ".join(map(str, alone))
-        warning = found("round-on-one-side", which=which)
+        warning = finding("round-on-one-side", which=which)
         empty = replace(empty, findings=(*empty.findings, warning))
     pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
     base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.torch
 import perfci  # noqa: E402
 from perfci.api.inference import Shaped  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
-from perfci.model.finding import Finding, found  # noqa: E402
+from perfci.model.finding import Finding, finding  # noqa: E402
 from tests.worker.driver import Bench  # noqa: E402
 
 SOURCE = """\
@@ -73,7 +73,7 @@ class Anew:
 
 def test_padding_is_suggested_where_dynamic_sizes_are_asked_for_already() -> None:
     buckets = Anew((2, 3), (4, 3), (8, 3), (16, 3)).suggested(dynamic=True)
-    assert buckets == found("spare-buckets", buckets="4x3, 16x3", compiles=2)
+    assert buckets == finding("spare-buckets", buckets="4x3, 16x3", compiles=2)
 
 
 @pytest.mark.parametrize(

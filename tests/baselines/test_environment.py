@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perfci.baselines.baseline import differences, make_environment, why_not_comparable, with_run
 from perfci.baselines.files import upgraded
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.version import BASELINE_SCHEMA
 from tests.baselines.runs import FACTS, HERE, case, run
 
@@ -53,10 +53,10 @@ def test_only_the_same_environment_and_source_are_comparable() -> None:
     baseline = with_run(None, measured, measured.cases[0], "one")
     assert why_not_comparable(baseline, HERE, case("a")) is None
     elsewhere = make_environment({**FACTS, "cpu": "Xeon"})
-    assert why_not_comparable(baseline, elsewhere, case("a")) == found(
+    assert why_not_comparable(baseline, elsewhere, case("a")) == finding(
         "other-environment", environment=baseline.environment
     )
-    assert why_not_comparable(baseline, HERE, case("a", "s2")) == found("source-changed")
+    assert why_not_comparable(baseline, HERE, case("a", "s2")) == finding("source-changed")
     assert why_not_comparable(replace(baseline, sha="b" * 40), HERE, case("a")) is None
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from perfci.model.finding import Finding, found
+from perfci.model.finding import Finding, finding
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.stats.evidence import summarise
 from tests.report.examples import alone_report, passing_report, row
@@ -83,7 +83,7 @@ def mode_comparison() -> Report:
 
 CASE = "encoder[mode=default]"
 GUARD = "tensor 'x' size mismatch at index 0. expected 8, actual 32"
-SPARED = found("spare-dynamic", shapes="32x128")
+SPARED = finding("spare-dynamic", shapes="32x128")
 
 
 def shape_rows(
@@ -101,7 +101,7 @@ def shape_rows(
     for size in sizes:
         now, then = (float(sizes_before(size) < many) for many in (compiled, 2))
         status = "regressed" if now > then else "improved" if now < then else "unchanged"
-        guard = (found("guard-failed", guard=GUARD),) if now and size > 1 else ()
+        guard = (finding("guard-failed", guard=GUARD),) if now and size > 1 else ()
         rows.append(counted_row(f"compiles_{size}x128", then, now, status, guard))
     rate, base = (4 - compiled) / 4, 2 / 4
     status = "regressed" if rate < base else "improved" if rate > base else "unchanged"

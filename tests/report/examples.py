@@ -8,7 +8,7 @@ from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import IN_WORDS, Difference, Reason, Why, found, stated
+from perfci.model.finding import IN_WORDS, Difference, Reason, Why, finding, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
@@ -23,7 +23,7 @@ TUNED = "encoder[batch=16,mode=max-autotune]"
 DECODER = "decoder[length=128]"
 TOKENS = "tokenise"
 BROKEN = "generate[beams=4]"
-BURSTS = found("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
+BURSTS = finding("bursts-excluded", excluded=31, bursts=6240, reason="core taken")
 
 FACTS = {
     "cpu": "AMD EPYC 9654",
@@ -107,7 +107,7 @@ def bare(case: str, status: str, reason: str) -> Comparison:
         df=None,
         cohens_d=None,
         detectable=None,
-        findings=(found(IN_WORDS, text=reason),),
+        findings=(finding(IN_WORDS, text=reason),),
     )
 
 
@@ -130,7 +130,7 @@ def rich_report(**changed: Any) -> Report:
         row(EAGER, "peak_host_memory", 412 << 20, 413 << 20, "unchanged"),
         row(TUNED, "latency_p50", 0.62e-3, 0.621e-3, "unchanged"),
         row(TUNED, "compile_time", 12.3, 12.9, "inconclusive", findings=(
-            found("more-rounds", change=0.14, rounds=11, threshold=0.1, setting="rounds"),
+            finding("more-rounds", change=0.14, rounds=11, threshold=0.1, setting="rounds"),
         )),
         row(TUNED, "graph_breaks", 0, 1, "regressed"),
         row(TUNED, "peak_device_memory", 900 << 20, 700 << 20, "improved"),
@@ -163,7 +163,7 @@ def rich_report(**changed: Any) -> Report:
                 Reason(
                     "not-comparable",
                     "sampler",
-                    because=found(IN_WORDS, text="the benchmark's source changed"),
+                    because=finding(IN_WORDS, text="the benchmark's source changed"),
                 ),
                 Reason("warned", EAGER, "latency_p95", {"ratio": 1.1214, "threshold": 0.1}),
             ),
@@ -248,6 +248,7 @@ def why_of(case: str) -> Why:
 
 def hostile_report(name: str) -> Report:
     """Return a report in which every string of a stranger's is ``name``."""
+    named = (finding(IN_WORDS, text=name),)
     failure = Failure(name, "head", "setup", name, name, f"log {name}\n{name}")
     return rich_report(
         head=Side(name, "b" * 40, name),
@@ -263,7 +264,7 @@ def hostile_report(name: str) -> Report:
                     1.0,
                     1.2,
                     "regressed",
-                    findings=(found(IN_WORDS, text=name),),
+                    findings=named,
                 ),
                 metric=name,
                 unit=name,
@@ -278,9 +279,14 @@ def hostile_report(name: str) -> Report:
                 row(name, "memory_growth", 0.0, 64.0, "regressed"), metric=f"{name} 3", unit=name
             ),
             row(
-                name, "cold_start", 1.0, 1.2, "inconclusive", findings=(found(IN_WORDS, text=name),)
+                name,
+                "cold_start",
+                1.0,
+                1.2,
+                "inconclusive",
+                findings=named,
             ),
-            row(name, "import_time", 1.0, 1.0, "unchanged", findings=(found(IN_WORDS, text=name),)),
+            row(name, "import_time", 1.0, 1.0, "unchanged", findings=named),
             bare(name, "failed", name),
             replace(bare(name, "new", name), metric=f"{name} 4"),
             replace(bare(name, "removed", name), metric="latency_p99"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import DamagedFile
-from perfci.model.finding import IN_WORDS, found
+from perfci.model.finding import IN_WORDS, finding
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from tests.report.examples import EAGER, TUNED, rendered, rich_report, row
@@ -18,10 +18,10 @@ NEW = {"findings", "caveat"}
 
 def plain_report() -> dict[str, Any]:
     findings = (
-        found("rounds-excluded", excluded=1, rounds=9, which="4", p=0.001),
-        found("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds"),
+        finding("rounds-excluded", excluded=1, rounds=9, which="4", p=0.001),
+        finding("more-rounds", change=0.14, rounds=40, threshold=0.05, setting="rounds"),
     )
-    caveat = found("few-rounds-changed")
+    caveat = finding("few-rounds-changed")
     results = (
         row(
             EAGER,
@@ -61,7 +61,7 @@ def test_a_file_from_before_there_were_findings_looks_as_it_did(form: str) -> No
         "verdict": {k: v for k, v in new["verdict"].items() if k not in NEW},
     }
     before, after = (read_report(json.dumps(one)) for one in (old, new))
-    assert before.results[0].caveat == found(IN_WORDS, text="most rounds do not show the change")
+    assert before.results[0].caveat == finding(IN_WORDS, text="most rounds do not show the change")
     assert before.verdict.findings[0].case == after.verdict.findings[0].case == TUNED
     assert rendered(before, form) == rendered(after, form)
 

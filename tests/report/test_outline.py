@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.case import Failure
-from perfci.model.finding import Reason, found, stated
+from perfci.model.finding import Reason, finding, stated
 from perfci.model.report import Verdict
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.outline import headline, outline
@@ -82,7 +82,7 @@ def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass
 
 
 def test_undecided_rows_stand_in_the_table_and_not_once_more_below_the_verdict() -> None:
-    few = (found("too-few", count=2, what="round", needed=5, setting=""),)
+    few = (finding("too-few", count=2, what="round", needed=5, setting=""),)
     cases = tuple(f"layer[width={width}]" for width in range(12))
     rows = tuple(row(case, "latency_p50", 1.0, 1.1, "inconclusive", findings=few) for case in cases)
     report = replace(passing_report(), results=rows, verdict=decide(rows, (), POLICY), why=())

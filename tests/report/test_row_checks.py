@@ -17,7 +17,7 @@ from perfci.errors import DamagedFile
 from perfci.forges.check import conclusion
 from perfci.metrics import METRICS, Ruling
 from perfci.model.case import Metric
-from perfci.model.finding import IN_WORDS, found
+from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
@@ -99,7 +99,7 @@ COLD = replace(adjust([paired("a", 2.93, metric="cold_start")], POLICY)[0], stat
 LOSS = row(EAGER, "accuracy_loss", 0.5, 3.0, "regressed", ratio=3.0, ratio_lo=3.0, ratio_hi=3.0)
 NO_GRAPH = without_numbers(
     replace(BREAKS, difference=None, difference_lo=None, difference_hi=None),
-    Ruling("regressed", found("no-graph", side="head")),
+    Ruling("regressed", finding("no-graph", side="head")),
     BREAKS.base,
     None,
 )
@@ -145,9 +145,9 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
         (replace(SLOW, base_sessions=2), "its method is `paired_t`"),
         (replace(BREAKS, base_sessions=1), "its method is `exact`"),
         (replace(STORED, base_sessions=200_000), "fewer workers"),
-        (replace(COLD, caveat=found(IN_WORDS, text="x")), "not one that perfci gives"),
-        (replace(COLD, caveat=found("few-workers-changed")), "not one that perfci gives"),
-        (replace(COLD, caveat=found("few-rounds-changed")), "than its interval allows"),
+        (replace(COLD, caveat=finding(IN_WORDS, text="x")), "not one that perfci gives"),
+        (replace(COLD, caveat=finding("few-workers-changed")), "not one that perfci gives"),
+        (replace(COLD, caveat=finding("few-rounds-changed")), "than its interval allows"),
         (replace(COLD, cohens_d=0.0), "cohens_d is 0"),
         (replace(COLD, cohens_d=-9.0), "cohens_d is -9"),
         (replace(LOSS, ratio=1.0, ratio_lo=1.0, ratio_hi=1.0, status="unchanged"), "ratio is 1"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
-from perfci.model.finding import IN_WORDS, found
+from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
 from perfci.model.run import Ran, SideRan
 from perfci.report.exporters.json import render as render_json
@@ -171,7 +171,7 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
     lambda case, _: (bare(case, "new", "no baseline yet"),),
     lambda case, _: (bare(case, "not_comparable", "the benchmark's source changed"),),
     lambda case, _: (
-        placeholder(case, "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")),
+        placeholder(case, "inconclusive", POLICY, finding(IN_WORDS, text="the time budget ended")),
     ),
 )
 _POLICIES = (

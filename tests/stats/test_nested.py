@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.model.finding import ANCESTORS_DIFFER, found
+from perfci.model.finding import ANCESTORS_DIFFER, finding
 from perfci.stats.evidence import paired_evidence
 from perfci.stats.t_tests import Resolution, components, grouped, how_many, nested_t, paired_t
 
@@ -59,7 +59,7 @@ def test_the_components_are_those_of_searle_casella_and_mcculloch() -> None:
 def test_one_ancestor_says_nothing_of_the_variance_between_ancestors() -> None:
     test = nested_t([0.0] * 3, (0.1, 0.2, 0.3), (7, 7, 7))
     assert test.estimate == pytest.approx(0.2)
-    assert (test.p, test.lo, test.warnings) == (None, None, (found("one-ancestor"),))
+    assert (test.p, test.lo, test.warnings) == (None, None, (finding("one-ancestor"),))
 
 
 def test_fewer_ancestors_than_it_takes_give_the_estimate_alone() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.stats.evidence import cohens_d, magnitude, paired_evidence, unpaired_evidence
 from perfci.stats.t_tests import paired_t, welch_t, welch_t_of_sessions
 
@@ -137,7 +137,7 @@ def test_the_same_change_in_whole_steps_every_round_is_a_change(absolute: bool) 
 def test_values_of_zero_fall_back_to_arithmetic_means_and_say_so() -> None:
     evidence = paired_evidence((0.0, 1.0, 2.0, 1.0), (1.0, 2.0, 3.5, 2.0), alpha=0.01)
     assert evidence.ratio == pytest.approx(8.5 / 4.0)
-    assert found("arithmetic-means") in evidence.warnings
+    assert finding("arithmetic-means") in evidence.warnings
 
 
 @given(pairs)
@@ -176,7 +176,7 @@ def test_every_number_of_any_evidence_is_finite(sides: list) -> None:
 def test_one_session_is_welch_with_a_warning() -> None:
     ours = welch_t_of_sessions([BASE], HEAD)
     assert ours.p == pytest.approx(welch_t(BASE, HEAD).p)
-    assert found("one-session-of-spread") in ours.warnings
+    assert finding("one-session-of-spread") in ours.warnings
 
 
 def test_sessions_that_differ_widen_the_interval_of_the_same_workers() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.model.finding import ANCESTORS_DIFFER, found
+from perfci.model.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy, is_within, worse_by
@@ -105,7 +105,7 @@ def test_rounds_of_shared_ancestors_leave_as_many_degrees_of_freedom_as_ancestor
 
 def test_where_ancestors_differ_rounds_are_counted_by_them() -> None:
     row = seen(0.0, 0.04)
-    shared = replace(row, ancestors=4, df=3.0, findings=(found(ANCESTORS_DIFFER),))
+    shared = replace(row, ancestors=4, df=3.0, findings=(finding(ANCESTORS_DIFFER),))
     assert chance(shared, POLICY, 1, 1) < chance(row, POLICY, 1, 1)
 
 

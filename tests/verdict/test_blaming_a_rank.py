@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import both, case
 
-SLOW = found("slow-rank", rank=0, slower=1.19e-3)
+SLOW = finding("slow-rank", rank=0, slower=1.19e-3)
 
 
 @pytest.mark.parametrize(("ratio", "blamed"), [(1.0, False), (1.3, True), (0.8, False)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import because, found
+from perfci.model.finding import because, finding
 from perfci.model.report import Comparison
 from perfci.model.words import WORDS
 from perfci.verdict import caveats
@@ -14,10 +14,10 @@ from perfci.verdict.caveats import cause_of
 from tests.report.examples import EAGER, bare, row
 
 ROW = row(EAGER, "latency_p50", 1.0, 1.1, "inconclusive")
-NOISY = replace(ROW, findings=(found("near-threshold", change=0.1, threshold=0.05),))
-FEW = found("too-few", count=2, what="round", needed=5, setting="rounds")
-GROUPS = found("round-groups", low=0.9, high=1.1, low_count=3, high_count=3)
-ROUNDS = found("few-rounds", rounds=5, needed=6, setting="rounds")
+NOISY = replace(ROW, findings=(finding("near-threshold", change=0.1, threshold=0.05),))
+FEW = finding("too-few", count=2, what="round", needed=5, setting="rounds")
+GROUPS = finding("round-groups", low=0.9, high=1.1, low_count=3, high_count=3)
+ROUNDS = finding("few-rounds", rounds=5, needed=6, setting="rounds")
 
 
 @pytest.mark.parametrize(

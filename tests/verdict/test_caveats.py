@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.model.finding import found
+from perfci.model.finding import finding
 from perfci.model.report import Comparison
 from perfci.verdict.caveats import (
     caveat_of_rounds,
@@ -98,9 +98,9 @@ def test_a_disturbed_round_stays_and_casts_no_doubt() -> None:
 
 def test_a_change_that_most_rounds_do_not_show_is_doubted() -> None:
     few = caveat_of_rounds([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
-    assert few == found("few-rounds-changed")
+    assert few == finding("few-rounds-changed")
     few = caveat_of_workers([1.0] * 5, [1.0, 1.0, 1.0, 1.3, 1.3], 1.11)
-    assert few == found("few-workers-changed")
+    assert few == finding("few-workers-changed")
 
 
 def test_two_speeds_of_one_side_only_are_no_doubt_for_what_lies_beyond_both() -> None:

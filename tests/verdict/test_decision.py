@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.finding import IN_WORDS, found
+from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Estimate
 from perfci.verdict.comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
@@ -91,7 +91,7 @@ def test_an_undecided_metric_that_cannot_be_worse_is_no_doubt() -> None:
 def test_nothing_measured_is_an_error() -> None:
     assert decide((), (), POLICY).status == "error"
     waiting = placeholder(
-        "a", "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")
+        "a", "inconclusive", POLICY, finding(IN_WORDS, text="the time budget ended")
     )
     assert decide((waiting,), (), POLICY).status == "error"
     assert decide((waiting, *rows("cold_start", 1.0)), (), POLICY).status == "inconclusive"
@@ -100,9 +100,9 @@ def test_nothing_measured_is_an_error() -> None:
 def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
     lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
     waiting = placeholder(
-        "a", "inconclusive", POLICY, found(IN_WORDS, text="the time budget ended")
+        "a", "inconclusive", POLICY, finding(IN_WORDS, text="the time budget ended")
     )
-    fresh = placeholder("b", "new", POLICY, found(IN_WORDS, text="base hasn't got it"))
+    fresh = placeholder("b", "new", POLICY, finding(IN_WORDS, text="base hasn't got it"))
     verdict = decide((waiting, fresh), (), lenient)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("nothing to compare with: 1 new",)
@@ -111,11 +111,11 @@ def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None
 
 
 def test_what_cannot_be_compared_is_an_answer() -> None:
-    stranger = placeholder("a", "not_comparable", POLICY, found(IN_WORDS, text="another GPU"))
+    stranger = placeholder("a", "not_comparable", POLICY, finding(IN_WORDS, text="another GPU"))
     verdict = decide((stranger, *rows("latency_p50", 1.0)), (), POLICY)
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("a: not comparable (another GPU)",)
-    fresh = placeholder("a", "new", POLICY, found(IN_WORDS, text="no baseline yet"))
+    fresh = placeholder("a", "new", POLICY, finding(IN_WORDS, text="no baseline yet"))
     assert decide((fresh,), (), POLICY).reasons == ("nothing to compare with: 1 new",)
     assert decide((fresh, *rows("latency_p50", 1.0)), (), POLICY).status == "pass"
 
@@ -138,7 +138,7 @@ def test_an_unconfirmed_regression_says_so() -> None:
 
 def test_a_gating_metric_of_the_benchmarks_own_that_is_no_number_on_head_is_an_error() -> None:
     lost = placeholder(
-        "a", "inconclusive", POLICY, found("base-only", why="the benchmark gave nan")
+        "a", "inconclusive", POLICY, finding("base-only", why="the benchmark gave nan")
     )
     estimate = Estimate(1.0, 1.0, 1.0, 5, 100)
     lost = replace(lost, metric="loss", gate="fail", base=estimate)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.metrics import METRICS
-from perfci.model.finding import IN_WORDS, Reason, found, stated
+from perfci.model.finding import IN_WORDS, Reason, finding, stated
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.model.worker import WorkerOutput
@@ -157,7 +157,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     ("row", "expected"),
     [
         (
-            placeholder("b", "not_comparable", POLICY, found(IN_WORDS, text="another GPU")),
+            placeholder("b", "not_comparable", POLICY, finding(IN_WORDS, text="another GPU")),
             "inconclusive",
         ),
         (replace(paired("b"), metric="loss", head=None, status="inconclusive"), "error"),
@@ -223,7 +223,7 @@ def lacking(report: Report) -> list[str]:
     written = {"bench.py": ["a", "b"], "bench_gpu.py": ["c"]}
     rows = with_unreported(report, written, POLICY).results
     added = rows[len(report.results) :]
-    assert all((row.status, row.findings) == ("removed", (found("unreported"),)) for row in added)
+    assert all((row.status, row.findings) == ("removed", (finding("unreported"),)) for row in added)
     return [row.case for row in added]
 
 
@@ -237,7 +237,7 @@ def test_a_benchmark_that_is_known_here_and_the_report_says_nothing_of_is_remove
 def test_what_is_told_of_otherwise_is_not_removed_again() -> None:
     rows = (
         paired("a[n=1]"),
-        placeholder("b", "removed", POLICY, found(IN_WORDS, text="head hasn't got it")),
+        placeholder("b", "removed", POLICY, finding(IN_WORDS, text="head hasn't got it")),
     )
     assert lacking(passing(*rows)) == ["c"]
     assert lacking(passing(rows[0], skipped={"b[n=2]": "slow", "c": "no GPU"})) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import NOTHING_EXERCISED, found
+from perfci.model.finding import NOTHING_EXERCISED, finding
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.report.outline import headline, other_reasons, outline
 from perfci.verdict.decision import Judged, build_report, decide_on, opened
@@ -14,7 +14,7 @@ from perfci.verdict.enforcement import enforced
 from perfci.verdict.merge import joined_findings
 from tests.verdict.shards import POLICY, paired, shard
 
-FINDING = found(NOTHING_EXERCISED, names="a.py, b.py, uv.lock", sources=4, locks=1)
+FINDING = finding(NOTHING_EXERCISED, names="a.py, b.py, uv.lock", sources=4, locks=1)
 SAID = (
     "nothing of this change was exercised: no case used what differs (4 source files, 1 lock "
     "file: a.py, b.py, uv.lock and 2 more), so write a benchmark that does"

@@ -79,14 +79,14 @@ def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling
     Of its workers the upper median. A side that isn't compiled, or whose torch doesn't count, has
     none and lacks none.
     """
-    from perfci.model.finding import found
+    from perfci.model.finding import finding
 
     before, after = _graphs(base), _graphs(head)
     if before is None or after is None or bool(before) == bool(after):
         return None
     if before:
-        return Ruling("regressed", found("no-graph", side="head"))
-    return Ruling("improved", found("no-graph", side="base"))
+        return Ruling("regressed", finding("no-graph", side="head"))
+    return Ruling("improved", finding("no-graph", side="base"))
 
 
 def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
