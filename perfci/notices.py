@@ -1,4 +1,4 @@
-"""How a use case says something on its way: a line at a time, to whoever called it."""
+"""Notices of a use case on its way, one line at a time, to its caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Announce = Callable[[str], None]
 
 
 class Say(Protocol):
-    """Takes one line; ``err`` is for what stands beside the result, such as a warning."""
+    """Takes one line. ``err`` is for lines besides the result, such as a warning."""
 
     def __call__(self, text: str, *, err: bool = False) -> None:
         """Show, keep or drop ``text``, which may quote untrusted names."""
@@ -21,4 +21,4 @@ def silent(text: str, *, err: bool = False) -> None:
 
 
 def unheard(_: object) -> None:
-    """Drop what is said on the way."""
+    """Drop a line."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
@@ -17,8 +16,7 @@ from perfci.model.report import Report
 from perfci.report.clean import clean_line
 
 STANDARD_OUTPUT = Path("-")
-"""The output that a caller shows by itself: never a file of that name."""
-# The list of its own files that a site carries: what isn't on it is the user's, and never removed.
+"""The output that the caller shows by itself. It is never a file of that name."""
 MANIFEST = "perfci-site.txt"
 _BEGINNING = (
     b"# perfci trend wrote the files below, and replaces this folder with its next report.\n"
@@ -32,15 +30,14 @@ def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:
     return {name: path for name, path in outputs.items() if path != STANDARD_OUTPUT}
 
 
-# Outputs that would overwrite one another or the history: refused before anything is done.
 def require_distinct(
     outputs: Mapping[str, Path],
     history: Iterable[Path] = (),
     folders: Mapping[str, Path] | None = None,
 ) -> None:
-    """UsageError where two places are one. Keys are what the user calls each output.
+    """Raise UsageError where two outputs are one file. Keys are the user's names of the outputs.
 
-    ``folders`` are replaced whole: nothing else may be in one. Links lead to one file, too.
+    ``folders`` are replaced whole, so nothing else may be in one. Links lead to one file, too.
     """
     folders = folders or {}
     kept = tuple(history)
@@ -48,14 +45,14 @@ def require_distinct(
         if any(_same(path, other) for other in kept):
             raise UsageError(
                 "output-is-history",
-                f"{name} is the history itself, {path}: it would be overwritten",
+                f"{name} is the history itself, {path}, which would be overwritten",
                 f"Choose another file for {name}.",
             )
     for (name, path), (other, place) in combinations(outputs.items(), 2):
         if _same(path, place):
             raise UsageError(
                 "same-output",
-                f"{name} and {other} are one file, {path}: only one would be left",
+                f"{name} and {other} are one file, {path}, and only one would be left",
                 "Choose a file for each.",
             )
     for name, folder in folders.items():
@@ -65,7 +62,7 @@ def require_distinct(
             raise UsageError(
                 "output-in-folder",
                 f"{name} is replaced whole, and {inside[0]} would be in it: {folder}",
-                f"Choose a folder for {name} that nothing else is in.",
+                f"Choose an empty folder for {name}.",
             )
 
 
@@ -75,7 +72,7 @@ def _same(path: Path, other: Path) -> bool:
         return not path.exists() or path.is_file()
     try:
         first, two = path.stat(), other.stat()
-    except OSError:  # one isn't there or can't be reached, which the writing will say
+    except OSError:  # missing or out of reach, which the writing reports
         return False
     return stat.S_ISREG(first.st_mode) and os.path.samestat(first, two)
 
@@ -85,20 +82,18 @@ def _holds(folder: Path, path: Path) -> bool:
 
 
 def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) -> None:
-    """Fail before anything is measured where a file could not be written afterwards.
+    """Fail before anything is measured where a file can't be written afterwards.
 
-    Or where writing it would destroy another one, or one of the ``history``'s files.
+    Also where writing it would destroy another one, or one of the ``history``'s files.
     """
     require_distinct({f"--{name}": path for name, path in outputs.items()}, history)
     for path in files_of(outputs).values():
-        try:
+        with writing(path):
             require_writable(path)
-        except OSError as error:
-            raise unwritable(path, error) from error
 
 
 def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
-    """Return the text of every file that was asked for. UsageError for a broken exporter."""
+    """Return the text of every requested file. UsageError for a broken exporter."""
     from perfci.report.exporters import named
 
     return {path: named(name).text(report) for name, path in outputs.items()}
@@ -109,11 +104,21 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
     problems = []
     for path, text in files.items():
         try:
-            write_file(path, text)
-        except OSError as error:
-            problems.append(unwritable(path, error, besides))
+            with writing(path, besides):
+                write_file(path, text)
+        except OutsideError as error:
+            problems.append(error)
     if problems:
         raise joined_error(problems)
+
+
+@contextmanager
+def writing(path: Path, besides: str = "") -> Iterator[None]:
+    """Raise the error for a file that can't be written where the block's writing fails."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error, besides) from error
 
 
 def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
@@ -175,7 +180,7 @@ def _listed(folder: Path) -> set[str]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """UsageError where ``folder`` holds what no earlier report wrote there: it would be lost."""
+    """Raise UsageError where ``folder`` holds files of the user, which would be lost."""
     with _disk_errors(folder):
         if not folder.exists():
             return
@@ -198,10 +203,12 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
     OutsideError where that fails. The earlier content is then still there.
     """
+    from tempfile import mkdtemp
+
     target = folder.resolve()
     check_replaceable(target)
     with _disk_errors(folder), _alone(target):
-        new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
+        new = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}{_WRITING}"))
         try:
             fill(new, files)
             new.chmod(0o755)  # mkdtemp's 0700 would keep a web server out
@@ -214,10 +221,12 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 def _swap(new: Path, target: Path) -> None:
     """Replace the folder by two renames. No call swaps two folders on every system."""
+    from tempfile import mkdtemp
+
     if not target.exists():
         new.rename(target)
         return
-    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_REPLACED}"))
+    old = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}{_REPLACED}"))
     target.rename(old / target.name)
     try:
         new.rename(target)
@@ -258,7 +267,9 @@ def _remove(folder: Path) -> None:
         for entry in folder.iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
-            elif entry.name != MANIFEST:  # last, or what is left after a kill would look foreign
+            elif (
+                entry.name != MANIFEST
+            ):  # last, because files without the list look foreign after a kill
                 entry.unlink()
         shutil.rmtree(folder)
 
@@ -271,5 +282,5 @@ def _disk_errors(folder: Path) -> Iterator[None]:
         raise OutsideError(
             "unwritable",
             f"the site can't be written to {folder}: {error.strerror or error}",
-            "Choose another folder, or make room; what was there before is intact.",
+            "Choose another folder, or make room. The earlier content is intact.",
         ) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.caller import calling
 from perfci.cli.options import (
     cases,
     config_option,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @measuring_options
 @python_option
 @click.option(
-    "--sessions", type=click.IntRange(1, 10), default=1, help="Measure it so many times over."
+    "--sessions", type=click.IntRange(1, 10), default=1, help="Number of sessions to measure."
 )
 @click.option("--log-dir", "log_folder", type=click.Path(file_okay=False, path_type=Path))
 def update(rev: str, sessions: int, **given: Any) -> int:
@@ -39,7 +40,6 @@ def update(rev: str, sessions: int, **given: Any) -> int:
     sessions. Store one session, or three and more, best measured on different days. With two, next
     to nothing is decided. A case that the time budget cut short is not stored.
     """
-    from perfci.cli.caller import calling
     from perfci.commands.project import open_project
     from perfci.commands.revisions import update_baseline
 
@@ -47,7 +47,7 @@ def update(rev: str, sessions: int, **given: Any) -> int:
     with calling() as caller:
         updated = update_baseline(open_project(caller, **project_options), rev, options, sessions)
     if updated.written and not is_quiet():
-        say("Commit these files: they are reviewed and merged like code.")
+        say("Commit these files. They are reviewed and merged like code.")
     return EXIT_NO_VERDICT if updated.left_out else EXIT_PASS
 
 
@@ -150,7 +150,6 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
 
 def _store(config_path: Path | None) -> BaselineStore:
     from perfci.baselines.files import BaselineStore
-    from perfci.cli.caller import calling
     from perfci.commands.project import open_project
 
     with calling() as caller:

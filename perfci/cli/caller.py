@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from perfci.model.report import Comparison
 
 
-# ``--allow-token``: measuring beside a token is refused unless somebody says they mean it.
-
 _ALLOWED = f"{__name__}.allowed"
 
 
@@ -29,7 +27,7 @@ def _remember(context: click.Context, _parameter: click.Parameter, value: bool) 
     context.meta[_ALLOWED] = value
 
 
-# no parameter of the commands: the caller is all that asks for it
+# not passed to the commands: only the caller reads it
 allow_token_option = click.option(
     "--allow-token",
     is_flag=True,
@@ -46,7 +44,7 @@ def token_allowed() -> bool:
 
 
 def executor() -> Executor:
-    """Return what starts workers: what the command line was called with, or processes."""
+    """Return the executor that starts workers: the one passed to the command line, or processes."""
     from perfci.measure.executor import Processes
 
     context = click.get_current_context(silent=True)
@@ -56,7 +54,7 @@ def executor() -> Executor:
 
 @contextmanager
 def calling(*, quiet: bool = False) -> Iterator[Caller]:
-    """Yield the caller: its progress is shown on a line, which is cleared whatever happens."""
+    """Yield the caller. Its progress is shown on a line, which is cleared at the end."""
     from perfci.commands.project import Caller
 
     line = ProgressLine(quiet=quiet or is_quiet())
@@ -85,8 +83,6 @@ def root_here() -> Path:
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
-# Progress on standard error: a line that updates on a terminal, one now and then in CI.
-
 _EVERY_S = 15.0
 _BLINK_S = 0.1
 
@@ -99,7 +95,7 @@ def _provisional_text(rows: Sequence[Comparison]) -> str:
 
 
 class ProgressLine:
-    """Shows where a session is and how long it still takes."""
+    """Shows the progress of a session, and the time that is left."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from perfci.cli.caller import allow_token_option
+from perfci.cli.caller import allow_token_option, calling
 from perfci.cli.options import (
     config_option,
     duration,
@@ -21,6 +21,7 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.outputs import STANDARD_OUTPUT, write_files
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _UNMEASURED = (
@@ -43,9 +44,9 @@ _UNMEASURED = (
     "--metric",
     default="",
     shell_complete=metrics,
-    help="Of this metric (default: the one that moved most).",
+    help="The metric to search for (default: the one that moved most).",
 )
-@click.option("--package", default="", help="GOOD..BAD are releases of this package, by pip.")
+@click.option("--package", default="", help="Search GOOD..BAD of this package's releases, by pip.")
 @python_option
 @allow_token_option
 @click.option(
@@ -56,7 +57,7 @@ _UNMEASURED = (
     show_default=True,
     help="Time for everything.",
 )
-@click.option("--seed", type=int, help="Of the order of sides and of the benchmarks' data.")
+@click.option("--seed", type=int, help="Seed of the order of sides and of the benchmarks' data.")
 @click.option("--restart", is_flag=True, help="Forget what an earlier start measured.")
 @click.option("--json", "json_path", type=_FILE, help="Write the answer here.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the answer only; no progress.")
@@ -75,11 +76,9 @@ def bisect_command(
     CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits. With
     --package, the releases of a dependency are compared, each in an environment of its own.
     """
-    from perfci.cli.caller import calling
     from perfci.commands.bisect import bisect
     from perfci.commands.bisect_search import BisectOptions
     from perfci.commands.project import open_project
-    from perfci.outputs import STANDARD_OUTPUT, write_files
     from perfci.report.bisection import render_bisection, render_bisection_json
 
     options = BisectOptions(quiet=quiet, **given)
@@ -114,7 +113,7 @@ def bisect_command(
     type=duration,
     default="30s",
     show_default=True,
-    help="Time for the instruments of a case, beside its own run time.",
+    help="Time for the instruments of a case, besides its own run time.",
 )
 @click.option(
     "--trace",
@@ -137,14 +136,13 @@ def explain_command(
     Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict
     is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
     """
-    from perfci.cli.caller import calling
-    from perfci.commands.explain import ExplainRequest, explain, of_report
     from perfci.commands.project import open_project
+    from perfci.commands.revisions import ExplainRequest, explain, explain_report
     from perfci.report.rows import why_lines
 
     path = Path(report_or_base)
     if not head and path.is_file():
-        request = of_report(path, **given)
+        request = explain_report(path, **given)
     else:
         request = ExplainRequest(report_or_base, head or ".", **given)
     request = replace(request, traces=traces)

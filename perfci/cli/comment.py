@@ -10,6 +10,7 @@ import click
 from perfci.cli.caller import root_here
 from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
+from perfci.cli.report import exit_code, worst_code
 from perfci.errors import EXIT_PASS
 from perfci.forges.step import FORGES
 from perfci.report.clean import clean_line
@@ -26,7 +27,7 @@ from perfci.report.clean import clean_line
     "--forge",
     type=click.Choice(FORGES),
     default=None,
-    help="Whose pull request it is (default: of the forge whose CI this is, else GitHub).",
+    help="The forge of the pull request (default: the forge whose CI runs this, else GitHub).",
 )
 @click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
 @click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
@@ -51,14 +52,14 @@ from perfci.report.clean import clean_line
 @click.option(
     "--unreadable",
     metavar="WHY",
-    help="Instead of REPORTs: what was left can't be read. Fails the check, as a damaged report.",
+    help="Instead of REPORTs: why there is no readable report. Fails the check.",
 )
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
 @click.option(
     "--history",
     envvar="PERFCI_HISTORY",
     metavar="PLACE",
-    help="The history, whose newest values are shown beside what moved.",
+    help="The history, whose newest values are shown with what moved.",
 )
 @click.option(
     "--any-base",
@@ -88,7 +89,6 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     the check alone. The token is read from GITHUB_TOKEN, on GitLab from PERFCI_GITLAB_TOKEN, on
     Forgejo from FORGEJO_TOKEN. Keep it away from the job that runs the pull request's code.
     """
-    from perfci.cli.report import exit_code, worst_code
     from perfci.commands.comment import CommentRequest, comment
 
     commented = comment(CommentRequest(root_here(), **given), say)

@@ -1,4 +1,4 @@
-"""``perfci history``: import, export, thin, look at and acknowledge what was recorded."""
+"""``perfci history``: import, export, thin, show and acknowledge recorded runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfci.cli.caller import ProgressLine, root_here
 from perfci.cli.options import config_option, history_option
 from perfci.cli.printing import is_quiet, say, show_all
 from perfci.commands.project import configuration
 from perfci.errors import UsageError
 from perfci.history.records import KEEP_DAYS, NEAR
+from perfci.outputs import require_distinct
+from perfci.report.clean import clean_line
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
@@ -25,12 +28,12 @@ _ANY = click.Path(path_type=Path)
 
 @click.group("history", epilog="Example: perfci history stats")
 def history_command() -> None:
-    """Import, export, thin, look at and acknowledge what was recorded."""
+    """Import, export, thin, show and acknowledge what was recorded."""
 
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
 @click.argument("files", nargs=-1, required=True, type=_ANY)
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left out.")
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing about what was left out.")
 @history_option
 @config_option
 def import_files(
@@ -41,9 +44,7 @@ def import_files(
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.cli.caller import ProgressLine
     from perfci.commands.history import ImportProgress, importer
-    from perfci.report.clean import clean_line
 
     progress = ProgressLine(quiet=quiet or is_quiet())
 
@@ -74,10 +75,8 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back. CSV leaves out workers, failures and
     environments' facts.
     """
-    from perfci.cli.caller import root_here
     from perfci.commands.history import csv_lines, json_lines, write_export
     from perfci.commands.project import history_files
-    from perfci.outputs import require_distinct
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
@@ -105,7 +104,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     type=click.IntRange(0),
     default=NEAR,
     show_default=True,
-    help="Keep so many commits on both sides of a known change.",
+    help="Number of commits to keep on both sides of a known change.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @history_option
@@ -113,7 +112,7 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
 def prune(
     keep_days: int, near: int, dry_run: bool, history: str | None, config_path: Path | None
 ) -> None:
-    """Thin old runs to one commit a week, in each environment and branch.
+    """Thin old runs to one commit per week, in each environment and branch.
 
     A branch's first and newest commits stay, and so do those near a known change.
     """
@@ -129,15 +128,14 @@ def prune(
         runs = counted(group.runs, "run")
         say(f"{group.environment}: {group.removed} of {runs} {verb} removed")
     if any(group.removed for group in pruned) and not (dry_run or is_quiet()):
-        say("The room they took is used again by what comes.")
+        say("Their room in the file is used again by later runs.")
 
 
 @history_command.command("stats", epilog="Example: perfci history stats")
 @history_option
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
-    """Show how much is recorded, and look the whole database over for damage."""
-    from perfci.report.clean import clean_line
+    """Show how much is recorded, and check the whole database for damage."""
 
     with _opened(history, config_path) as opened:
         total = opened.statistics()
@@ -173,7 +171,7 @@ def acknowledge(
         raise UsageError(
             "undo-with-note",
             "--undo is given with --note",
-            "Leave one of them out: what is taken back has no note.",
+            "Leave one of them out. An acknowledgement that is taken back has no note.",
         )
     with _opened(history, config_path) as opened:
         done = opened.acknowledge(change, note, undo=undo)
@@ -184,10 +182,9 @@ def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
     """Open the history that the option or the configuration names, else the repository's own."""
-    from perfci.cli.caller import root_here
-    from perfci.commands.project import history_place
+    from perfci.commands.project import history_address
     from perfci.history.history import open_history
 
     root = root_here()
-    place = history_place(given, configuration(root, config_path), root, say)
-    return open_history(place, create=create)
+    address = history_address(given, configuration(root, config_path), root, say)
+    return open_history(address, create=create)

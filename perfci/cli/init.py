@@ -1,8 +1,9 @@
-"""``perfci init``: a configuration and a first benchmark, and what to do next."""
+"""``perfci init``: a configuration, a first benchmark, and the next steps."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,13 +48,13 @@ Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=tr
     default="python:3.12",
     show_default=True,
     metavar="NAME",
-    help="What the job's pods run: Python and git.",
+    help="The image of the job's pods, with Python and git.",
 )
 @click.option(
     "--runner",
     multiple=True,
     metavar="LABEL",
-    help="A label of the machine that measures (default: self-hosted and gpu).",
+    help="A label of the measuring machine (default: self-hosted and gpu).",
 )
 @click.option(
     "--shards",
@@ -64,6 +65,7 @@ Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=tr
 )
 @click.option(
     "--python-version",
+    "python",
     default="",
     metavar="3.x",
     help="Python of the jobs that measure (default: this one's).",
@@ -95,7 +97,7 @@ Under --with nightly: Build > Pipeline schedules, the variable PERFCI_NIGHTLY=tr
     "--package",
     default="",
     metavar="NAME",
-    help="Of several packages the one to measure: its name, or its folder.",
+    help="The package to measure where there are several: its name, or its folder.",
 )
 def init_command(
     benchmarks: str,
@@ -103,14 +105,8 @@ def init_command(
     gitlab: bool,
     kubernetes: bool,
     image: str,
-    runner: tuple[str, ...],
-    shards: int,
-    python_version: str,
-    install: tuple[str, ...],
-    report_install: tuple[str, ...],
-    nightly_runner: tuple[str, ...],
-    more: tuple[str, ...],
     package: str,
+    **given: Any,
 ) -> None:
     """Write a configuration and a first benchmark, and show what to do next.
 
@@ -123,14 +119,12 @@ def init_command(
     from perfci.measure.checkout.git import open_repository
     from perfci.notices import silent
 
-    options = CiOptions(
-        runner, shards, python_version, install, report_install, nightly_runner, more
-    )
-    pods = KubernetesOptions(shards, image, install) if kubernetes else None
-    of_pods = CiOptions(shards=shards, install=install)
+    options = CiOptions(**given)
+    pods = KubernetesOptions(options.shards, image, options.install) if kubernetes else None
+    of_pods = CiOptions(shards=options.shards, install=options.install)
     known = github or gitlab or (kubernetes and options == of_pods)
     if options != CiOptions() and not known:
-        raise click.UsageError("this is about workflows: add --github or --gitlab")
+        raise click.UsageError("these options are about workflows. Add --github or --gitlab")
     notify = silent if is_quiet() else say
     on_github, on_gitlab = (options if wanted else None for wanted in (github, gitlab))
     initialise(open_repository(Path.cwd()), benchmarks, on_github, notify, package, on_gitlab, pods)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import allow_token_option
+from perfci.cli.caller import allow_token_option, calling, root_here, token_allowed
 from perfci.cli.options import (
     config_option,
     duration,
@@ -19,17 +20,18 @@ from perfci.cli.options import (
     refs,
     select_option,
     showing_options,
+    split_options,
 )
 from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
 from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
-from perfci.report.clean import clean_styled, one_line
+from perfci.outputs import STANDARD_OUTPUT, write_files
+from perfci.report.clean import Clean, clean_line, clean_lines, clean_styled, one_line
 from perfci.units import counted
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
     from perfci.calibrate.calibration import Calibration
-    from perfci.report.clean import Clean
 
 _BUDGET_S = 165.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -50,12 +52,12 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.option(
     "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
-@click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
+@click.option("--seed", type=int, help="Seed of the order of cases and of the benchmarks' data.")
 @click.option(
     "--at-once",
     type=click.IntRange(2, MOST_SHARDS),
     metavar="N",
-    help="Only see whether N sessions disturb each other, for compare --engine local.",
+    help="Only test whether N sessions disturb each other, for compare --engine local.",
 )
 @click.option("--write", "write_it", is_flag=True, hidden=True)  # an older perfci did
 @click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
@@ -63,48 +65,52 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @showing_options
 def calibrate_command(
     rev: str,
-    config_path: Path | None,
-    selection: str,
-    python: str | None,
     budget: float,
-    seed: int | None,
     at_once: int | None,
     write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
-    log_folder: Path | None,
     verbose: bool,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Measure REV against itself, to show how small a slow-down this machine sees.
 
     REV defaults to the working tree. Both sides are the same code, so every alarm is false. A
     slow-down of the promised size is then injected to test the promise.
     """
-    from perfci.cli.caller import calling
     from perfci.commands.calibrate import calibrate
-    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
-    from perfci.outputs import STANDARD_OUTPUT, write_files
 
     if write_it:
         say("perfci: --write is gone: paste the lines that are shown.", err=True)
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
+    project_options, options = split_options(given)
     if at_once:
         if outputs:
             raise click.UsageError(
                 "--at-once writes no file: --json and --markdown don't go with it"
             )
-        given = {"--config": config_path, "-k": selection, "--python": python, "--seed": seed}
-        return _see_at_once(rev, at_once, budget, config_path, given, quiet=quiet)
+        words = {
+            "--config": project_options["config_path"],
+            "-k": options.selection,
+            "--python": options.python,
+            "--seed": project_options["seed"],
+        }
+        given_words = [
+            str(word) for pair in words.items() if pair[1] not in (None, "") for word in pair
+        ]
+        return _calibrate_concurrent(
+            rev, at_once, budget, project_options, given_words, quiet=quiet
+        )
     with calling(quiet=quiet) as caller:
         calibration = calibrate(
-            open_project(caller, config_path, seed=seed),
+            open_project(caller, **project_options),
             rev,
-            MeasureOptions(selection, python, outputs=outputs, log_folder=log_folder),
+            replace(options, outputs=outputs),
             budget,
-            config_path,
+            project_options["config_path"],
         )
     texts = {path: _rendered(name, calibration) for name, path in outputs.items()}
     printed = texts.pop(STANDARD_OUTPUT, None)
@@ -117,27 +123,23 @@ def calibrate_command(
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
 
 
-def _see_at_once(
+def _calibrate_concurrent(
     rev: str,
     count: int,
     budget_s: float,
-    config_path: Path | None,
-    given: Mapping[str, object],
+    project_options: Mapping[str, Any],
+    options: Sequence[str],
     *,
     quiet: bool,
 ) -> int:
-    """Measure whether ``count`` sessions disturb each other, and say what that decides."""
-    from perfci.cli.caller import calling, token_allowed
-    from perfci.commands.concurrent import calibrate_at_once
+    """Measure whether ``count`` sessions disturb each other, and show what that decides."""
+    from perfci.commands.concurrent import MOST_RATIO, calibrate_concurrent
     from perfci.commands.project import open_project
-    from perfci.commands.shards import MOST_RATIO
 
-    options = [str(word) for pair in given.items() if pair[1] not in (None, "") for word in pair]
-    if token_allowed():
-        options.append("--allow-token")
+    token = ("--allow-token",) if token_allowed() else ()
     with calling(quiet=quiet) as caller:
-        project = open_project(caller, config_path)
-        spread = calibrate_at_once(project, rev, count, options, budget_s)
+        project = open_project(caller, project_options["config_path"])
+        spread = calibrate_concurrent(project, rev, count, (*options, *token), budget_s)
     say(f"{spread}; {spread.pairs} pairs of {counted(spread.cases, 'case')}.")
     if spread.allowed:
         say(f"--engine local measures {count} shards at once here.")
@@ -151,7 +153,6 @@ def _see_at_once(
 
 def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) -> None:
     from perfci.report.calibration import headline, render_calibration
-    from perfci.report.clean import clean_line
 
     if quiet:
         reasons = "; ".join(calibration.untrusted)
@@ -164,7 +165,6 @@ def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) ->
 
 def _rendered(form: str, calibration: Calibration) -> Clean:
     from perfci.report.calibration import render_calibration_json, render_calibration_markdown
-    from perfci.report.clean import clean_lines
 
     if form == "json":
         return render_calibration_json(calibration)
@@ -176,11 +176,10 @@ def _rendered(form: str, calibration: Calibration) -> Clean:
 @python_option
 @launcher_option
 def doctor_command(config_path: Path | None, python: str | None, launcher: str | None) -> int:
-    """Look at this machine and say what makes measurements worse or impossible, and what to do.
+    """Show what on this machine makes measurements worse or impossible, and what to do.
 
-    Exits with 3 when measuring is impossible. With -q only what isn't as it should be.
+    Exits with 3 when measuring is impossible. With -q only problems are shown.
     """
-    from perfci.cli.caller import root_here
     from perfci.commands.project import cache_folder, configuration, named_python
     from perfci.measure.machine.doctor import examine
 

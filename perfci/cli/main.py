@@ -22,7 +22,7 @@ from perfci.cli.printing import (
     styled,
     with_common_options,
 )
-from perfci.errors import EXIT_OUTSIDE, PerfciError, UsageError, refusal
+from perfci.errors import EXIT_OUTSIDE, Bug, PerfciError, UsageError, refusal
 from perfci.report.clean import clean_lines, clean_styled
 from perfci.version import VERSION
 
@@ -35,7 +35,7 @@ _COMMANDS = {
     "run": ("measure", "Measure one commit and show its numbers."),
     "list": ("measure", "List the cases that would be measured."),
     "nightly": ("nightly", "Record a branch's history: its tip, and the gaps of earlier nights."),
-    "history": ("history", "Import, export, thin, look at and acknowledge what was recorded."),
+    "history": ("history", "Import, export, thin, show and acknowledge what was recorded."),
     "trend": ("trend", "Say when and where the recorded metrics moved: a site, Markdown, JSON."),
     "explain": ("causes", "Look for what differs inside of a case: operators, shapes, lines."),
     "bisect": ("causes", "Find the commit of a range that made a case slower, or faster."),
@@ -56,7 +56,7 @@ _ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module only when it is called: ``perfci --help`` stays quick."""
+    """Imports a command's module when it is called, so that ``perfci --help`` stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return list(_COMMANDS)
@@ -104,7 +104,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with the code that design 8 gives."""
+    """Run the command line and exit with the code that docs/design.md, section 8, gives."""
     from perfci.measure.journal import Interrupt
 
     open_standard_files()
@@ -149,7 +149,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
 
 
 def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
-    """Run the command. Not by ``cli.main``: it turns a closed pipe into exit code 1."""
+    """Run the command, but not by ``cli.main``, which turns a closed pipe into exit code 1."""
     if "_PERFCI_COMPLETE" in os.environ:
         return cli.main(prog_name="perfci", standalone_mode=False)
     with cli.make_context("perfci", list(arguments), obj=executor) as context:
@@ -157,7 +157,7 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
 
 
 def _say_error(error: PerfciError) -> int:
-    """Print what happened and what to do: both may quote untrusted names and logs."""
+    """Print the message and the advice. Both may quote untrusted names and logs."""
     fields = {"slug": error.slug, "message": error.message, "advice": error.advice}
     if log_event("error", **fields, exit_code=error.exit_code):
         return error.exit_code
@@ -171,7 +171,7 @@ def _say_error(error: PerfciError) -> int:
 
 
 def _say_usage(error: click.ClickException) -> None:
-    """Print what click does, which quotes the command line as it is."""
+    """Print click's message, which quotes the command line as it is."""
     out = io.StringIO()
     error.show(out)
     show(clean_lines(out.getvalue()), err=True)
@@ -180,12 +180,10 @@ def _say_usage(error: click.ClickException) -> None:
 def _bug(error: Exception) -> PerfciError:
     import traceback
 
-    from perfci.errors import Bug
-
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     return Bug(
         "internal",
-        f"a bug in perfci: {type(error).__name__}: {error} ({place.filename}:{place.lineno})",
+        f"a bug in perfci: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})",
         "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",
     )
 

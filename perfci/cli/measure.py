@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from perfci.cli.caller import allow_token_option
+from perfci.cli.caller import allow_token_option, calling
 from perfci.cli.options import (
     config_option,
     inject_option,
@@ -24,7 +24,7 @@ from perfci.cli.options import (
     strict_option,
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
-from perfci.cli.report import ExportingCommand
+from perfci.cli.report import ExportingCommand, conclude
 from perfci.cli.shards import PartedCommand, engine_options
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.model.case import Case
@@ -58,7 +58,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     "--all",
     "everything",
     is_flag=True,
-    help="Measure cases of which both sides are the same code as any other.",
+    help="Measure cases whose sides are the same code like any other case.",
 )
 @click.option(
     "--same",
@@ -102,8 +102,6 @@ def compare_command(
     BASE and HEAD are git revisions. HEAD defaults to `.`, the working tree with its uncommitted
     changes. Your checkout is not touched.
     """
-    from perfci.cli.caller import calling
-    from perfci.cli.report import conclude
     from perfci.commands.project import open_project
     from perfci.commands.revisions import compare_revisions
 
@@ -130,7 +128,7 @@ def compare_command(
 @click.option(
     "--if-stored",
     is_flag=True,
-    help="Say so and end with 0 where no baseline is stored; else that is refused (2).",
+    help="Exit with 0 and a notice where no baseline is stored, instead of 2.",
 )
 @shard_options
 @engine_options
@@ -148,11 +146,9 @@ def check_command(
 ) -> int:
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
 
-    What looks like a regression is confirmed by measuring the baseline's commit and HEAD
-    in pairs before anything fails.
+    A suspected regression is confirmed by measuring the baseline's commit and HEAD in pairs before
+    anything fails.
     """
-    from perfci.cli.caller import calling
-    from perfci.cli.report import conclude
     from perfci.commands.check import NoBaseline
     from perfci.commands.project import open_project
     from perfci.commands.revisions import check_revision
@@ -180,8 +176,6 @@ def check_command(
 @showing_options
 def run_command(rev: str, verbose: bool, quiet: bool, **given: Any) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
-    from perfci.cli.caller import calling
-    from perfci.cli.report import conclude
     from perfci.commands.project import open_project
     from perfci.commands.revisions import run_revision
 
@@ -202,18 +196,17 @@ def run_command(rev: str, verbose: bool, quiet: bool, **given: Any) -> int:
 def list_command(
     rev: str, config_path: Path | None, selection: str, python: str | None, *, as_json: bool
 ) -> int:
-    """List the cases of REV (default: the working tree), a line each: id, place, tags, skips.
+    """List the cases of REV (default: the working tree), one per line: id, place, tags, skips.
 
-    With -q the ids alone.
+    With -q only the ids.
     """
-    from perfci.cli.caller import calling
     from perfci.commands.compare import list_cases
     from perfci.commands.project import open_project
 
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller, config_path)
         head = project.side("head", rev, python)
-        cases, failed, notes = list_cases(project.surroundings(), head, selection)
+        cases, failed, notes = list_cases(project.session_context(), head, selection)
     if as_json:
         listed = {"cases": [_case_data(case) for case in cases], "failures": list(failed)}
         show(clean_json(json.dumps(listed, indent=2) + "\n"))
@@ -243,7 +236,7 @@ def _case_data(case: Case) -> dict[str, object]:
 def _show_cases(cases: Sequence[Case]) -> None:
     width = max((len(clean_line(case.id)) for case in cases), default=0)
     for case in cases:
-        place = clean_line(f"{case.file}:{case.line}" if case.line else case.file)
+        source = clean_line(f"{case.file}:{case.line}" if case.line else case.file)
         tags = "".join(f"  #{clean_line(tag)}" for tag in case.tags)
         skip = f"  (skipped: {clean_line(case.skip)})" if case.skip else ""
-        say(f"{clean_line(case.id):<{width}}  {place}{tags}{skip}")
+        say(f"{clean_line(case.id):<{width}}  {source}{tags}{skip}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import allow_token_option
+from perfci.cli.caller import allow_token_option, calling
 from perfci.cli.options import (
     config_option,
     duration,
@@ -18,6 +18,7 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import say, say_red
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.report.clean import clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ _FEW = 5
 @click.option(
     "--bisect/--no-bisect",
     default=None,
-    help="Search for the commits of new changes, in what is left of the budget.",
+    help="Search for the commits of new changes, in the rest of the budget.",
 )
 @click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
 @config_option
 @select_option
-@click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data.")
+@click.option("--seed", type=int, help="Seed of the order of cases and of the benchmarks' data.")
 @python_option
 @allow_token_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -80,8 +81,7 @@ def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **g
     when it is done, and nothing is measured twice. After a kill, start it again.
     """
     if given["commits"] and (given["branch"] or given["last"]):
-        raise click.UsageError("--commits names the commits; leave out BRANCH and --last")
-    from perfci.cli.caller import calling
+        raise click.UsageError("--commits names the commits. Leave out BRANCH and --last")
     from perfci.commands.nightly import nightly
     from perfci.commands.nightly_scope import NightlyOptions
     from perfci.commands.project import open_project
@@ -90,13 +90,12 @@ def nightly_command(config_path: Path | None, seed: int | None, quiet: bool, **g
         summary = nightly(open_project(caller, config_path, seed=seed), NightlyOptions(**given))
     _show(summary)
     summary.require_progress()
-    # an older commit that fails now, or lacks a new case, is news to nobody
+    # an older commit that fails now, or lacks a new case, fails no night
     failed = any(run.failed for run in summary.recorded if run.sha == summary.commits[0].sha)
     return EXIT_NO_VERDICT if failed or summary.interrupted else EXIT_PASS
 
 
 def _show(summary: NightSummary) -> None:
-    from perfci.report.clean import clean_line
 
     subjects = {commit.sha: commit.subject for commit in summary.commits}
     if summary.environment:  # it is known once the first commit was looked at
@@ -122,18 +121,17 @@ def _show(summary: NightSummary) -> None:
     if summary.interrupted:
         for note in summary.notes:
             say(clean_line(note, 300), err=True)
-        say("interrupted; what was recorded stays, and the next start goes on there")
+        say("interrupted. Recorded commits stay, and the next start continues there")
     elif not (summary.recorded or summary.left or summary.taken):
         say("nothing to record: every case of these commits is in the history")
 
 
 def _show_search(search: ChangeSearch) -> None:
     from perfci.report.bisection import render_bisection
-    from perfci.report.clean import clean_line
 
     change = f"{search.change.id}  {search.change.series.case}  {search.change.series.metric}"
     if search.answer is None:
-        say(clean_line(f"not found {change}: {search.why_not}", 300))
+        say(clean_line(f"not found {change}: {search.reason}", 300))
         return
     say(clean_line(f"bisected  {change}", 200))
     for line in render_bisection(search.answer):

@@ -1,7 +1,7 @@
-"""The options that several commands share, and what a shell completes in them.
+"""The options that several commands share, and their shell completion.
 
-It is asked at each Tab, so it reads what is there and imports no benchmark: git's refs, the
-benchmark files' source, and the cases that the last command which listed them kept.
+Completion runs at each Tab, so it imports no benchmark. It reads git's refs, the benchmark files'
+source, and the cases that the last command which listed them kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from perfci.cli.caller import allow_token_option
 from perfci.cli.printing import say
-from perfci.errors import PerfciError
+from perfci.errors import DamagedFile, PerfciError
 from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfci.commands.compare import MeasureOptions
 
 _MOST = 500
-"""More fit on no screen."""
+"""Most completions. No screen shows more."""
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -37,7 +37,7 @@ def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
     from perfci.measure.checkout.git import open_repository
 
     before, dots, begun = incomplete.rpartition("..")
-    with suppress(PerfciError):  # a prompt is no place to say that here is no repository
+    with suppress(PerfciError):  # a prompt is no place for errors
         names = ["HEAD", *([] if dots else ["."]), *open_repository(Path.cwd()).names()]
         return _items(before + dots, begun, names)
     return []
@@ -46,12 +46,12 @@ def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
 def refs_or_files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete a revision, or where none begins so a file."""
+    """Complete a revision, or a file where no revision begins so."""
     return refs(context, parameter, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def cases(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the last word of a selection: a benchmark, a tag, and beyond ``[`` a case."""
+    """Complete the last word of a selection: a benchmark, a tag, or after ``[`` a case."""
     with suppress(PerfciError):
         words, points = _known_cases()
         begun = re.split(r"[\s()]", incomplete)[-1]
@@ -69,11 +69,10 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 
 
 def _known_cases() -> tuple[list[str], list[str]]:
-    """Return benchmarks with tags, and the cases with parameters that were listed last."""
+    """Return the benchmarks with tags, and the cases with parameters that were listed last."""
     from perfci.commands.project import cache_folder
     from perfci.commands.recorder import CaseMemory, RememberedCases
     from perfci.config.loading import load_config
-    from perfci.errors import DamagedFile
     from perfci.measure.checkout.git import open_repository
     from perfci.measure.plan import files_in
     from perfci.measure.selection import by_name, written_in
@@ -83,7 +82,7 @@ def _known_cases() -> tuple[list[str], list[str]]:
     files = files_in(repository.root, config.benchmarks, config.pattern)
     written = set(by_name(written_in(repository.root, files)))
     kept = RememberedCases()
-    with suppress(DamagedFile):  # the next command that lists the cases writes it anew
+    with suppress(DamagedFile):  # the next command that lists the cases writes it again
         kept = CaseMemory(cache_folder(), repository).read()
     names = sorted(written.union(name.partition("[")[0] for name in kept.names))
     return [*names, *kept.tags], [case for case in kept.names if "[" in case]
@@ -97,7 +96,7 @@ def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem
 # Values are converted by functions: a subclass of click.ParamType with its type argument, which
 # strict typing asks for, would need click 8.4 at run time.
 def duration(value: str | float) -> float:
-    """``90``, ``90s``, ``5m`` or ``1h``, as seconds."""
+    """Return ``90``, ``90s``, ``5m`` or ``1h`` as seconds."""
     try:
         return parse_duration(str(value))
     except ValueError:
@@ -107,7 +106,7 @@ def duration(value: str | float) -> float:
 
 
 def injection(value: str) -> tuple[str, float]:
-    """``latency=2%`` or ``latency=0.02``, as a name and a share."""
+    """Return ``latency=2%`` or ``latency=0.02`` as a name and a share."""
     name, _, text = value.partition("=")
     if name not in INJECTABLE:
         raise click.BadParameter(f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}")
@@ -123,14 +122,16 @@ def injection(value: str) -> tuple[str, float]:
 
 
 def shard(value: str) -> Shard:
-    """``2/4``, as the second of four shards."""
+    """Return ``2/4`` as the second of four shards."""
     try:
         return parse_shard(value)
     except ValueError as error:
         raise click.BadParameter(f"{value!r} can't be read as a part: {error}") from None
 
 
-def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds the options, in this order."""
+
     def decorate(function: F) -> F:
         for option in reversed(options):
             function = option(function)
@@ -162,7 +163,7 @@ launcher_option = click.option(
     help="Put before Python where workers start: 'numactl --membind=0' "
     "(default: `launcher` in the configuration).",
 )
-measuring_options = _stack(
+measuring_options = stack(
     config_option,
     select_option,
     click.option(
@@ -172,7 +173,9 @@ measuring_options = _stack(
     ),
     click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
     launcher_option,
-    click.option("--seed", type=int, help="Of the order of cases and of the benchmarks' data."),
+    click.option(
+        "--seed", type=int, help="Seed of the order of cases and of the benchmarks' data."
+    ),
     allow_token_option,
 )
 durations_option = click.option(
@@ -182,7 +185,7 @@ durations_option = click.option(
     metavar="REPORT",
     help="Split by what each case took in this report file (default: all alike).",
 )
-shard_options = _stack(
+shard_options = stack(
     click.option(
         "--shard",
         type=shard,
@@ -210,11 +213,11 @@ history_option = click.option(
     help="The history: a file, or postgresql://… (default: `history` in the configuration, "
     "else the repository's own file in your data folder).",
 )
-record_options = _stack(
+record_options = stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
     history_option,
 )
-posting_options = _stack(
+posting_options = stack(
     click.option(
         "--event",
         envvar="GITHUB_EVENT_PATH",
@@ -225,7 +228,7 @@ posting_options = _stack(
         "--repository",
         envvar="GITHUB_REPOSITORY",
         metavar="OWNER/NAME",
-        help="Where the pull request is (default: the repository of the job).",
+        help="The repository of the pull request (default: that of the job).",
     ),
     click.option(
         "--author",
@@ -243,7 +246,7 @@ posting_options = _stack(
         help="Longest wait for a forge that fails or limits the rate.",
     ),
 )
-showing_options = _stack(
+showing_options = stack(
     click.option(
         "--log-dir", "log_folder", type=_FOLDER, help="Keep the session's log files here."
     ),
@@ -269,5 +272,5 @@ def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, floa
     from perfci.commands.project import load_durations
 
     if part is None and path is not None:
-        raise click.UsageError("--durations says how to split the cases: give --shard as well")
+        raise click.UsageError("--durations splits the cases of a shard. Give --shard as well")
     return load_durations(path, say)

@@ -55,7 +55,7 @@ def say_red(text: str) -> None:
 
 
 def show(text: Clean, *, err: bool = False) -> None:
-    """Print a whole text as it stands, its newlines its own."""
+    """Print a whole text as it stands, with its own newlines."""
     _echo(text, err=err)
 
 
@@ -109,7 +109,7 @@ def is_terminal(*, err: bool = False) -> bool:
 
 
 def is_coloured(*, err: bool = False) -> bool:
-    """Return whether what is printed may be coloured: on a terminal, but not under NO_COLOR."""
+    """Return whether the output may be coloured: on a terminal, but not under NO_COLOR."""
     return is_terminal(err=err) and _wants_colour()
 
 
@@ -118,7 +118,7 @@ def _wants_colour() -> bool:
 
 
 def flush() -> None:
-    """Write out what is buffered: a closed pipe is noticed now."""
+    """Write out buffered text, which shows whether the pipe is closed."""
     sys.stdout.flush()
 
 
@@ -161,7 +161,7 @@ class JsonLog:
         return clean_json(json.dumps(record, ensure_ascii=False) + "\n")
 
     def messages(self, text: str) -> tuple[Clean, ...]:
-        """Return an event for each line of what would have been printed."""
+        """Return an event for each line of a text that would be printed without the log."""
         lines = click.unstyle(text).splitlines()
         return tuple(self.line("message", message=line) for line in lines if line.strip())
 
@@ -174,14 +174,14 @@ class JsonLog:
 
 
 LOG = JsonLog()
-"""Of this process: its standard error is one, too."""
+"""The log of this process."""
 
 
 def with_common_options(command: click.Command) -> click.Command:
-    """Return ``command`` with ``--log-format`` and ``-q``, and so each command of a group."""
+    """Return ``command``, and each command of a group, with ``--log-format`` and ``-q``."""
     quiet = next((parameter for parameter in command.params if "--quiet" in parameter.opts), None)
     if quiet is None and not isinstance(command, click.Group):
-        help_text = "Print what was asked for and errors only."
+        help_text = "Print only the result and errors."
         quiet = click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, help=help_text)
         command.params.append(quiet)
     if quiet is not None:

@@ -26,8 +26,8 @@ from perfci.errors import (
 )
 from perfci.files import write_file
 from perfci.model.report import Report
-from perfci.outputs import STANDARD_OUTPUT, rendered, unwritable, write_files
-from perfci.report.clean import Clean
+from perfci.outputs import STANDARD_OUTPUT, rendered, write_files, writing
+from perfci.report.clean import Clean, clean_line, clean_lines
 
 if TYPE_CHECKING:
     from perfci.commands.revisions import RecordableReport
@@ -66,8 +66,8 @@ def conclude(
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
     """Write the files, then print: a closed terminal loses no file, a full disk no table.
 
-    A broken exporter of another distribution loses its own file only. Where an output is ``-``,
-    standard output has nothing else: the table goes to standard error.
+    A broken exporter of another distribution loses only its own file. Where an output is ``-``,
+    standard output has nothing else, and the table goes to standard error.
     """
     texts: dict[Path, str] = {}
     broken = []
@@ -108,7 +108,6 @@ def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False
 
 def verdict_line(report: Report) -> Clean:
     """Return the verdict and its reasons, on one line."""
-    from perfci.report.clean import clean_line, clean_lines
     from perfci.report.outline import headline, injected_text, outline
 
     alone = report.is_one_sided
@@ -126,12 +125,14 @@ def show_texts(texts: Iterable[Clean]) -> None:
         for text in texts:
             show(text)
         flush()
-    except BrokenPipeError:  # nobody reads: the files are written, and the verdict is the exit code
+    except (
+        BrokenPipeError
+    ):  # without a reader: the files are written, and the verdict is the exit code
         discard()
 
 
 def shown_as(name: str, text: str) -> Clean:
-    """Return what a format rendered as it may be printed."""
+    """Return a format's text as it may be printed."""
     from perfci.report.exporters import named
 
     return named(name).shown(text)
@@ -153,15 +154,15 @@ def exit_code(report: Report, *, strict: bool) -> int:
 
 
 def worst_code(codes: Iterable[int]) -> int:
-    """A regression in one environment is a regression, whatever is unknown in others."""
+    """Return the exit code of several reports. One regression is a regression."""
     distinct = set(codes)
     return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
 
 
 class FormatsCommand(click.Command):
-    """A command with options made of the formats. A name that can't be had ends all but its help.
+    """A command with options made of the formats. A subclass defines the ``options``.
 
-    A subclass has the ``options``.
+    A name that is not free ends the command with an error. Its help still works.
     """
 
     @cached_property
@@ -177,7 +178,7 @@ class FormatsCommand(click.Command):
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """Every format that this command can write, by name."""
+        """Return every format that this command can write, by name."""
         return self._found[0]
 
     @cached_property
@@ -186,7 +187,7 @@ class FormatsCommand(click.Command):
         raise NotImplementedError
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the options as ``--help`` shows them: the formats' before the session's."""
+        """Return the options in the order of ``--help``: the formats' before the session's."""
         own = super().get_params(ctx)
         names = [parameter.name for parameter in self.params]
         at = names.index("log_folder") if "log_folder" in names else len(names)
@@ -215,7 +216,7 @@ class ExportingCommand(FormatsCommand):
         ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, and gather the files that were asked for by their formats' names."""
+        """Parse, and gather the requested files by their formats' names."""
         rest = super().parse_args(ctx, args)
         given = (ctx.params.pop(str(option.name), None) for option in self.options)
         ctx.params["outputs"] = {
@@ -224,7 +225,7 @@ class ExportingCommand(FormatsCommand):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. UsageError for a broken exporter that was asked for."""
+        """Run the command. UsageError for a broken exporter of a requested format."""
         for name in ctx.params["outputs"]:
             self.formats[name].load()  # now, not when hours have been measured
         return super().invoke(ctx)
@@ -274,7 +275,7 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
 
     text: str
     if str(file) == "-":
-        # no more than a report may have, and one byte by which it is seen to be too large
+        # one byte more than a report may have, so that a larger one is noticed
         report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     else:
         report = load_report(file)
@@ -292,8 +293,6 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
     if output is None or output == STANDARD_OUTPUT:
         show(shown)
         return
-    try:
+    with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, text)
-    except OSError as error:
-        raise unwritable(output, error) from error

@@ -1,4 +1,4 @@
-"""Shards: ``perfci plan`` and ``merge``, and the ``--engine`` that measures them in between."""
+"""Shards: ``perfci plan`` and ``merge``, and ``--engine``, which measures and merges them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import allow_token_option
+from perfci.cli.caller import allow_token_option, calling, root_here
 from perfci.cli.options import (
     PROJECT_OPTIONS,
     config_option,
@@ -18,10 +18,18 @@ from perfci.cli.options import (
     python_option,
     refs,
     select_option,
+    stack,
     strict_option,
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
-from perfci.cli.report import ExportingCommand
+from perfci.cli.report import (
+    ExportingCommand,
+    exit_code,
+    show_report,
+    show_texts,
+    shown_as,
+    worst_code,
+)
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
 from perfci.model.case import Case
 from perfci.report.clean import clean_json, clean_line
@@ -37,8 +45,8 @@ _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
 }  # fmt: skip
-"""What is of the one who waits and merges, or is given to each shard in another way."""
-_ENGINE_OPTIONS = (
+"""Options of the merging process, or passed to each shard in another way."""
+_ENGINE_OPTIONS = stack(
     click.option(
         "--engine",
         type=click.Choice(["local", "slurm"]),
@@ -48,13 +56,13 @@ _ENGINE_OPTIONS = (
         "--shards",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
-        help="In how many parts --engine measures.",
+        help="Number of shards that --engine measures.",
     ),
     click.option(
         "--at-once",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
-        help="How many --engine local measures at a time (default: as `calibrate` allows, else 1).",
+        help="Number of shards measured at a time (default: as `calibrate` allows, else 1).",
     ),
     click.option(
         "--sbatch",
@@ -84,9 +92,7 @@ def engine_options(function: Callable[..., int]) -> Callable[..., int]:
             return function(**given)
         return _measure_by_engine(_engine_options(own, given, click.get_current_context()), **given)
 
-    for option in reversed(_ENGINE_OPTIONS):
-        either = option(either)
-    return either
+    return _ENGINE_OPTIONS(either)
 
 
 def _engine_options(
@@ -95,14 +101,14 @@ def _engine_options(
     from perfci.commands.shards import EngineOptions
 
     if "engine" not in own or "shards" not in own:
-        raise click.UsageError("give --engine and --shards: they belong together")
+        raise click.UsageError("--engine and --shards belong together. Give both")
     for name in ("shard", "fail_fast", "last_failed", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
     if own["engine"] != "slurm" and "sbatch" in own:
         raise click.UsageError("--sbatch is for --engine slurm")
     if own["engine"] != "local" and "at_once" in own:
-        raise click.UsageError("--at-once is for --engine local: Slurm decides by itself")
+        raise click.UsageError("--at-once is for --engine local. Slurm decides this by itself")
     return EngineOptions(
         engine=own["engine"],
         shards=own["shards"],
@@ -116,7 +122,7 @@ def _engine_options(
 
 
 def _forwarded(context: click.Context) -> tuple[str, ...]:
-    """Return the options that each shard's command is given, as they were written."""
+    """Return the options for each shard's command, as they were written."""
     command = context.command
     parser = command.make_parser(context)
     written, _, order = parser.parse_args(list(context.meta[_WORDS]))
@@ -135,10 +141,10 @@ def _forwarded(context: click.Context) -> tuple[str, ...]:
 
 
 class PartedCommand(ExportingCommand):
-    """Keeps its words as they were written: with --engine, each shard is given some of them."""
+    """Keeps its words as they were written. With --engine, each shard gets some of them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as ever."""
+        """Parse, and keep the words."""
         ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
 
@@ -159,9 +165,7 @@ def _measure_by_engine(
     benchmarks_of: str | None = None,
     **given: Any,
 ) -> int:
-    """Have the parts measured, print what merging them gave, and return the exit code."""
-    from perfci.cli.caller import calling
-    from perfci.cli.report import show_report, show_texts, shown_as, worst_code
+    """Measure the shards by an engine, print the merged reports, and return the exit code."""
     from perfci.commands.project import open_project
     from perfci.commands.shards import check_in_parts, compare_in_parts
 
@@ -177,10 +181,8 @@ def _measure_by_engine(
         show_report(merged.report, verbose=verbose, quiet=quiet, err=bool(merged.shown))
         show_texts(shown_as(name, text) for name, text in merged.shown.items())
     if collected.kept and not is_quiet():
-        say(
-            f"perfci: the same command measures what is missing; what is there: {collected.kept}",
-            err=True,
-        )
+        job = f"Their job is in {collected.kept}"
+        say(f"perfci: the same command measures what is missing. {job}", err=True)
     for merged in collected.reports:
         if merged.problem is not None:
             raise merged.problem
@@ -224,8 +226,7 @@ def plan_command(
     --durations. `perfci merge` joins their reports.
     """
     if matrix and as_json:
-        raise click.UsageError("--matrix and --json are two answers: choose one")
-    from perfci.cli.caller import calling
+        raise click.UsageError("--matrix and --json exclude each other")
     from perfci.commands.compare import list_cases
     from perfci.commands.project import load_durations, open_project
 
@@ -233,8 +234,8 @@ def plan_command(
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller, config_path)
         head = project.side("head", rev, python)
-        cases, failed, _ = list_cases(project.surroundings(), head, selection)
-    # a file that can't be imported holds no plan up: the first shard's report names it
+        cases, failed, _ = list_cases(project.session_context(), head, selection)
+    # an unimportable file doesn't stop the plan: the first shard's report names it
     for line in failed:
         say_red(f"failed: {clean_line(line, 2000)}")
     shares = split(cases, min(wanted, len(cases)), durations)
@@ -258,7 +259,7 @@ def _shard_names(shares: Shares) -> list[str]:
 def _shard_loads(
     shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
 ) -> list[float | None]:
-    """Return how long each shard takes, in s, or None for each where nothing is known of any."""
+    """Return each shard's time in s, or None for each where no case's time is known."""
     if not any(case.id in durations for case in cases):
         return [None] * len(shares)
     cost = expected_s(cases, durations)
@@ -299,7 +300,7 @@ def _shards_table(
     "--expect",
     type=click.IntRange(1, MOST_SHARDS),
     metavar="N",
-    help="How many shards there should be (default: as many as they say themselves).",
+    help="Number of shards to expect (default: the number that their reports name).",
 )
 @strict_option
 @config_option
@@ -316,11 +317,8 @@ def merge_command(
     The shards' own verdicts don't count. Prints the JSON files that it wrote, one per line, or with
     `-` the report itself. Of several environments, each has its key before the file's suffix.
     """
-    from perfci.cli.caller import root_here
-    from perfci.cli.report import show_texts, shown_as, worst_code
     from perfci.commands.project import configuration
     from perfci.commands.shards import merge_reports
-    from perfci.report.clean import clean_line
     from perfci.report.outline import headline, outline
 
     policy = configuration(root_here(), config_path, strict=strict).policy
@@ -341,8 +339,7 @@ def merge_command(
 
 
 def merged_code(merged: MergedReport, *, strict: bool) -> int:
-    """Return the exit code of a merged report: one that lacks a shard never passes."""
-    from perfci.cli.report import exit_code
+    """Return the exit code of a merged report, which never passes where it lacks a shard."""
 
     code = exit_code(merged.report, strict=strict)
     return EXIT_NO_VERDICT if merged.incomplete and code == EXIT_PASS else code

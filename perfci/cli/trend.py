@@ -1,25 +1,24 @@
-"""``perfci trend``: what the history says, as a site, Markdown and JSON."""
+"""``perfci trend``: the history analysed, as a site, Markdown and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import config_option, duration, history_option, refs
+from perfci.cli.options import config_option, duration, history_option, refs, stack
 from perfci.cli.printing import is_quiet, say, show
+from perfci.outputs import STANDARD_OUTPUT, check_replaceable, check_writable, require_distinct
 
 if TYPE_CHECKING:
     from perfci.commands.trend import Notifications
     from perfci.trend.change import Trend
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_OPTIONS = (
+notification_options = stack(
     click.option(
         "--openmetrics",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -38,7 +37,7 @@ _OPTIONS = (
         "--repository",
         envvar="GITHUB_REPOSITORY",
         metavar="OWNER/NAME",
-        help="Where the issues are (default: $GITHUB_REPOSITORY).",
+        help="The repository of the issues (default: $GITHUB_REPOSITORY).",
     ),
     click.option(
         "--issue-author",
@@ -50,7 +49,7 @@ _OPTIONS = (
         "--report-url",
         default="",
         metavar="URL",
-        help="Where the report can be seen, to be linked (default: this run of Actions).",
+        help="The address of the report, to be linked (default: this run of Actions).",
     ),
     click.option(
         "--patience",
@@ -63,15 +62,8 @@ _OPTIONS = (
 )
 
 
-def notification_options(function: F) -> F:
-    """Add the options that ``notifications_of`` takes."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
 def notifications_of(**given: Any) -> Notifications:
-    """Return whom the options of ``notification_options`` notify."""
+    """Return the recipients that ``notification_options`` name."""
     from perfci.commands.trend import Notifications
     from perfci.forges import actions
 
@@ -86,18 +78,20 @@ def notifications_of(**given: Any) -> Notifications:
     "--branch",
     metavar="NAME",
     shell_complete=refs,
-    help="Whose commits (default: the default branch).",
+    help="The branch of the commits (default: the default branch).",
 )
 @click.option("--html", type=_FOLDER, metavar="DIR", help="Write a site that opens from disk.")
 @click.option("--markdown", type=_FILE, help="Write a summary, for a job or an issue.")
-@click.option("--json", "json_path", type=_FILE, help="Write all of it for programs.")
+@click.option("--json", "json_path", type=_FILE, help="Write all results for programs.")
 @click.option(
     "--last-days",
     type=click.IntRange(2, 3650),
     metavar="N",
     help="Look for slow drift in the last N days (default: drift_days of the configuration, 14).",
 )
-@click.option("--no-remember", is_flag=True, help="What is new now stays new for the next report.")
+@click.option(
+    "--no-remember", is_flag=True, help="Keep what is new now as new for the next report."
+)
 @notification_options
 @config_option
 def trend_command(
@@ -111,28 +105,27 @@ def trend_command(
     config_path: Path | None,
     **given: Any,
 ) -> None:
-    """Say when, by how much, and between which commits each metric moved.
+    """Show when, by how much, and between which commits each metric moved.
 
-    New is what no earlier `perfci trend` reported: the history remembers it.
+    A change is new where no earlier `perfci trend` reported it. The history remembers that.
     """
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
     notifications = notifications_of(**given)
     from datetime import UTC, datetime
 
-    from perfci.commands.project import history_files, history_place, repository_at
+    from perfci.commands.project import history_address, history_files, repository_at
     from perfci.commands.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
-    from perfci.outputs import STANDARD_OUTPUT
     from perfci.report.trend import trend_lines
 
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    _check_places(outputs, html, notifications, history_files(history, config, root))
+    _check_outputs(outputs, html, notifications, history_files(history, config, root))
     notifications.check(remember=not no_remember)
     request = TrendRequest(
-        place=history_place(history, config, root, say),
+        address=history_address(history, config, root, say),
         now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
         branch=branch,
         last_days=last_days,
@@ -159,14 +152,13 @@ def trend_command(
     report_trend(request, config, repository, written=show_trend, say=say_besides)
 
 
-def _check_places(
+def _check_outputs(
     outputs: Mapping[str, Path],
     html: Path | None,
     notifications: Notifications,
     history: Sequence[Path],
 ) -> None:
-    """Fail before the history is read where something can't be written, or two places are one."""
-    from perfci.outputs import check_replaceable, check_writable, require_distinct
+    """Fail before the history is read where an output can't be written, or two are one file."""
 
     written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     require_distinct(written, history, {"--html": html} if html is not None else {})

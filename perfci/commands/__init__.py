@@ -1,1 +1,1 @@
-"""Use cases: a request in, a result out. Nothing here prints, parses arguments or exits."""
+"""Use cases take a request and return a result. They don't print, parse arguments or exit."""

@@ -1,4 +1,4 @@
-"""A regression that is meant: the lines that accept it, who wrote each, and which count here."""
+"""Accepted regressions: the entries that accept them, their authors, and which count here."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
     from perfci.forges.pull import Pull
     from perfci.forges.step import Forge
-    from perfci.measure.workplace import Surroundings
+    from perfci.measure.workplace import SessionContext
     from perfci.notices import Say
     from perfci.verdict.decision import Judged, Measured
 
 
 def accepting(
-    around: Surroundings,
+    context: SessionContext,
     measured: Measured,
     judged: Judged,
     base: Resolved | None,
@@ -48,13 +48,13 @@ def accepting(
     ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
     cases were asked for, so that a line which names none is worth a note.
     """
-    lines = around.config.accept
+    lines = context.config.accept
     if not lines:
         return measured, judged
-    lines = with_authors(lines, around.repository.root)
-    before = _on_base(around.repository, lines, base)
+    lines = with_authors(lines, context.repository.root)
+    before = _on_base(context.repository, lines, base)
     old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
-    fork = _is_of_a_fork(around.inherited)
+    fork = _is_of_a_fork(context.inherited)
     applied = accept(
         judged.rows,
         lines,
@@ -69,7 +69,7 @@ def accepting(
 
 
 def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:
-    """Return ``lines`` with who wrote each as git knows it, where the line itself doesn't say."""
+    """Return ``lines`` with each author as git knows it, where the line itself names none."""
     return tuple(
         replace(line, by=author_of(root, Path(line.file).absolute(), line.first, line.last))
         if line.file and not line.by
@@ -91,7 +91,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
         return ()
     if runs is None:
         why = f"{client.service.name} has no checks that say since when a commit has its numbers"
-        say(f"no command is read: {why}; a table of the configuration accepts", err=True)
+        say(f"no command is read: {why}. A table of the configuration accepts", err=True)
         return ()
     since = measured_since(runs, pull)
     allowed: dict[str, str] = {}
@@ -126,7 +126,7 @@ def accepted_where_allowed(client: Forge, pull: Pull, say: Say) -> tuple[Accepta
     try:
         return accepted_in_comments(client, pull, say)
     except Refused as failure:  # the report is posted all the same
-        say(f"no command is read, the token may not: {failure.message}", err=True)
+        say(f"no command is read, because the token may not: {failure.message}", err=True)
         return ()
 
 
@@ -158,7 +158,7 @@ def _on_base(
     text = file_at(repository, base.commit, path.relative_to(repository.root).as_posix())
     try:
         return parse_config(text, file).accept if text is not None else ()
-    except UsageError:  # of a configuration that was mended since
+    except UsageError:  # a configuration that was mended since
         return ()
 
 

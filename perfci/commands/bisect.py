@@ -15,7 +15,7 @@ from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.environments import Releases
 from perfci.measure.checkout.git import Repository, Resolved
-from perfci.measure.workplace import Wanted
+from perfci.measure.workplace import RequestedSide
 from perfci.trend.change import Change, Trend
 
 NO_TIME = "no time"
@@ -24,7 +24,7 @@ _SHORTEST = 4
 
 
 def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
-    """Search ``wanted``, going on where an earlier start ended.
+    """Search ``wanted``, continuing where an earlier start ended.
 
     It is a range ``GOOD..BAD``, or the id of a change of the trend, which has its own case, metric
     and commits.
@@ -42,7 +42,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
 
 
 def _require_range(wanted: str, options: BisectOptions) -> None:
-    """UsageError for options that a change of the trend does not go with."""
+    """Raise UsageError for options that don't go with a change of the trend."""
     if options.package:
         raise UsageError(
             "bad-range",
@@ -87,11 +87,11 @@ def _search_of(
 
 @dataclass(frozen=True, slots=True)
 class ChangeSearch:
-    """A change of the trend and the answer of its search, or ``why_not``."""
+    """A change of the trend and the answer of its search, or the ``reason`` for none."""
 
     change: Change
     answer: Bisection | None = None
-    why_not: str = ""
+    reason: str = ""
 
 
 def search_new(
@@ -99,8 +99,8 @@ def search_new(
 ) -> tuple[ChangeSearch, ...]:
     """Search for the commits of new changes in this environment, within the budget.
 
-    The worst first, then those of which an earlier night had begun the search. Several changes of
-    one place are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
+    The worst come first, then those whose search an earlier night began. Several changes of one
+    event are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
     """
     end = project.caller.executor.now() + options.budget_s
     searches: list[ChangeSearch] = []
@@ -110,13 +110,13 @@ def search_new(
             searched, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
             if not new and not is_begun(project, searched, narrowed):
                 continue
-            result = ChangeSearch(change, why_not=NO_TIME)
+            result = ChangeSearch(change, reason=NO_TIME)
             if left_s > 0.0:
                 result = ChangeSearch(change, search(project, searched, narrowed))
         except BudgetTooShort:
-            result = ChangeSearch(change, why_not=NO_TIME)
+            result = ChangeSearch(change, reason=NO_TIME)
         except (MeasureError, UsageError, SearchRunning) as error:
-            result = ChangeSearch(change, why_not=error.message)
+            result = ChangeSearch(change, reason=error.message)
         searches.append(result)
         if result.answer is not None and result.answer.ended == "interrupted":
             break
@@ -160,7 +160,7 @@ class CommitRange:
                 err=True,
             )
 
-    def side(self, name: str, commit: NamedCommit) -> Wanted:
+    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
         """Return a commit as a side to measure."""
         return self._project.side(name, commit.sha, self._python)
 
@@ -171,7 +171,7 @@ class CommitRange:
         for other in others:
             try:
                 branches.append(commits_of(self._project.repository, f"{first}..{other}", sha))
-            except UsageError:  # a history of its own: nothing to compare its commits with
+            except UsageError:  # an unrelated history, whose commits compare with nothing
                 continue
         return tuple(branches)
 
@@ -192,25 +192,25 @@ def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> Sear
 
 
 class ReleaseRange:
-    """The releases ``GOOD..BAD`` of a package, beneath one commit of the project."""
+    """The releases ``GOOD..BAD`` of a package, with one commit of the project."""
 
     def __init__(self, project: Project, package: str, wanted: str, python: str | None) -> None:
         self.package = package
-        around = project.surroundings()
+        context = project.session_context()
         self.benchmarks_of = project.repository.resolve("HEAD")
         self._interpreter = project.side("head", "HEAD", python).python
-        # beside the cache: what lies in it is a tree of the project, and its code another side's
-        folder = around.cache.with_name(f"{around.cache.name}-releases")
-        self._releases = Releases(package, self._interpreter, folder, around.inherited)
+        # next to the cache, whose content counts as trees of the project
+        folder = context.cache.with_name(f"{context.cache.name}-releases")
+        self._releases = Releases(package, self._interpreter, folder, context.inherited)
         self.whole = _release_range(package, wanted, self._releases.versions())
         self.identity: tuple[str, ...] = (
             *(package, self.whole.good.sha, self.whole.commits[-1].sha),
             *(self.benchmarks_of.sha, self._interpreter),
         )
 
-    def side(self, name: str, commit: NamedCommit) -> Wanted:
+    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
         """Return the project with a release as a side to measure. MeasureError without a wheel."""
-        return Wanted(name, self.benchmarks_of, self._releases.python_of(commit.sha))
+        return RequestedSide(name, self.benchmarks_of, self._releases.python_of(commit.sha))
 
     def branches(self, _sha: str, /) -> tuple[SearchedRange, ...]:
         """Return nothing: a release merges none."""
@@ -236,9 +236,9 @@ def _release_range(package: str, wanted: str, versions: tuple[str, ...]) -> Sear
 
 
 def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
-    for place, version in enumerate(versions):
+    for index, version in enumerate(versions):
         if given == version or _is_same_release(given, version):
-            return place
+            return index
     newest = ", ".join(reversed(versions[-_SHOWN:]))
     raise UsageError(
         "no-release",
@@ -248,7 +248,7 @@ def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
 
 
 def _is_same_release(given: str, version: str) -> bool:
-    """Say whether 2.11 is 2.11.0 or 2.11.0+cpu."""
+    """Return whether 2.11 is 2.11.0 or 2.11.0+cpu."""
     given, version = (name.partition("+")[0] for name in (given, version))
     while given.endswith(".0"):
         given = given[:-2]
@@ -258,7 +258,7 @@ def _is_same_release(given: str, version: str) -> bool:
 
 
 def change_named(given: str, changes: Sequence[Change]) -> Change:
-    """Return the change whose id is, or alone begins with, ``given``. UsageError for another."""
+    """Return the change with the id ``given``, or the only one whose id begins with it."""
     exact = [change for change in changes if change.id == given]
     begin = (
         [change for change in changes if change.id.startswith(given)]
@@ -277,26 +277,22 @@ def change_named(given: str, changes: Sequence[Change]) -> Change:
     return matching[0]
 
 
-def trend_of_history(project: Project, place: str | None, at: str) -> Trend:
+def trend_of_history(project: Project, history: str | None, at: str) -> Trend:
     """Return the project's history analysed, as ``perfci trend`` does it at this time."""
-    from perfci.commands.project import branch_order
     from perfci.commands.trend import trend_of
     from perfci.history.history import open_history
 
     config = project.config
-    with open_history(project.history_place(place), create=False) as history:
-        loaded = history.load()
-        recorded = {run.header.sha for run in loaded.runs}
-        branch = branch_order(project.repository, None, recorded)
-        return trend_of(loaded, history, branch, config.aliases, now=at, settings=config.trend)
+    with open_history(project.history_address(history), create=False) as opened:
+        return trend_of(opened, project.repository, config.aliases, config.trend, now=at)
 
 
-def change_of_history(project: Project, given: str, place: str | None, at: str) -> Change:
+def change_of_history(project: Project, given: str, history: str | None, at: str) -> Change:
     """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
     try:
-        changes = trend_of_history(project, place, at).changes
+        changes = trend_of_history(project, history, at).changes
     except NoHistory:
-        if place:
+        if history:
             raise
         changes = ()
     return change_named(given, changes)

@@ -37,10 +37,102 @@ if TYPE_CHECKING:
 _LEAST_SOUGHT = 0.05
 
 
-def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
-    """Return a policy by which ``metric`` alone decides how many rounds a session has.
+@dataclass(frozen=True, slots=True)
+class SoughtMetric:
+    """The metric that is searched for. Its changes are logarithms of ratios, or differences."""
 
-    By ``threshold``, or by its own.
+    case: str
+    metric: str
+    unit: str
+    direction: str
+    scale: Literal["log", "difference"]
+    environment: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedRange:
+    """Commits by first parents, the oldest first, and the progress of the search in them.
+
+    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch they are, or
+    empty. ``why`` has the reason for each position that was skipped, by its number.
+    """
+
+    good: NamedCommit
+    commits: tuple[NamedCommit, ...]
+    search: Search
+    merged_by: str = ""
+    why: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, position: int) -> NamedCommit:
+        """Return the commit at a position of the search."""
+        return self.commits[position - 1] if position else self.good
+
+
+@dataclass(frozen=True, slots=True)
+class SearchState:
+    """All that a search knows. ``sought`` is None until the ends were compared.
+
+    ``whys`` explain culprits, by the newest commit of each.
+    """
+
+    ranges: tuple[SearchedRange, ...]
+    sought: SoughtMetric | None = None
+    whys: Mapping[str, Why] = field(default_factory=dict)
+
+
+class StateFile:
+    """The state of one search, written whole after each step."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> SearchState | None:
+        """Return the state of an earlier start, or None. DamagedFile where it can't be read."""
+        try:
+            return decode(read_regular(self._path), SearchState)
+        except FileNotFoundError:
+            return None
+        except (CodecError, OSError) as error:
+            raise DamagedFile(
+                "damaged-search",
+                f"the earlier search in {self._path} can't be read: {error}",
+                "Start again with --restart.",
+            ) from error
+
+    def write(self, state: SearchState) -> None:
+        """Keep ``state``. OutsideError where the disk is full."""
+        with explaining(f"writing {self._path}"):
+            write_file(self._path, encode(state))
+
+    def forget(self) -> None:
+        """Remove the state of an earlier start."""
+        with explaining(f"removing {self._path}"):
+            self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def state_file(folder: Path, *identity: str) -> Iterator[StateFile]:
+    """Yield the state's file of the search that ``identity`` makes, and hold it meanwhile."""
+    name = hashlib.sha256("\0".join(identity).encode(errors="surrogateescape")).hexdigest()[:16]
+    with explaining(f"making {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / f"{name}.lock")
+    if lock is None:
+        raise SearchRunning(
+            "search-running",
+            "another perfci searches the same range for the same change",
+            "Wait until it has ended.",
+        )
+    try:
+        yield StateFile(folder / f"{name}.json")
+    finally:
+        lock.release(remove=True)
+
+
+def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
+    """Return a policy in which ``metric`` alone decides how many rounds a session has.
+
+    Its threshold is ``threshold``, or its own.
     """
     own = policy.metrics.get(metric)
     if own is None:
@@ -75,8 +167,8 @@ def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -
 def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
     """Return the row to search for, or None where nothing of ``metric`` (any, if empty) moved.
 
-    One that gates before others, a regression before an improvement, then the one that moved by
-    the most of its thresholds.
+    Gating rows come first, then regressions before improvements, then the largest change in units
+    of the threshold.
     """
     moved = [
         row
@@ -103,12 +195,12 @@ def _adjusted(row: Comparison) -> float:
 
 
 def is_ratio(row: Comparison) -> bool:
-    """Say whether a row's change is searched for as a ratio: exact amounts may be zero."""
+    """Return whether a row's change is searched for as a ratio. Exact amounts may be zero."""
     return row.difference is None and row.method != "exact"
 
 
 def answer_of(row: Comparison, question: Question, sought: SoughtMetric | None) -> Answer | None:
-    """Return what a row says of the commit, or None where it carries no interval."""
+    """Return a row's answer about the commit, or None where it carries no interval."""
     log = is_ratio(row) if sought is None else sought.scale == "log"
     if log:
         change = math.log(row.ratio) if row.ratio else None
@@ -135,7 +227,7 @@ def threshold_of(question: Question, sought: SoughtMetric) -> float:
 
 
 def ran_out(report: Report, case: str) -> bool:
-    """Say whether time ran out before a case had the rounds that carry an interval."""
+    """Return whether time ran out before a case had the rounds that carry an interval."""
     if case in report.same_code or any(failure.case == case for failure in report.failures):
         return False
     rows = [row for row in report.results if row.case == case]
@@ -145,16 +237,16 @@ def ran_out(report: Report, case: str) -> bool:
 
 
 def no_answer_reason(report: Report, row: Comparison | None) -> str:
-    """Return in words why a report says nothing of the commit."""
+    """Return in words why a report has no answer about the commit."""
     for failure in report.failures:
         return f"{failure.kind}: {failure.message}"
     if row is None:
-        return "it hasn't got the case"
+        return "it doesn't have the case"
     return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"
 
 
 def next_of(state: SearchState, searched: SearchedRange) -> Question | None:
-    """Return the next question of a range: of a merged branch, whether it moved at all."""
+    """Return the next question of a range. A merged branch's first is whether it moved at all."""
     if not searched.merged_by:
         return next_question(searched.search)
     size = _size_of_merge(state, searched.merged_by)
@@ -245,7 +337,7 @@ def _size_of_merge(state: SearchState, sha: str) -> float:
 
 
 def _holds(branch: float, merge: float) -> bool:
-    """Say whether a branch moved as its merge did: more than half as far, in its direction."""
+    """Return whether a branch moved as its merge did: in its direction, more than half as far."""
     return branch * merge > 0.0 and abs(branch) > abs(merge) / 2.0
 
 
@@ -276,101 +368,9 @@ def _culprit(searched: SearchedRange, change: Change, sought: SoughtMetric) -> C
 
 
 def with_explanations(bisection: Bisection, state: SearchState) -> Bisection:
-    """Return an answer with what is known of why each culprit is one."""
+    """Return an answer with the explanation of each culprit."""
     culprits = (
         replace(culprit, why=state.whys.get(culprit.commits[-1].sha))
         for culprit in bisection.culprits
     )
     return replace(bisection, culprits=tuple(culprits))
-
-
-@dataclass(frozen=True, slots=True)
-class SoughtMetric:
-    """The metric that is searched for. Its changes are logarithms of ratios, or differences."""
-
-    case: str
-    metric: str
-    unit: str
-    direction: str
-    scale: Literal["log", "difference"]
-    environment: str
-
-
-@dataclass(frozen=True, slots=True)
-class SearchedRange:
-    """Commits by first parents, the oldest first, and the progress of the search in them.
-
-    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch they are, or
-    empty. ``why`` has the reason for each position that was skipped, by its number.
-    """
-
-    good: NamedCommit
-    commits: tuple[NamedCommit, ...]
-    search: Search
-    merged_by: str = ""
-    why: Mapping[str, str] = field(default_factory=dict)
-
-    def at(self, position: int) -> NamedCommit:
-        """Return the commit at a position of the search."""
-        return self.commits[position - 1] if position else self.good
-
-
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """All that a search knows. ``sought`` is None until the ends were compared.
-
-    ``whys`` are those of culprits, by the newest commit of each.
-    """
-
-    ranges: tuple[SearchedRange, ...]
-    sought: SoughtMetric | None = None
-    whys: Mapping[str, Why] = field(default_factory=dict)
-
-
-class StateFile:
-    """The state of one search, written whole after each step."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> SearchState | None:
-        """Return what an earlier start knew, or None. DamagedFile for what is no state."""
-        try:
-            return decode(read_regular(self._path), SearchState)
-        except FileNotFoundError:
-            return None
-        except (CodecError, OSError) as error:
-            raise DamagedFile(
-                "damaged-search",
-                f"what {self._path} holds of an earlier search can't be read: {error}",
-                "Begin anew with --restart.",
-            ) from error
-
-    def write(self, state: SearchState) -> None:
-        """Keep ``state``. OutsideError where the disk is full."""
-        with explaining(f"writing {self._path}"):
-            write_file(self._path, encode(state))
-
-    def forget(self) -> None:
-        """Remove what an earlier start knew."""
-        with explaining(f"removing {self._path}"):
-            self._path.unlink(missing_ok=True)
-
-
-@contextmanager
-def state_file(folder: Path, *identity: str) -> Iterator[StateFile]:
-    """Yield the state's file of the search that ``identity`` makes, and hold it meanwhile."""
-    name = hashlib.sha256("\0".join(identity).encode(errors="surrogateescape")).hexdigest()[:16]
-    with explaining(f"making {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_if_free(folder / f"{name}.lock")
-    if lock is None:
-        raise SearchRunning(
-            "search-running",
-            "another perfci searches the same range for the same change",
-            "Wait until it has ended.",
-        )
-    try:
-        yield StateFile(folder / f"{name}.json")
-    finally:
-        lock.release(remove=True)

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 300
 _WHY_SHARE = 0.05
-"""Of a budget this share is kept for looking inside, or ``WHY_S`` where that is less."""
+"""Share of the budget for looking inside, or ``WHY_S`` where that is less."""
 WHY_S = 30.0
-"""What looking inside of a culprit takes at most, beside the case's own run time."""
+"""Longest time for looking inside of a culprit, besides the case's own run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +84,36 @@ class BisectOptions:
     expected: float | None = None
 
 
-def search(project: Project, places: SearchRange, options: BisectOptions) -> Bisection:
-    """Search, going on where an earlier start ended. MeasureError where nothing moved."""
+def search(project: Project, search_range: SearchRange, options: BisectOptions) -> Bisection:
+    """Search, continuing where an earlier start ended. MeasureError where nothing moved."""
     started = project.caller.executor.now()
-    with state_file(_folder(project), *_identity(project, places, options)) as file:
+    with state_file(_folder(project), *_identity(project, search_range, options)) as file:
         if options.restart:
             file.forget()
-        state = file.read() or SearchState((places.whole,))
-        return _Search(project, places, options, file, state, started).run()
+        state = file.read() or SearchState((search_range.whole,))
+        return _Search(project, search_range, options, file, state, started).run()
 
 
-def is_begun(project: Project, places: SearchRange, options: BisectOptions) -> bool:
-    """Say whether an earlier start kept something of this search."""
-    with state_file(_folder(project), *_identity(project, places, options)) as file:
+def is_begun(project: Project, search_range: SearchRange, options: BisectOptions) -> bool:
+    """Return whether an earlier start kept a state of this search."""
+    with state_file(_folder(project), *_identity(project, search_range, options)) as file:
         return file.read() is not None
 
 
 def _folder(project: Project) -> Path:
-    return project.surroundings().cache / project.repository.id / "bisect"
+    return project.session_context().cache / project.repository.id / "bisect"
 
 
-def _identity(project: Project, places: SearchRange, options: BisectOptions) -> tuple[str, ...]:
-    # by another configuration, what was built, skipped or measured is another
+def _identity(
+    project: Project, search_range: SearchRange, options: BisectOptions
+) -> tuple[str, ...]:
+    # another configuration builds, skips and measures differently
     configuration = repr(project.config)
-    return *places.identity, options.selection, options.case, options.metric, configuration
+    return *search_range.identity, options.selection, options.case, options.metric, configuration
 
 
 class _SearchEnded(Exception):
-    """The search ends here, and the same command goes on."""
+    """The search ends here, and the same command continues it."""
 
     def __init__(self, ended: Ended) -> None:
         super().__init__(ended)
@@ -124,14 +126,14 @@ class _Search:
     def __init__(
         self,
         project: Project,
-        places: SearchRange,
+        search_range: SearchRange,
         options: BisectOptions,
         file: StateFile,
         state: SearchState,
         started: float,
     ) -> None:
         self._project = project
-        self._places = places
+        self._range = search_range
         self._options = options
         self._file = file
         self._state = state
@@ -187,7 +189,9 @@ class _Search:
         row = moved_most(report, metric, policy.alpha)
         if row is None:
             if report.interrupted:
-                raise MeasureError("nothing-compared", "the ends were not compared: interrupted")
+                raise MeasureError(
+                    "nothing-compared", "the search was interrupted before the ends were compared"
+                )
             if any(ran_out(report, row.case) for row in report.results):
                 raise _SearchEnded("budget")
             raise _nothing_moved(report, whole, metric)
@@ -221,7 +225,7 @@ class _Search:
             sha = searched.at(change.last).sha
             known = any(branch.merged_by == sha for branch in self._state.ranges)
             if change.first == change.last and change.found and not known:
-                branches = self._places.branches(sha)
+                branches = self._range.branches(sha)
                 self._state = replace(self._state, ranges=(*self._state.ranges, *branches))
         self._file.write(self._state)
 
@@ -230,8 +234,8 @@ class _Search:
             self._options.selection,
             only=only,
             command="bisect",
-            benchmarks_of=self._places.benchmarks_of,
-            everything=bool(self._places.package),  # of which no file differs between the trees
+            benchmarks_of=self._range.benchmarks_of,
+            everything=bool(self._range.package),  # the trees of releases have the same files
         )
 
     def _ask(self, number: int, question: Question, reserve_s: float) -> None:
@@ -275,21 +279,21 @@ class _Search:
         policy: Policy,
         reserve_s: float,
     ) -> Report:
-        measuring_begins()  # a side may take minutes to install, and there is no report to lose
+        measuring_begins()  # a side may take minutes to install, without a report to lose
         began = self._project.caller.executor.now()
         left = self._left_s() - reserve_s
         if left <= 0.0:
             raise _SearchEnded("budget")
-        around = self._project.surroundings()
-        settings = around.config.settings
-        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval: no answer
+        context = self._project.session_context()
+        settings = context.config.settings
+        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval
         most = max(settings.max_rounds, rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
-        config = replace(around.config, policy=policy, settings=settings)
-        base = self._places.side("base", searched.at(question.base))
-        head = self._places.side("head", searched.at(question.position))
+        config = replace(context.config, policy=policy, settings=settings)
+        base = self._range.side("base", searched.at(question.base))
+        head = self._range.side("head", searched.at(question.position))
         try:
-            return compare(replace(around, config=config), base, head, request)
+            return compare(replace(context, config=config), base, head, request)
         except NoTimeToImport as error:
             raise _SearchEnded("budget") from error
         finally:
@@ -310,7 +314,7 @@ class _Search:
                 "another-environment",
                 "the search so far was measured in another environment "
                 f"({self._sought.environment}, now {environment})",
-                "Begin anew with --restart.",
+                "Start again with --restart.",
             )
 
     def _skip(self, number: int, position: int, why: str) -> None:
@@ -353,12 +357,12 @@ class _Search:
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",
             )
-        bisection = result_of(self._state, self._sought, ended, self._places.package)
+        bisection = result_of(self._state, self._sought, ended, self._range.package)
         return with_explanations(bisection, self._state)
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
-        bisection = result_of(self._state, self._sought, "done", self._places.package)
+        bisection = result_of(self._state, self._sought, "done", self._range.package)
         for culprit in bisection.culprits if bisection.is_answered else ():
             newest = culprit.commits[-1].sha
             if newest not in self._state.whys:
@@ -366,7 +370,7 @@ class _Search:
                 if (left_s := self._left_s()) <= 0.0:
                     raise _SearchEnded("budget")
                 within_s = min(WHY_S, left_s)
-                why = explain_culprit(self._project, self._places, bisection, culprit, within_s)
+                why = explain_culprit(self._project, self._range, bisection, culprit, within_s)
                 self._state = replace(self._state, whys={**self._state.whys, newest: why})
                 self._file.write(self._state)
 
@@ -388,7 +392,7 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
         return MeasureError(
             "ends-not-compared",
             f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
-            "Choose ends that can be measured; `perfci compare` of the two shows more.",
+            "Choose ends that can be measured. `perfci compare` of the two shows more.",
         )
     ends = f"{whole.good.short} and {whole.commits[-1].short}"
     return MeasureError(
@@ -400,17 +404,21 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 
 
 def explain_culprit(
-    project: Project, places: SearchRange, bisection: Bisection, culprit: Culprit, within_s: float
+    project: Project,
+    search_range: SearchRange,
+    bisection: Bisection,
+    culprit: Culprit,
+    within_s: float,
 ) -> Why:
     """Return what differs inside of the case between a culprit and the commit before it.
 
     A failure here is only reported as the reason why nothing is known: the answer stands.
     """
     before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
-    sides = (places.side("base", before), places.side("head", after))
-    around = project.surroundings()
+    sides = (search_range.side("base", before), search_range.side("head", after))
+    context = project.session_context()
     try:
-        with open_workplace(around, sides, benchmarks_of=places.benchmarks_of) as workplace:
+        with open_workplace(context, sides, benchmarks_of=search_range.benchmarks_of) as workplace:
             cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
             (state,) = case_states(cases, ("base", "head"))
             project.caller.step(f"looking inside {after.short} …")

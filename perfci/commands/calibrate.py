@@ -17,10 +17,10 @@ from perfci.calibrate.calibration import Calibration, DefaultSession, Spent
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.calibrate.suggestions import suggest
 from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
-from perfci.commands.compare import MeasureOptions, now, selected_cases
+from perfci.commands.compare import MeasureOptions, now, selected_cases, within
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.measure.opening import open_workplace
-from perfci.measure.workplace import Surroundings, Wanted
+from perfci.measure.workplace import RequestedSide, SessionContext
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.units import format_duration, format_share
@@ -57,16 +57,16 @@ def calibrate(
     ``config_path`` is the configuration's file where it is not one of the project's own.
     """
     project.check_outputs(options.outputs)
-    # what is there and is no file is an error of whoever reads it, not another file's turn
+    # an existing entry that is no file is its reader's error
     existing = (name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / name))
     name = config_path.name if config_path else next(existing, OWN_FILE)
     side = project.side("head", rev, options.python)
-    return calibrate_commit(project.surroundings(), side, options, budget_s, configuration=name)
+    return calibrate_commit(project.session_context(), side, options, budget_s, configuration=name)
 
 
 def calibrate_commit(
-    around: Surroundings,
-    wanted: Wanted,
+    context: SessionContext,
+    wanted: RequestedSide,
     options: MeasureOptions,
     budget_s: float,
     *,
@@ -77,19 +77,17 @@ def calibrate_commit(
     Promises are made for a session with the configuration's own budget and rounds.
     ``configuration`` names the file that it came from.
     """
-    config = around.config
-    limited = replace(config, settings=replace(config.settings, budget=budget_s))
+    config = context.config
     sides = tuple(replace(wanted, name=name) for name in ("base", "head"))
-    here = replace(around, config=limited)
-    with open_workplace(here, sides, options.log_folder) as workplace:
+    with open_workplace(within(context, budget_s), sides, options.log_folder) as workplace:
         cases = selected_cases(workplace, options)
         parts = CalibrationParts(
             measure=in_workplace(workplace, workplace.budget_end),
             config=config,
             cores=workplace.plan.cores,
-            clock=around.executor.now,
+            clock=context.executor.now,
             end=workplace.budget_end,
-            scale=times_as_many(workplace.cases(""), cases),  # the user's gate measures all
+            scale=times_as_many(workplace.cases(""), cases),  # the gate measures all cases
         )
         known = {case.id for case in workplace.found["base"].discovery.cases}
         results = parts.run([case for case in cases if not case.skip and case.id in known])

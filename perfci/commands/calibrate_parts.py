@@ -40,11 +40,11 @@ _FIRST_ROUNDS = 12
 _LEAST_PAIRS = 5
 _MORE_ROUNDS = 8
 _AT_ONCE = 0.5
-"""What two starters take beside each other, at best, of one after the other."""
+"""Share of the time of two starters one after the other that they take at once, at best."""
 _SURE = 0.8
-"""A promise is tested on what fits this share of the time: a round too few tests nothing."""
+"""Share of the time that a promise's test fills. With a round too few it tests nothing."""
 TRIED = ("malloc", "pin", "threads", "gc", "hash_seed")
-"""In the order in which they are tried: what usually matters most comes first."""
+"""Settings in the order of their trials, the most important first."""
 _ROUNDS = (4, 10)
 _CASES = 3
 """Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double."""
@@ -189,7 +189,7 @@ class CalibrationParts:
             )
         believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
         fits = partial(plan_promise, candidates, alpha, least=believed)
-        # rather a test that may not end than none: nothing else is waiting for the time
+        # a test that may not end is better than none: nothing else needs the time
         plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
             left_s, starting_s=_AT_ONCE * self._starting_s
         )
@@ -293,7 +293,7 @@ class RoundBlock:
 
 
 MeasureBlock = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], RoundBlock]
-"""Measures cases with such settings until such a time; the text says what for."""
+"""Measures cases with these settings until this time. The text names the purpose."""
 
 
 def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:

@@ -19,6 +19,7 @@ from perfci.commands.compare import (
     measure_alone,
     measure_both,
     selected_cases,
+    within,
     written_on_head,
 )
 from perfci.commands.conclusion import burst_findings, worker_notes
@@ -26,7 +27,7 @@ from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.opening import open_workplace
 from perfci.measure.selection import Written
-from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.case import Case
 from perfci.model.finding import Finding, finding
 from perfci.model.report import Comparison, Explanation, Report, Timing
@@ -51,11 +52,11 @@ from perfci.verdict.policy import Policy
 from perfci.verdict.why import explain
 
 _TOO_FEW_SESSIONS = 2
-"""So many sessions: the 95 % interval is 12.7 standard errors wide to each side, of three 4.3."""
+"""With two sessions the 95 % interval is 12.7 standard errors to each side, with three 4.3."""
 ENDED_EARLY = "the session ended before every suspect was measured again"
-"""Why suspects stay unconfirmed where it was interrupted, or the disk filled."""
+"""The reason for unconfirmed suspects after an interruption, or with a full disk."""
 _LEAST_CONFIRMING_S = 10.0
-"""A confirmation gets what head alone has left of the budget, and never less than this."""
+"""Least time of a confirmation, which gets what head alone leaves of the budget."""
 
 
 class NoBaseline(UsageError):
@@ -63,8 +64,8 @@ class NoBaseline(UsageError):
 
 
 def check(
-    around: Surroundings,
-    head: Wanted,
+    context: SessionContext,
+    head: RequestedSide,
     store: BaselineStore,
     options: MeasureOptions,
     *,
@@ -74,11 +75,11 @@ def check(
 
     NoBaseline, before anything is measured, where there is no baseline to compare with.
     """
-    policy = around.config.policy
-    if not around.token_allowed:
-        refuse_secrets(around.inherited, around.repository.root)
-    require_stored(store, around.config.baselines)  # a damaged one is said here, too
-    with open_workplace(around, (head,), options.log_folder) as workplace:
+    policy = context.config.policy
+    if not context.token_allowed:
+        refuse_secrets(context.inherited, context.repository.root)
+    require_stored(store, context.config.baselines)  # also reports a damaged one
+    with open_workplace(context, (head,), options.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, options)
@@ -93,15 +94,15 @@ def check(
     elif suspected and measured.interrupted:
         judged = unconfirmed(judged, ENDED_EARLY)
     elif suspected:
-        measured, judged = confirmed(around, alone, judged, suspected, baselines, head, options)
+        measured, judged = confirmed(context, alone, judged, suspected, baselines, head, options)
     asking = _asking_for_a_third(judged.rows, baselines, policy)
     judged = replace(judged, notes=(*judged.notes, *asking))
-    measured, judged = accepting(around, measured, judged, None, whole=options.is_whole)
+    measured, judged = accepting(context, measured, judged, None, whole=options.is_whole)
     return alone.run, build_report(measured, decide_on(measured, judged, policy))
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:
-    """Raise NothingStored where there is no baseline of any environment in ``folder``."""
+    """Raise NoBaseline where there is no baseline of any environment in ``folder``."""
     if not store.environments():
         raise _no_baseline(f"there are no baselines in {folder}/")
 
@@ -112,7 +113,7 @@ def _require_baselines(
     store: BaselineStore,
     options: MeasureOptions,
 ) -> None:
-    """Raise NothingStored where no selected case has a baseline, of whichever shard it is.
+    """Raise NoBaseline where no selected case has a baseline, of whichever shard it is.
 
     A baseline whose benchmark is gone, and a file that can't be imported, are something to report.
     """
@@ -131,8 +132,8 @@ def _require_baselines(
 def _no_baseline(what: str) -> NoBaseline:
     return NoBaseline(
         "no-baseline",
-        f"{what}: there is nothing to compare with",
-        "`perfci baseline update` measures HEAD and stores it, to be committed; "
+        f"{what}, so there is nothing to compare with",
+        "`perfci baseline update` measures HEAD and stores it, to be committed. "
         "`perfci compare main` needs no baseline.",
     )
 
@@ -163,7 +164,7 @@ def against_baselines(
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue
         rows += _with_baseline(case, baseline, outputs.get(case.id, ()), policy)
-        # the baseline is of this very source, which may compute its metrics from other code
+        # the baseline has the same source, which may compute its metrics from other code
         if case.benchmark in written:
             metrics = written[case.benchmark].metrics
             rows += left_out(case, baseline.outputs(), metrics, policy)
@@ -212,7 +213,7 @@ def _asking_for_a_third(
     ]
 
 
-def _base_side(baselines: Mapping[str, Baseline], head: Wanted) -> Side | None:
+def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side | None:
     if not baselines:
         return None
     newest = max(baselines.values(), key=lambda baseline: baseline.created_at)
@@ -225,7 +226,7 @@ class _Confirmation:
 
     commits: tuple[BothSides, ...]
     cases: tuple[str, ...]
-    why_not: tuple[str, ...]
+    reasons: tuple[str, ...]
     interrupted: bool
 
     @property
@@ -234,12 +235,12 @@ class _Confirmation:
 
 
 def confirmed(
-    around: Surroundings,
+    context: SessionContext,
     alone: OneSide,
     judged: Judged,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
-    head: Wanted,
+    head: RequestedSide,
     options: MeasureOptions,
 ) -> tuple[Measured, Judged]:
     """Measure each suspect's baseline commit beside head. Those rows replace the suspicion.
@@ -249,11 +250,11 @@ def confirmed(
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(around, of_commit, head, options, alone.measured.timing.wall_s)
-    kept, why_kept = _kept(judged.rows, again, around.config.settings.rounds)
+    again = _measured_again(context, of_commit, head, options, alone.measured.timing.wall_s)
+    kept, why_kept = _kept(judged.rows, again, context.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    both = _joined_rows(judged, again, cases, around.config.policy)
-    why = "; ".join((*again.why_not, *why_kept))
+    both = _joined_rows(judged, again, cases, context.config.policy)
+    why = "; ".join((*again.reasons, *why_kept))
     if why:
         both = unconfirmed(both, why)
     notes, of_again = notes_of_both(alone, again.commits)
@@ -370,9 +371,9 @@ def baseline_side(side: Side | None) -> Side | None:
 
 
 def _measured_again(
-    around: Surroundings,
+    context: SessionContext,
     of_commit: Mapping[str, Sequence[str]],
-    head: Wanted,
+    head: RequestedSide,
     options: MeasureOptions,
     spent_s: float,
 ) -> _Confirmation:
@@ -380,52 +381,47 @@ def _measured_again(
 
     Each session has log files of its own, because its rounds are counted from one.
     """
-    began = around.executor.now() - spent_s
+    began = context.executor.now() - spent_s
     commits: list[BothSides] = []
     measured: list[str] = []
-    why_not: list[str] = []
+    reasons: list[str] = []
     interrupted = False
     try:
         for sha, cases in of_commit.items():
-            left_s = around.config.settings.budget - (around.executor.now() - began)
-            within = _within(around, max(_LEAST_CONFIRMING_S, left_s))
+            left_s = context.config.settings.budget - (context.executor.now() - began)
+            limited = within(context, max(_LEAST_CONFIRMING_S, left_s))
             logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
             suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
-            both = _beside_head(within, sha, head, suspects_alone)
+            both = _beside_head(limited, sha, head, suspects_alone)
             if isinstance(both, str):
-                why_not.append(both)
+                reasons.append(both)
                 continue
             commits.append(both)
             measured += cases
             if both.measured.interrupted:
                 interrupted = True
                 break
-    except KeyboardInterrupt:  # while a commit was checked out or built; else there is a report
+    except KeyboardInterrupt:  # during a checkout or a build. Otherwise there is a report
         interrupted = True
     if interrupted:
-        why_not.append(ENDED_EARLY)
-    return _Confirmation(tuple(commits), tuple(measured), tuple(why_not), interrupted)
+        reasons.append(ENDED_EARLY)
+    return _Confirmation(tuple(commits), tuple(measured), tuple(reasons), interrupted)
 
 
 def _beside_head(
-    around: Surroundings, sha: str, head: Wanted, options: MeasureOptions
+    context: SessionContext, sha: str, head: RequestedSide, options: MeasureOptions
 ) -> BothSides | str:
     """Measure a baseline's commit beside head, or return why it can't be measured."""
     try:
-        resolved = around.repository.resolve(sha)
+        resolved = context.repository.resolve(sha)
     except UsageError:
         return f"the baseline's commit {sha[:12]} isn't in this clone"
     try:
-        return measure_both(around, Wanted("base", resolved, head.python), head, options)
+        return measure_both(context, RequestedSide("base", resolved, head.python), head, options)
     except (PerfciError, OSError) as error:
         known = error if isinstance(error, PerfciError) else refusal(error)
         what = known.message.splitlines()[0]
         return f"the baseline's commit {sha[:12]} could not be measured: {what}"
-
-
-def _within(around: Surroundings, seconds: float) -> Surroundings:
-    settings = replace(around.config.settings, budget=seconds)
-    return replace(around, config=replace(around.config, settings=settings))
 
 
 def _kept(

@@ -12,12 +12,15 @@ from perfci.commands.accepting import today, with_authors
 from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
+from perfci.forges.pull import MergeGroup, PostTarget, full_sha
 from perfci.forges.step import step_of
 from perfci.measure.selection import Written, by_name, written_in
 from perfci.report.links import ADDRESS
+from perfci.verdict.acceptance import accepted_here, believed
+from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
 
 if TYPE_CHECKING:
-    from perfci.forges.pull import MergeGroup, NothingToPost, PostTarget
+    from perfci.forges.pull import NothingToPost
     from perfci.model.report import Report
     from perfci.notices import Say
     from perfci.verdict.acceptance import Acceptance
@@ -127,7 +130,6 @@ class _Judge:
 
     def believed(self, reports: Sequence[Report], poster: Poster) -> list[Report]:
         """Return the reports without acceptances that are not the repository's own."""
-        from perfci.verdict.acceptance import believed
 
         own = any(row.accepted for report in reports for row in report.results)
         own = own and _is_own(poster.wanted())
@@ -136,8 +138,6 @@ class _Judge:
 
     def judged(self, loaded: Sequence[Report], accepted: Sequence[Acceptance] = ()) -> list[Report]:
         """Return the reports judged again, with ``accepted`` and with their past."""
-        from perfci.verdict.acceptance import accepted_here
-        from perfci.verdict.enforcement import caveat_of_copies, with_caveat
 
         reports = []
         for report in loaded:
@@ -155,11 +155,10 @@ class _Judge:
         return [with_past(report, history, checkout, aliases, self._say) for report in reports]
 
     def _enforced(self, report: Report) -> Report:
-        from perfci.verdict.enforcement import enforced, with_unreported
 
         reported = {name: benchmark.metrics for name, benchmark in by_name(self._written).items()}
         held = enforced(report, self.policy, reported)
-        if self._answer is not None:  # of the cases that were asked for
+        if self._answer is not None:  # only the requested cases are in the report
             return held
         everywhere = {
             file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
@@ -169,7 +168,6 @@ class _Judge:
 
 
 def _answer(request: CommentRequest) -> RequestedAnswer | None:
-    from perfci.forges.pull import full_sha
 
     if request.answer is None:
         return None
@@ -197,7 +195,6 @@ def _is_own(wanted: PostTarget | MergeGroup | NothingToPost) -> bool:
 
     A merge group is one, because only such an account puts a fork's change into a queue.
     """
-    from perfci.forges.pull import MergeGroup, PostTarget
 
     return isinstance(wanted, MergeGroup) or (isinstance(wanted, PostTarget) and wanted.own)
 
@@ -206,9 +203,9 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     if bool(files) == (unreadable is not None):
         raise UsageError(
             "no-report",
-            "it is not said which report to post",
-            "Give REPORT files, or --unreadable WHY where what was left can't be read; not both.",
+            "no report is named",
+            "Give either REPORT files, or --unreadable WHY where there is no readable report.",
         )
     if unreadable is not None:
-        raise OutsideError("unreadable-report", unreadable, "See the log of what left it.")
+        raise OutsideError("unreadable-report", unreadable, "See the log of the measuring job.")
     return [load_report(path) for path in files]

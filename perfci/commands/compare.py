@@ -20,7 +20,7 @@ from perfci.measure.opening import open_workplace
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import Written, by_name, select, words_of, written_in
-from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
@@ -86,15 +86,17 @@ class BothSides:
     judged: Judged
 
 
-def compare(around: Surroundings, base: Wanted, head: Wanted, options: MeasureOptions) -> Report:
+def compare(
+    context: SessionContext, base: RequestedSide, head: RequestedSide, options: MeasureOptions
+) -> Report:
     """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
-    return compare_runs(around, base, head, options)[1]
+    return compare_runs(context, base, head, options)[1]
 
 
 def compare_runs(
-    around: Surroundings,
-    base: Wanted,
-    head: Wanted,
+    context: SessionContext,
+    base: RequestedSide,
+    head: RequestedSide,
     options: MeasureOptions,
     announce: Announce = unheard,
 ) -> tuple[tuple[Run, Run], Report]:
@@ -102,27 +104,27 @@ def compare_runs(
 
     ``announce`` takes a line on what will be measured and within which time, before it begins.
     """
-    both = measure_both(around, base, head, options, announce)
+    both = measure_both(context, base, head, options, announce)
     measured, judged = accepting(
-        around, both.measured, both.judged, base.resolved, whole=options.is_whole
+        context, both.measured, both.judged, base.resolved, whole=options.is_whole
     )
-    return both.runs, build_report(measured, decide_on(measured, judged, around.config.policy))
+    return both.runs, build_report(measured, decide_on(measured, judged, context.config.policy))
 
 
 def measure_both(
-    around: Surroundings,
-    base: Wanted,
-    head: Wanted,
+    context: SessionContext,
+    base: RequestedSide,
+    head: RequestedSide,
     options: MeasureOptions,
     announce: Announce = unheard,
 ) -> BothSides:
     """Measure both in pairs, and judge them."""
     with open_workplace(
-        around, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
+        context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        remember_cases(around, workplace)
+        remember_cases(context, workplace)
         part = selected_part(workplace, options)
-        announce(_announcement(base.resolved, head.resolved, part, around.config.settings))
+        announce(_announcement(base.resolved, head.resolved, part, context.config.settings))
         result = workplace.measure(
             part.cases,
             fail_fast=options.fail_fast,
@@ -134,26 +136,14 @@ def measure_both(
         removed = (*removed_cases(workplace, options), *gone)
         measured = measured_of(options.command, workplace, options, result, part)
         environments = workplace.environments
-        measured_cases = {state.case.id for state in result.states if state.outputs["base"]}
-        not_given = tuple(
-            Failure(name, "base", "discovery", "absent", "head's benchmark files lack it on base")
-            for name in new
-            if part.reports(name)
-        )
-        failures = (*measured.failures, *not_given)
-        absent = workplace.not_on_base(failures, part.whole, measured_cases)
-        failures = tuple(
-            failure
-            for failure in failures
-            if failure not in not_given or failure.case not in absent
-        )
+        failures, absent = _absent_on_base(workplace, part, result, measured.failures, new)
         measured = replace(measured, failures=advised(failures, absent))
         judged = conclude(
             measured,
             result,
             tuple(name for name in removed if part.reports(name)),
             tuple(sorted(absent)),
-            around.config.policy,
+            context.config.policy,
             written_on_base(workplace),
         )
         if options.why and not result.cut_short and not any(measured.injected.values()):
@@ -169,6 +159,29 @@ def measure_both(
         )
 
 
+def _absent_on_base(
+    workplace: Workplace,
+    part: Part,
+    result: SessionResult,
+    failures: Sequence[Failure],
+    new: Sequence[str],
+) -> tuple[tuple[Failure, ...], frozenset[str]]:
+    """Return the failures of a session, and the cases that base lacks.
+
+    A ``new`` case that base's own files have is a failure: head's files don't give it on base.
+    """
+    measured = {state.case.id for state in result.states if state.outputs["base"]}
+    not_given = tuple(
+        Failure(name, "base", "discovery", "absent", "head's benchmark files lack it on base")
+        for name in new
+        if part.reports(name)
+    )
+    every = (*failures, *not_given)
+    absent = workplace.not_on_base(every, part.whole, measured)
+    kept = (failure for failure in every if failure not in not_given or failure.case not in absent)
+    return tuple(kept), absent
+
+
 def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureSettings) -> str:
     most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
     return (
@@ -182,10 +195,10 @@ def _named(side: Resolved) -> str:
     return f"{name} ({side.short})" if side.short not in name else name
 
 
-def remember_cases(around: Surroundings, workplace: Workplace) -> None:
+def remember_cases(context: SessionContext, workplace: Workplace) -> None:
     """Keep which cases head has, for a shell that completes them."""
-    with suppress(OSError):  # a full disk says so where something is lost by it
-        memory = CaseMemory(around.cache, around.repository)
+    with suppress(OSError):  # a full disk is reported where it loses something
+        memory = CaseMemory(context.cache, context.repository)
         memory.keep_cases(workplace.found["head"].discovery.cases)
 
 
@@ -226,7 +239,7 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
     """Return the selected cases that are measured here: all, or a shard's part."""
     selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
-    # split as if nothing were left out: a check confirms suspects in the shard that found them
+    # the split ignores what is left out: a check confirms suspects in their own shard
     return part_of(selected, options.shard, options.durations).only(selected_ids)
 
 
@@ -283,7 +296,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
     files = plan.benchmark_files(root)
     try:
         own = load_config(root)
-    except UsageError:  # of a configuration that was mended since: nobody could measure by it
+    except UsageError:  # that configuration could not measure, and was mended since
         own = None
     if own is None:
         return written_in(root, files)
@@ -361,13 +374,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")  # noqa: TID251 (it is the one that reads the clock)
 
 
-def run(around: Surroundings, head: Wanted, options: MeasureOptions) -> tuple[Run, Report]:
+def run(
+    context: SessionContext, head: RequestedSide, options: MeasureOptions
+) -> tuple[Run, Report]:
     """Measure ``head`` alone and return its run, and a report without a comparison."""
     with open_workplace(
-        around, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
+        context, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
         alone = measure_alone("run", workplace, options)
-    policy = around.config.policy
+    policy = context.config.policy
     decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
     return alone.run, build_report(alone.measured, decided)
 
@@ -392,18 +407,24 @@ def measure_alone(command: str, workplace: Workplace, options: MeasureOptions) -
 
 
 def list_cases(
-    around: Surroundings, head: Wanted, selection: str
+    context: SessionContext, head: RequestedSide, selection: str
 ) -> tuple[tuple[Case, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the cases that would be measured, a line for each file that failed, and notes.
 
     The notes are on the configuration: how busy the machine is concerns no list.
     """
-    with open_workplace(around, (head,)) as workplace:
-        remember_cases(around, workplace)
+    with open_workplace(context, (head,)) as workplace:
+        remember_cases(context, workplace)
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (
-            *without_benchmark(workplace.found, around.config.policy.thresholds),
+            *without_benchmark(workplace.found, context.config.policy.thresholds),
             *not_matching(workplace.plan),
         )
         return cases, failed, notes
+
+
+def within(context: SessionContext, seconds: float) -> SessionContext:
+    """Return ``context`` with a budget of so many seconds."""
+    settings = replace(context.config.settings, budget=seconds)
+    return replace(context, config=replace(context.config, settings=settings))

@@ -32,8 +32,8 @@ _SHOWN_FILES = 3
 _MOST_CASES = 3
 _MOST_NOTES = 20
 _LONGEST = 300
-_PLACES = ("on head", "on both sides", "on base")
-"""In this order: what head alone is warned of is new."""
+_SIDES = ("on head", "on both sides", "on base")
+"""In this order, because warnings on head alone are new."""
 
 
 def run_of(result: SessionResult, name: str, measured: Measured, environment: Environment) -> Run:
@@ -112,7 +112,7 @@ def conclude(
         if state.case.id in broken or (state.case.id in on_base and not rows):
             continue
         if not rows:
-            rows = (placeholder(state.case.id, "inconclusive", policy, _why_unmeasured(result)),)
+            rows = (placeholder(state.case.id, "inconclusive", policy, _unmeasured_reason(result)),)
         compared += rows
         written = before.get(state.case.benchmark)
         if written is not None:
@@ -218,7 +218,7 @@ def _outputs(result: SessionResult) -> list[WorkerOutput]:
     ]
 
 
-def _why_unmeasured(result: SessionResult) -> Finding:
+def _unmeasured_reason(result: SessionResult) -> Finding:
     codes = {
         "budget": "budget-ended",
         "interrupted": "interrupted",
@@ -283,12 +283,12 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
             warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
     cases_of: dict[tuple[int, str], list[str]] = {}
     for (warning, case), on in warned.items():
-        place = 1 if len(on) > 1 else 0 if "head" in on else 2
-        cases_of.setdefault((place, warning), []).append(case)
+        side = 1 if len(on) > 1 else 0 if "head" in on else 2
+        cases_of.setdefault((side, warning), []).append(case)
     ranked = sorted(cases_of.items(), key=lambda item: item[0][0])
     notes = [
-        f"{_named(cases)}{f', {_PLACES[place]}' if len(sides) > 1 else ''}: {warning}."
-        for (place, warning), cases in ranked[:_MOST_NOTES]
+        f"{_named(cases)}{f', {_SIDES[side]}' if len(sides) > 1 else ''}: {warning}."
+        for (side, warning), cases in ranked[:_MOST_NOTES]
     ]
     if len(ranked) > _MOST_NOTES:
         notes.append(f"Workers gave {counted(len(ranked) - _MOST_NOTES, 'more warning')}.")

@@ -6,10 +6,13 @@ the last part. The machine's hours disturb both ways alike. Each is of a commit 
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,34 +20,41 @@ from typing import TYPE_CHECKING
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.commands.compare import now
 from perfci.commands.project import cache_folder, load_report
-from perfci.commands.shards import ConcurrentSpread, commits, forget_answer, keep_answer, machine_of
+from perfci.commands.revisions import commit_pair
 from perfci.engine.job import JobFolder, gather
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Plan, Slot, mark_of
+from perfci.engine.plan import Plan, Slot, mark_of, slots
 from perfci.errors import MeasureError, UsageError
+from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
+from perfci.measure.machine.hardware import physical_cores, visible_gpus
+from perfci.measure.machine.quiet import available_cores, plan_cores
+from perfci.model.codec import CodecError, decode, encode
 from perfci.stats.spread import Spread, spread_ratio
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.model.report import Report
 
 _SESSIONS = 3
-"""One after the other, each with its share of the time."""
+"""Sessions one after the other, each with its share of the time."""
 _ENDLESS = 10_000
-"""Rounds: each session has all of its time, so that all are beside each other to the end."""
+"""Rounds. Each session uses all of its time, so that all run at once to the end."""
 _LEAST_DF = 2
+MOST_RATIO = 1.25
+"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
 _PAUSE_S = 0.5
 
 
-def calibrate_at_once(
+def calibrate_concurrent(
     project: Project, rev: str, count: int, options: Sequence[str], budget_s: float
 ) -> ConcurrentSpread:
     """Measure ``rev`` against itself in ``count`` parts of this machine, and keep the answer.
 
     ``options`` are those of each session's command.
     """
-    sha, _ = commits(project, rev, rev, same=True)
+    sha, _ = commit_pair(project, rev, rev, same=True)
     machine = machine_of(project)
     parts = machine.parts(count)
     if len(parts) < count:
@@ -123,7 +133,7 @@ class _Sessions:
         ]:
             raise MeasureError(
                 "no-session-reported",
-                f"of {what} there is no report: {lacking[0]}",
+                f"{what} left no report: {lacking[0]}",
                 "Try `perfci compare HEAD HEAD --same`, which says more.",
             )
         reports = [load_report(gathered.reports[number]) for number in plan.numbers]
@@ -131,7 +141,8 @@ class _Sessions:
             raise MeasureError(
                 "case-failed",
                 f"of {what}, {failure.case} failed: {failure.message}",
-                "Mend it, or leave it out with -k; one that fails at once alone may lack memory.",
+                "Mend it, or leave it out with -k. If it fails only in concurrent sessions, it may "
+                "lack memory.",
             )
         return reports
 
@@ -177,3 +188,83 @@ def _spreads(report: Report) -> Mapping[str, Spread]:
         and row.df is not None
         and row.df >= _LEAST_DF
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentSpread:
+    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+
+    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
+    """
+
+    count: int
+    ratio: float
+    lo: float
+    hi: float
+    pairs: int
+    cases: int
+    created_at: str
+
+    @property
+    def allowed(self) -> bool:
+        """Return whether so many sessions may measure at once. An uncertain answer is no."""
+        return self.hi <= MOST_RATIO
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
+            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
+            f"measured on {self.created_at[:10]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineParts:
+    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
+
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    workers: int
+
+    def parts(self, at_once: int) -> tuple[Slot, ...]:
+        """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
+        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
+
+
+def machine_of(project: Project) -> MachineParts:
+    """Return this machine as the project's sessions use it."""
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return MachineParts(
+        physical_cores(available),
+        visible_gpus(os.environ),
+        len(cores.workers) or cores.threads,
+    )
+
+
+def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
+    """Keep the calibration's answer for a number of parts of this machine and the project."""
+    path = _answer_path(root, machine, answer.count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, encode(answer))
+
+
+def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
+    """Forget an earlier answer, so that a calibration that fails now allows nothing."""
+    _answer_path(root, machine, count).unlink(missing_ok=True)
+
+
+def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
+    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
+    try:
+        return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
+    except (FileNotFoundError, CodecError):
+        return None
+
+
+def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
+    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
+    mark = mark_of(platform.node(), str(root), machine.workers, parts)
+    return cache_folder() / "at-once" / f"{mark}.json"

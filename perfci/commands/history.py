@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from perfci.errors import OutsideError, PerfciError, UsageError
 from perfci.files import read_regular, write_lines
 from perfci.history.records import superfluous
-from perfci.outputs import unwritable
+from perfci.outputs import writing
 from perfci.report.clean import Clean, clean_json, clean_lines
 from perfci.units import counted
 
@@ -33,14 +33,14 @@ _SQLITE = b"SQLite format 3\0"
 _SHOWN = 20
 _AT_ONCE = 20
 _DEEPEST = 3
-"""Folders below the one that is named: asv's results lie one below, .benchmarks' two."""
+"""Levels of folders that are searched. asv's results lie one below, .benchmarks' two."""
 _HIDDEN_RESULTS = {".asv", ".benchmarks"}
 _COLUMNS = (
     "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
     "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
 )  # fmt: skip
 CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
-"""How an export as CSV begins: ``history import`` refuses it by name."""
+"""The beginning of an export as CSV, which ``history import`` refuses by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def importer(
     if beginning.startswith(CSV_BEGINNING):
         raise UsageError(
             "history-csv",
-            f"{path} is an export as CSV, which can't be imported: it leaves out too much",
-            "Export without --csv: JSON lines hold all there is.",
+            f"{path} is an export as CSV, which leaves out too much to be imported",
+            "Export without --csv. JSON lines hold all there is.",
         )
     if is_sqlite(beginning):
         return partial(_import_sqlite, path=path, watch=watch)
@@ -313,34 +313,19 @@ def csv_lines(history: OpenHistory) -> Iterator[Clean]:
         writer = csv.writer(out, lineterminator="\n")
         for point in run.points:
             cells = (
-                run.environment.key,
-                point.case,
-                point.metric,
-                point.unit,
-                point.direction,
-                point.value,
-                len(point.values),
-                run.sha,
-                run.subject,
-                run.branch,
-                run.committed_at,
-                run.measured_at,
-                run.position,
-                run.runner,
-                run.source,
-                run.id,
-            )
+                run.environment.key, point.case, point.metric, point.unit, point.direction,
+                point.value, len(point.values), run.sha, run.subject, run.branch,
+                run.committed_at, run.measured_at, run.position, run.runner, run.source, run.id,
+            )  # fmt: skip
             writer.writerow(spreadsheet_cell(cell) for cell in cells)
         yield clean_lines(out.getvalue())
 
 
 def write_export(lines: Iterable[Clean], file: Path) -> None:
     """Write an export to ``file``, whole or not at all. OutsideError where it can't be."""
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_lines(file, (line.encode("utf-8", "replace") for line in lines))
-    except OSError as error:
-        raise unwritable(file, error) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ _NO_PACKAGES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
 )
 _MOST_FOLDERS = 200
-"""Of a repository are looked at: more is no project with one package."""
+"""Most folders of a repository to look at. A project with more has several packages."""
 _LONGEST_SOURCE = 1 << 20
 _USUAL = (".venv", "venv")
 _OF_A_PACKAGE = '''\
@@ -133,7 +133,7 @@ def initialise(
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:
-    """Write a first .gitignore: what isn't ignored of a working tree is measured with it."""
+    """Write a first .gitignore. All other files of a working tree are measured with it."""
     path = root / ".gitignore"
     if os.path.lexists(path):
         return
@@ -143,7 +143,7 @@ def _ignore(root: Path, python: str, say: Say) -> None:
 
 
 def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
-    """Put a first configuration where none is: into pyproject.toml, where its layout takes it."""
+    """Write a first configuration, into pyproject.toml where its layout allows it."""
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)
     if _is_configured(root, _parsed(path, text)):
@@ -270,7 +270,7 @@ def first_benchmark(root: Path, package: ImportPackage | None) -> str:
 
 
 def own_python(root: Path) -> str:
-    """Return the Python of an environment in the project's folder: of one with torch, if any is."""
+    """Return the Python of an environment in the project's folder, preferably one with torch."""
     environments = [
         entry.name for entry in _entries(root) if os.access(entry / "bin" / "python", os.X_OK)
     ]
@@ -307,13 +307,13 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _model(folder: Path, package: str) -> tuple[str, str] | None:
-    """Return module and name of the package's first class of a torch module, read, not imported."""
+    """Return the module and the name of the package's first torch module. Nothing is imported."""
     for path in sorted(folder.rglob("*.py"))[:_MOST_FOLDERS]:
         if path.stat().st_size > _LONGEST_SOURCE:
             continue
         try:
             tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):  # of another Python, or none's: nothing to name in it
+        except (SyntaxError, ValueError):  # another Python's syntax, or none
             continue
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and any(map(_is_module, node.bases)):

@@ -187,13 +187,13 @@ def _baselines(folder: Path) -> Baselines:
     return Baselines(tuple(baseline for key in keys for baseline in store.load_all(key)))
 
 
-def _history(place: str, shown: str) -> History:
+def _history(address: str, shown: str) -> History:
     from perfci.history.frame import History
     from perfci.history.history import open_history
 
-    with open_history(place, create=False) as opened:
+    with open_history(address, create=False) as opened:
         loaded = opened.load()
-        shown = opened.shown if shown == place else shown
+        shown = opened.shown if shown == address else shown
     return History(shown, loaded.environments, loaded)
 
 
@@ -203,13 +203,10 @@ def _exported(path: Path) -> History:
 
     add = importer(path)
     with tempfile.TemporaryDirectory(prefix="perfci-load-") as folder:
-        place = str(Path(folder) / "history.sqlite")
-        with open_history(place) as opened:
+        address = str(Path(folder) / "history.sqlite")
+        with open_history(address) as opened:
             add(opened)
-        return _history(place, str(path))
-
-
-# What the arguments mean to the use cases.
+        return _history(address, str(path))
 
 
 def _caller(
@@ -269,5 +266,5 @@ def _project(
     )
 
 
-def _path(place: PathName | None) -> Path | None:
-    return None if place is None else Path(place)
+def _path(name: PathName | None) -> Path | None:
+    return None if name is None else Path(name)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfci.commands.bisect import ChangeSearch, search_new
 from perfci.commands.bisect_search import BisectOptions
-from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases
+from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
 from perfci.commands.nightly_scope import (
     NightlyOptions,
     NightPlan,
@@ -34,38 +34,13 @@ from perfci.measure.checkout.commits import Commit
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import Resolved
 from perfci.measure.opening import open_workplace
-from perfci.measure.workplace import Surroundings, Wanted
+from perfci.measure.workplace import RequestedSide, SessionContext
 from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Environment, GateOutcome, RecordedRun, Run, Side
 from perfci.trend.series import Gap, gaps, slowest_case, time_for
 from perfci.trend.timelines import current_name
 from perfci.units import format_duration
-
-# One commit, one runner: who has a commit in the works in this environment.
-
-
-@contextmanager
-def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
-    """Yield whether the commit was free to measure. It is then held until the end.
-
-    A lock file in ``cache`` keeps other processes of this machine away, and the history's own claim
-    other machines. The system lets go of both when the holder dies.
-    """
-    digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
-    folder = cache / "claims"
-    with explaining(f"claiming a commit in {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_if_free(folder / f"{digest[:24]}.lock")
-    if lock is None:
-        yield False
-        return
-    try:
-        with history.claim(environment, sha) as is_claimed:
-            yield is_claimed
-    finally:
-        lock.release(remove=True)
-
 
 _SHARE_OF_SAME = 0.2
 _SHARE_OF_SEARCHES = 0.3
@@ -96,7 +71,7 @@ class NightSummary:
     searched: tuple[ChangeSearch, ...] = ()
 
     def require_progress(self) -> None:
-        """MeasureError where not one case was done within the budget."""
+        """Raise BudgetTooShort where not one case was done within the budget."""
         if not self.recorded and self.left and not self.interrupted:
             raise BudgetTooShort(
                 "budget-too-short",
@@ -110,10 +85,10 @@ class NightSummary:
 def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     """Measure what the history lacks of the requested commits, and record it."""
     plan = plan_night(project, options)
-    with open_history(project.history_place(options.history)) as history:
+    with open_history(project.history_address(options.history)) as history:
         require_own(history, project.config, project.root)
         began = project.caller.executor.now()
-        summary = record_nights(project.surroundings(), history, plan)
+        summary = record_nights(project.session_context(), history, plan)
         summary.wall_s = project.caller.executor.now() - began
     if plan.bisect and not summary.interrupted:
         left_s = options.budget_s - summary.wall_s
@@ -132,13 +107,13 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     return summary
 
 
-def record_nights(around: Surroundings, history: OpenHistory, plan: NightPlan) -> NightSummary:
+def record_nights(context: SessionContext, history: OpenHistory, plan: NightPlan) -> NightSummary:
     """Measure what ``history`` lacks of the plan's commits, the newest first, within the budget.
 
     Each is recorded when it is done. PerfciError where something other than the commit is at fault.
     Earlier commits stay recorded.
     """
-    night = _Night(around, history, plan)
+    night = _Night(context, history, plan)
     try:
         night.measure_all()
     except KeyboardInterrupt:
@@ -147,16 +122,16 @@ def record_nights(around: Surroundings, history: OpenHistory, plan: NightPlan) -
 
 
 class _Night:
-    """One night in the works."""
+    """One night in progress."""
 
-    def __init__(self, around: Surroundings, history: OpenHistory, plan: NightPlan) -> None:
+    def __init__(self, context: SessionContext, history: OpenHistory, plan: NightPlan) -> None:
         self.summary = NightSummary()
-        self._around = around
+        self._context = context
         self._history = history
         self._plan = plan
         self._began = now()
-        self._newest = around.repository.resolve(plan.commits[0].sha)
-        self._end = self._around.executor.now() + plan.options.budget_s
+        self._newest = context.repository.resolve(plan.commits[0].sha)
+        self._end = self._context.executor.now() + plan.options.budget_s
         self._for_same = _SHARE_OF_SAME * plan.options.budget_s if plan.options.same else 0.0
         self._took: list[tuple[int, float]] = []
 
@@ -175,11 +150,11 @@ class _Night:
                 self._record_error(scope, commit, scope.cases, error)
         todo = [gap for gap in self._gaps(scope, self._plan.commits) if gap.sha not in scope.broken]
         if todo and todo[0].sha == self._newest.sha:
-            # all the time it needs: one that leaves no fifth could not be compared with itself
+            # without a limit: one that leaves no fifth could not be compared with itself
             self._fill(scope, todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself(scope)
-        if self._plan.bisect:  # they get what is left, and at least their share
+        if self._plan.bisect:  # searches get the rest, and at least their share
             self._end -= _SHARE_OF_SEARCHES * self._plan.options.budget_s
         for gap in todo:
             if self.summary.interrupted:
@@ -188,7 +163,7 @@ class _Night:
 
     def _see(self, sha: str) -> tuple[Environment, tuple[Case, ...]]:
         with open_workplace(
-            self._within(self._left_s()),
+            within(self._context, self._left_s()),
             (self._wanted("head", sha),),
             benchmarks_of=self._benchmarks_of(sha),
         ) as workplace:
@@ -208,7 +183,7 @@ class _Night:
 
     def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) in the history, with both names of a renamed case."""
-        aliases = self._around.config.aliases
+        aliases = self._context.config.aliases
         pairs = self._history.measured(environment, failed=failed)
         return pairs | {(sha, current_name(case, aliases)) for sha, case in pairs}
 
@@ -218,27 +193,27 @@ class _Night:
         return self._began[:10] in days
 
     def _fill(self, scope: NightScope, gap: Gap) -> None:
-        """Measure one commit and record it, unless others do or there is no time."""
+        """Measure one commit and record it, unless another runner does or there is no time."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
             return
-        around = self._around
-        with claimed(self._history, around.cache, scope.environment.key, gap.sha) as is_claimed:
+        context = self._context
+        with claimed(self._history, context.cache, scope.environment.key, gap.sha) as is_claimed:
             if not is_claimed:
                 self.summary.taken.append(gap)
                 return
             commit = next(commit for commit in self._plan.commits if commit.sha == gap.sha)
-            for still in self._gaps(scope, (commit,)):  # it may have been recorded since
+            for still in self._gaps(scope, (commit,)):  # another runner may have recorded it
                 self._measure(scope, commit, still, within_s)
 
     def _measure(self, scope: NightScope, commit: Commit, gap: Gap, within_s: float) -> None:
-        self._around.shown.step(f"{commit.sha[:10]} {commit.subject}")
+        self._context.shown.step(f"{commit.sha[:10]} {commit.subject}")
         wanted = tuple(case for case in scope.cases if case.id in gap.cases)
-        started = self._around.executor.now()
+        started = self._context.executor.now()
         try:
             measured, report = run(
-                self._within(within_s),
+                within(self._context, within_s),
                 self._wanted("head", gap.sha),
                 MeasureOptions(
                     self._plan.options.selection,
@@ -249,9 +224,9 @@ class _Night:
         except (UnmeasurableCommit, NoTimeToImport) as error:
             self._record_error(scope, commit, wanted, error)
             return
-        self._took.append((len(gap.cases), self._around.executor.now() - started))
+        self._took.append((len(gap.cases), self._context.executor.now() - started))
         self._end_where_cut_short(report)
-        settings = self._around.config.settings
+        settings = self._context.config.settings
         recorded = self._record(commit, whole(measured, report, wanted, settings))
         known = {*recorded.failed, *(point.case for point in recorded.points)}
         if cut := tuple(case for case in gap.cases if case not in known):
@@ -259,7 +234,7 @@ class _Night:
             short.append(Gap(gap.sha, cut))
 
     def _compare_with_itself(self, scope: NightScope) -> None:
-        """Compare the newest commit with itself, once a day: what the gate says then is noise."""
+        """Compare the newest commit with itself, once a day: any alarm is noise."""
         key, runner = scope.environment.key, self._plan.runner
         done = (
             outcome.same and outcome.environment == key and outcome.runner == runner
@@ -268,7 +243,7 @@ class _Night:
         )
         measured = self._history.measured(key, failed=False)
         cases = tuple(case.id for case in scope.cases if (self._newest.sha, case.id) in measured)
-        within_s = min(self._for_same, self._left_s(), self._around.config.settings.budget)
+        within_s = min(self._for_same, self._left_s(), self._context.config.settings.budget)
         if not self._plan.options.same or not cases or any(done):
             return
         if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
@@ -276,7 +251,7 @@ class _Night:
             return
         try:
             report = compare(
-                self._within(within_s),
+                within(self._context, within_s),
                 self._wanted("base", self._newest.sha),
                 self._wanted("head", self._newest.sha),
                 MeasureOptions(
@@ -292,12 +267,12 @@ class _Night:
         self._end_where_cut_short(report)
         outcome = outcome_of(report, runner=runner)
         if outcome is not None and outcome.comparisons:
-            with keeping([outcome], self._around.cache):
+            with keeping([outcome], self._context.cache):
                 self._history.record_outcome(outcome)
             self.summary.outcome = outcome
 
     def _end_where_cut_short(self, report: Report) -> None:
-        """A session that deleted its tree ends early, too, but the next commit can be measured."""
+        """End the night with an interrupted session, unless that only deleted its own tree."""
         if report.interrupted and not any(
             failure.kind == "deleted_tree" for failure in report.failures
         ):
@@ -307,7 +282,7 @@ class _Night:
     def _record_error(
         self, scope: NightScope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
     ) -> None:
-        """Record what every case of the commit ended with, where it is the commit's doing."""
+        """Record the error for every case of the commit, where the commit is at fault."""
         if isinstance(error, NoTimeToImport):
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
@@ -316,7 +291,9 @@ class _Night:
         self._record(commit, failed_run(nothing, wanted, error))
 
     def _record(self, commit: Commit, measured: Run) -> RecordedRun:
-        if commit.sha == self._newest.sha:  # else a night that passes midnight takes the next one's
+        if (
+            commit.sha == self._newest.sha
+        ):  # a night that passes midnight must not take the next one's place
             measured = replace(measured, created_at=self._began)
         recorded = recorded_run(
             measured,
@@ -328,7 +305,7 @@ class _Night:
             position=commit.position,
         )
         if recorded.points or recorded.failed:
-            with keeping([recorded], self._around.cache):
+            with keeping([recorded], self._context.cache):
                 self._history.record([recorded])
             self.summary.recorded.append(recorded)
         return recorded
@@ -336,13 +313,30 @@ class _Night:
     def _benchmarks_of(self, sha: str) -> Resolved | None:
         return None if sha == self._newest.sha else self._newest
 
-    def _wanted(self, name: str, sha: str) -> Wanted:
-        return Wanted(name, self._around.repository.resolve(sha), self._plan.python)
-
-    def _within(self, seconds: float) -> Surroundings:
-        config = self._around.config
-        settings = replace(config.settings, budget=seconds)
-        return replace(self._around, config=replace(config, settings=settings))
+    def _wanted(self, name: str, sha: str) -> RequestedSide:
+        return RequestedSide(name, self._context.repository.resolve(sha), self._plan.python)
 
     def _left_s(self) -> float:
-        return self._end - self._around.executor.now()
+        return self._end - self._context.executor.now()
+
+
+@contextmanager
+def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
+    """Yield whether the commit was free to measure. It is then held until the end.
+
+    A lock file in ``cache`` keeps other processes of this machine away, and the history's own claim
+    other machines. The system lets go of both when the holder dies.
+    """
+    digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
+    folder = cache / "claims"
+    with explaining(f"claiming a commit in {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / f"{digest[:24]}.lock")
+    if lock is None:
+        yield False
+        return
+    try:
+        with history.claim(environment, sha) as is_claimed:
+            yield is_claimed
+    finally:
+        lock.release(remove=True)

@@ -71,7 +71,7 @@ _OLDER = 5
 
 
 def plan_night(project: Project, options: NightlyOptions) -> NightPlan:
-    """Return the commits that are asked for, a few before them, and what measures them."""
+    """Return the requested commits, a few before them, and what measures them."""
     repository, config = project.repository, project.config
     newest = options.commits.rpartition("..")[2] if options.commits else options.branch
     rev = newest or repository.default_base() or "HEAD"
@@ -93,7 +93,7 @@ def plan_night(project: Project, options: NightlyOptions) -> NightPlan:
 
 
 _UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
-"""Slugs of ``UnbuiltCommit``, which are the kinds of recorded failures."""
+"""The slugs of ``UnbuiltCommit``, as kinds of recorded failures."""
 
 _LONGEST = 600
 
@@ -152,7 +152,7 @@ def _brief(case_run: CaseRun) -> CaseRun:
 
 
 def _shortened(message: str) -> str:
-    """Keep the beginning and the end: what was done, and the last that it said."""
+    """Keep the beginning and the end of a message."""
     if len(message) <= _LONGEST:
         return message
     return f"{message[: _LONGEST // 3]} … {message[-2 * _LONGEST // 3 :]}"
@@ -163,7 +163,7 @@ _MOST_TRIED = 5
 
 @dataclass(frozen=True, slots=True)
 class NightScope:
-    """The environment, the cases, and the commits that could not be opened to find these out."""
+    """The environment, the cases, and the commits that could not be opened to find them."""
 
     environment: Environment
     cases: tuple[Case, ...]

@@ -1,4 +1,4 @@
-"""``on-demand``: whether a comment has its pull request measured, and what."""
+"""``on-demand``: decides whether a comment has its pull request measured, and what."""
 
 from __future__ import annotations
 
@@ -13,20 +13,32 @@ from typing import TYPE_CHECKING
 from perfci.errors import UsageError
 from perfci.files import require_file
 from perfci.forges import actions
+from perfci.forges.comment_commands import (
+    MeasureRequest,
+    OnDemandRun,
+    UnreadableCommand,
+    may_write,
+    measure_refusal,
+    measuring_body,
+    read_asking,
+    read_commands,
+)
+from perfci.forges.posting import leave_answer
+from perfci.forges.pull import SHA, NothingToPost
 from perfci.forges.rest import Missing, Refused
 from perfci.measure.selection import select
-from perfci.outputs import unwritable
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.forges.comment_commands import CommentEvent, OnDemandRun
+    from perfci.forges.comment_commands import CommentEvent
     from perfci.forges.github import GitHubClient
     from perfci.notices import Say
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemandRequest:
-    """The event of a comment, and whom the token posts as."""
+    """The event of a comment, and the account of the token."""
 
     event: Path | None = None
     repository: str | None = None
@@ -40,14 +52,6 @@ def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
     The result becomes the step's outputs, which are empty without one. A comment whose author may
     not ask gets no answer.
     """
-    from perfci.forges.comment_commands import (
-        MeasureRequest,
-        UnreadableCommand,
-        may_write,
-        read_asking,
-        read_commands,
-    )
-    from perfci.forges.pull import NothingToPost
 
     if request.event is None:
         raise UsageError(
@@ -60,33 +64,13 @@ def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
     if isinstance(asking, NothingToPost):
         say(f"nothing is measured: {asking.reason}", err=True)
         return None
-    read = read_commands(asking.comment.body)
-    demands = (
-        ()
-        if isinstance(read, UnreadableCommand)
-        else [command for command in read if isinstance(command, MeasureRequest)]
-    )
-    if not demands and not isinstance(read, UnreadableCommand):
+    selections = _selections(asking.comment.body)
+    if not selections:
         say("nothing is measured: the comment doesn't ask for it", err=True)
         return None
-    who = clean_line(asking.comment.author, 80)
     with closing(actions.client(request.repository, request.most_wait_s)) as client:
-        bot = asking.comment.bot
-        permission = "" if bot else client.permission(asking.comment.author)
-        if isinstance(read, UnreadableCommand):
-            measuring: OnDemandRun | str = read.why
-        else:
-            selections = [demand.selection for demand in demands]
-            measuring = _measuring(client, asking, selections, permission)
-        if isinstance(measuring, str):
-            say(f"the command of {who} has nothing measured: {measuring}", err=True)
-            if may_write(asking.comment, permission):
-                _react(client, asking, "confused", say)
-            return None
-        try:
-            _react(client, asking, "eyes", say)
-        except Missing:
-            say("nothing is measured: the comment was deleted", err=True)
+        measuring = _acknowledged(client, asking, selections, say)
+        if measuring is None:
             return None
         _answer(client, request.author or client.login(), measuring, say)
     set_outputs(
@@ -101,12 +85,44 @@ def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
     return measuring
 
 
+def _selections(body: str) -> list[str] | UnreadableCommand:
+    """Return the selections that a comment asks to measure."""
+
+    commands = read_commands(body)
+    if isinstance(commands, UnreadableCommand):
+        return commands
+    return [command.selection for command in commands if isinstance(command, MeasureRequest)]
+
+
+def _acknowledged(
+    client: GitHubClient, asking: CommentEvent, selections: list[str] | UnreadableCommand, say: Say
+) -> OnDemandRun | None:
+    """Return what is measured, after a reaction to the comment. None where nothing is."""
+
+    permission = "" if asking.comment.bot else client.permission(asking.comment.author)
+    measuring = (
+        selections.why
+        if isinstance(selections, UnreadableCommand)
+        else _measuring(client, asking, selections, permission)
+    )
+    if isinstance(measuring, str):
+        who = clean_line(asking.comment.author, 80)
+        say(f"the command of {who} has nothing measured: {measuring}", err=True)
+        if may_write(asking.comment, permission):
+            _react(client, asking, "confused", say)
+        return None
+    try:
+        _react(client, asking, "eyes", say)
+    except Missing:
+        say("nothing is measured: the comment was deleted", err=True)
+        return None
+    return measuring
+
+
 def _measuring(
     client: GitHubClient, asking: CommentEvent, selections: list[str], permission: str
 ) -> OnDemandRun | str:
-    """Return what is measured, or why nothing is."""
-    from perfci.forges.comment_commands import OnDemandRun, measure_refusal
-    from perfci.forges.pull import SHA
+    """Return what is measured, or the reason for nothing."""
 
     pull = client.pull(asking.number)
     why = measure_refusal(asking.comment, pull, permission)
@@ -127,19 +143,17 @@ def _measuring(
 def _react(client: GitHubClient, asking: CommentEvent, content: str, say: Say) -> None:
     try:
         client.retry(lambda: client.react(asking.comment.id, content))
-    except Refused as failure:  # that it is measured doesn't depend on it
-        say(f"no reaction, the token may not: {failure.message}", err=True)
+    except Refused as failure:  # the measurement doesn't depend on it
+        say(f"no reaction, because the token may not: {failure.message}", err=True)
 
 
 def _answer(client: GitHubClient, author: str, measuring: OnDemandRun, say: Say) -> None:
-    """Say that it is measured, where the numbers will be."""
-    from perfci.forges.comment_commands import measuring_body
-    from perfci.forges.posting import leave_answer
+    """Answer that it is measured, where the numbers will be."""
 
     body = measuring_body(measuring, actions.run_url())
     left = leave_answer(client, measuring.number, measuring.comment, author, body)
-    refused = left.kind == "refused"  # that it is measured doesn't depend on it
-    say(f"no answer, the token may not: {left.text}" if refused else left.text, err=refused)
+    refused = left.kind == "refused"  # the measurement doesn't depend on it
+    say(f"no answer, because the token may not: {left.text}" if refused else left.text, err=refused)
 
 
 def set_outputs(values: Mapping[str, str]) -> None:
@@ -155,9 +169,7 @@ def set_outputs(values: Mapping[str, str]) -> None:
         delimiter = f"perfci-{secrets.token_hex(16)}"
         lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
     path = Path(named)
-    try:
+    with writing(path, "Nothing is measured."):
         require_file(path)
         with path.open("a", encoding="utf-8") as file:
             file.write("".join(lines))
-    except OSError as error:
-        raise unwritable(path, error, "Nothing is measured.") from error

@@ -35,7 +35,7 @@ PIPELINE = FOLDER / "perfci.yml"
 NIGHTLY = FOLDER / "perfci-nightly.yml"
 ROOT_FILE = Path(".gitlab-ci.yml")
 _MOST_SHARDS = 200
-"""GitLab makes no more jobs of one by `parallel`."""
+"""GitLab's limit for `parallel`."""
 JOB = Path("perfci-job.yaml")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 
@@ -72,7 +72,7 @@ def _require_known(options: CiOptions) -> None:
             raise UsageError(
                 "not-on-gitlab",
                 f"--with {workflow} is about GitHub's workflows",
-                "Leave it out; --with nightly is there for GitLab, too.",
+                "Leave it out. --with nightly works for GitLab, too.",
             )
     if options.shards > _MOST_SHARDS:
         raise UsageError(
@@ -83,7 +83,7 @@ def _require_known(options: CiOptions) -> None:
 
 
 def _template_values(root: Path, options: CiOptions, *, nightly: bool) -> Mapping[str, object]:
-    """Return what the templates ask for."""
+    """Return the values for the templates."""
     from perfci.commands.workflows import HISTORY_BRANCH
 
     here = f"{sys.version_info.major}.{sys.version_info.minor}"

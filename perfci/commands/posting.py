@@ -12,16 +12,32 @@ from perfci.commands.accepting import accepted_where_allowed
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.forges import actions
+from perfci.forges.check import Posting, check_content, unreadable_content
+from perfci.forges.comment_commands import answered, unmeasured_body
+from perfci.forges.posting import (
+    PostOutcome,
+    caveat_of_base,
+    find_pull,
+    leave_answer,
+    leave_comment,
+    require_measured,
+    set_check,
+    with_other_checks,
+)
+from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, Pull
+from perfci.forges.rest import Refused
 from perfci.notices import Say
-from perfci.outputs import unwritable
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
+from perfci.report.exporters.html import render as render_page
+from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import NO_LINKS, Links, known_links
+from perfci.verdict.enforcement import with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
-    from perfci.forges.check import CheckContent, Posting
-    from perfci.forges.posting import PostOutcome
-    from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
+    from perfci.forges.check import CheckContent
+    from perfci.forges.pull import PostTarget
     from perfci.forges.step import CiStep, Forge
     from perfci.model.report import Report
     from perfci.verdict.acceptance import Acceptance
@@ -53,7 +69,6 @@ class Poster:
 
         ``judged`` returns them judged again with what comments accept.
         """
-        from perfci.forges.pull import NothingToPost
 
         wanted = self.wanted()
         head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
@@ -74,10 +89,6 @@ class Poster:
         *,
         strict: bool,
     ) -> list[Report]:
-        from perfci.forges.check import check_content
-        from perfci.forges.posting import find_pull, require_measured
-        from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, Pull
-        from perfci.forges.rest import Refused
 
         try:
             target = find_pull(client, wanted)
@@ -114,8 +125,6 @@ class Poster:
         They are of the commit that was requested, even where the pull request's head has moved
         since.
         """
-        from perfci.forges.comment_commands import answered
-        from perfci.forges.posting import leave_answer, require_measured
 
         self._write_body(reports, answer.head_sha)  # first: a token may be unusable
         with closing(self._client()) as client:
@@ -138,8 +147,6 @@ class Poster:
 
     def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
         """Report in the answer that there are no numbers. It raises nothing, as ``fail_check``."""
-        from perfci.forges.comment_commands import unmeasured_body
-        from perfci.forges.posting import leave_answer
 
         body = unmeasured_body(answer.comment, why, self._step.run_url())
         try:
@@ -158,8 +165,6 @@ class Poster:
 
         It raises nothing, because the caller raises the error of the unreadable report.
         """
-        from perfci.forges.posting import PostOutcome, find_pull
-        from perfci.forges.pull import NothingToPost
 
         try:
             wanted = self.wanted()
@@ -186,8 +191,6 @@ class Poster:
         self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
         """Return the reports with the caveat on their base, and where a comment may link."""
-        from perfci.forges.posting import caveat_of_base
-        from perfci.verdict.enforcement import with_caveat
 
         request = self._request
         known, held = {target.head_sha}, list(reports)
@@ -205,7 +208,6 @@ class Poster:
 
     def _write_body(self, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS) -> str:
         """Write the comment's text, and return it."""
-        from perfci.report.exporters.markdown import render_comment
 
         body = render_comment(reports, head_sha=head_sha, links=links)
         _write(self._request.body_file, body)
@@ -216,7 +218,6 @@ class Poster:
         page_file = self._request.page_file
         if page_file is None:
             return
-        from perfci.report.exporters.html import render as render_page
 
         for number, report in enumerate(reports, 1):
             name = page_file.stem if number == 1 else f"{page_file.stem}-{number}"
@@ -224,8 +225,6 @@ class Poster:
 
     def _posting_of(self, target: Pull | MergeGroup | AmbiguousPull) -> Posting:
         """Return what a check of ``target`` is of, and which attempt of a run sets it."""
-        from perfci.forges.check import Posting
-        from perfci.forges.pull import Pull
 
         attempt = self._step.attempt()
         if isinstance(target, Pull):
@@ -235,15 +234,12 @@ class Poster:
     def _set_failed(
         self, client: Forge, target: Pull | MergeGroup | AmbiguousPull, why: str
     ) -> PostOutcome:
-        from perfci.forges.check import unreadable_content
-        from perfci.forges.posting import set_check
 
         content = unreadable_content(why, self._step.run_url(), self._posting_of(target))
         return set_check(client, target.head_sha, content, dry_run=self._request.dry_run)
 
     def _leave_failure(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
         """Fail the check, where one is wanted, of a commit that several pull requests have."""
-        from perfci.forges.pull import AmbiguousPull
 
         if isinstance(target, AmbiguousPull):
             if self._request.check:
@@ -254,7 +250,6 @@ class Poster:
 
     def _leave_both(self, client: Forge, pull: Pull, check: CheckContent | None, body: str) -> None:
         """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
-        from perfci.forges.posting import leave_comment
 
         unshown = None
         try:
@@ -278,7 +273,6 @@ class Poster:
             raise unshown
 
     def _set_check(self, client: Forge, pull: Pull, check: CheckContent | None) -> None:
-        from perfci.forges.posting import set_check, with_other_checks
 
         if check is not None:
             shown = with_other_checks(client, pull, check)
@@ -289,7 +283,6 @@ class Poster:
         self, client: Forge, group: MergeGroup, check: CheckContent | None, body: str
     ) -> None:
         """Set the check of a merge group, which has no pull request to comment on."""
-        from perfci.forges.posting import set_check, with_other_checks
 
         if check is None:
             self._say("nothing posted: a merge group can't be commented on", err=True)
@@ -314,13 +307,11 @@ class Poster:
 
     def _say_refused(self, why: str, body: str) -> OutsideError | None:
         """Report that the token may not comment, and return why the summary page lacks the text."""
-        self._say(f"comment not posted, the token may not: {why}", err=True)
+        self._say(f"comment not posted, because the token may not: {why}", err=True)
         return self._summarise(body)
 
 
 def _write(file: Path, text: str) -> None:
-    try:
+    with writing(file, "Nothing was posted."):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, text)
-    except OSError as error:
-        raise unwritable(file, error, "Nothing was posted.") from error

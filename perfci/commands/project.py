@@ -25,7 +25,7 @@ from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor, Processes
 from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
-from perfci.measure.workplace import Shown, Surroundings, Wanted
+from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.notices import Announce, Say, silent, unheard
 from perfci.outputs import check_writable
@@ -56,7 +56,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A repository and how perfci is configured for it."""
+    """A repository and its configuration."""
 
     repository: Repository
     config: Config
@@ -64,32 +64,32 @@ class Project:
 
     @property
     def root(self) -> Path:
-        """The repository's folder."""
+        """Return the repository's folder."""
         return self.repository.root
 
     def side(
         self, name: str, rev: str, python: str | None = None, option: str = "--python"
-    ) -> Wanted:
+    ) -> RequestedSide:
         """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one."""
         launcher = self.config.launcher
         chosen = interpreter(python, self.config.python, self.root, option, launcher)
-        return Wanted(name, self.repository.resolve(rev), chosen)
+        return RequestedSide(name, self.repository.resolve(rev), chosen)
 
-    def surroundings(self) -> Surroundings:
-        """Return what a session is handed."""
-        return Surroundings(
+    def session_context(self) -> SessionContext:
+        """Return the context of a session."""
+        return SessionContext(
             repository=self.repository,
             config=self.config,
             cache=cache_folder(),
             inherited=dict(os.environ),
-            shown=Shown(step=self.caller.step, progress=self.caller.progress),
+            shown=ProgressReporter(step=self.caller.step, progress=self.caller.progress),
             token_allowed=self.caller.token_allowed,
             executor=self.caller.executor,
         )
 
-    def history_place(self, given: str | None) -> str:
+    def history_address(self, given: str | None) -> str:
         """Return the address of the history. ``given`` goes before the configured one."""
-        return history_place(given, self.config, self.root, self.caller.say)
+        return history_address(given, self.config, self.root, self.caller.say)
 
     def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
         """Fail now where an output can't be written, or would replace a file of perfci's."""
@@ -117,9 +117,9 @@ def open_project(
 
 
 def cache_folder() -> Path:
-    """Return where perfci keeps worktrees and builds: PERFCI_CACHE_DIR or the user's cache.
+    """Return the folder for worktrees and builds: PERFCI_CACHE_DIR or the user's cache.
 
-    UsageError for a path that is no text: what goes to workers and comes back is UTF-8.
+    UsageError for a path that is no text, because workers exchange UTF-8.
     """
     from platformdirs import user_cache_path
 
@@ -258,9 +258,9 @@ def _trouble_with(*python: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BranchOrder:
-    """A branch by its ``name``, its commits (the oldest first), its tags, and what was odd.
+    """A branch by its ``name``, its commits (the oldest first), its tags, and notes on it.
 
-    ``forge`` is the repository's page on the web, where the commits may be its own.
+    ``forge`` is the repository's page on the web, if it has one.
     """
 
     name: str = ""
@@ -328,10 +328,10 @@ def _known(repository: Repository, wanted: str) -> str:
             == 0
         ):
             return rev
-    return repository.resolve(wanted).commit  # which says what is wrong with it
+    return repository.resolve(wanted).commit  # raises the error
 
 
-def history_place(given: str | None, config: Config, root: Path, say: Say) -> str:
+def history_address(given: str | None, config: Config, root: Path, say: Say) -> str:
     """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
 
     A path in the configuration is relative to the repository's ``root``, a given one to here. What
@@ -371,16 +371,16 @@ def project_of(config: Config, root: Path) -> str | None:
 
 
 def require_own(history: OpenHistory, config: Config, root: Path) -> None:
-    """UsageError where ``history`` is another project's, as far as this one is known."""
+    """Raise UsageError where ``history`` is another project's, as far as this one is known."""
     project = project_of(config, root)
     if project is not None:
         history.require_project(project)
 
 
 def own_history(config: Config, root: Path) -> Path:
-    """Return the file of the project that ``config`` names, else of the repository at ``root``.
+    """Return the history's file of the project that ``config`` names, else of the repository.
 
-    UsageError where neither says whose it is: outside a repository, in a shallow clone.
+    UsageError where neither is known, outside a repository or in a shallow clone.
     """
     from perfci.history.database import own_file
 
@@ -390,16 +390,16 @@ def own_history(config: Config, root: Path) -> Path:
             "whose-history",
             f"{root} belongs to no project that is known: it is not a repository, or has no "
             "commits, or is a shallow clone, which lacks the first one",
-            "Name the history, --history PLACE; or the project, `project` in [tool.perfci].",
+            "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
         )
     return own_file(project)
 
 
 def take_over(own: Path, root: Path, say: Say) -> None:
-    """Fill ``own``, where it is missing, with what the file of all repositories has of this one.
+    """Fill a missing ``own`` with this repository's runs from the file of all repositories.
 
-    The other file is left as it is: it may hold runs of other repositories, and of commits that
-    are gone, and does not say whose those are.
+    The other file is left as it is. It may hold runs of other repositories, and of commits that are
+    gone, without their project.
     """
     from perfci.commands.history import add_records
     from perfci.history.database import copy_file, shared_file
@@ -431,7 +431,7 @@ def take_over(own: Path, root: Path, say: Say) -> None:
 
 
 def _of(history: OpenHistory, commits: Collection[str]) -> Iterator[Record]:
-    """Yield what ``history`` has of these commits: runs, outcomes and changes."""
+    """Yield the records of these commits in ``history``: runs, outcomes and changes."""
     yield from (run for run in history.read() if run.sha in commits)
     yield from (outcome for outcome in history.outcomes() if outcome.head_sha in commits)
     yield from (change for change in history.known_changes() if change.sha_after in commits)
@@ -471,5 +471,5 @@ def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
         return {}
     durations = load_report(path).durations
     if not durations:
-        say(f"perfci: {path} has no durations; all cases count alike.", err=True)
+        say(f"perfci: {path} has no durations. All cases count alike.", err=True)
     return durations

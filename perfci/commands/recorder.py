@@ -6,19 +6,19 @@ all cases, for shell completion. No verdict depends on them.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from perfci.commands.project import Project, cache_folder, require_own
 from perfci.errors import DamagedFile, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.git import Repository
 from perfci.model.case import Case
+from perfci.model.codec import CodecError, decode, encode
 from perfci.model.report import Report
 from perfci.model.status import traits
 from perfci.notices import Say
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from perfci.measure.checkout.git import Resolved
     from perfci.model.run import RecordedRun, Run
 
-# Changes of the working tree: refused where a commit is needed, and named where left out.
 _NAMED = 3
 _NO_BRANCH = "(none)"
-_SCHEMA = "perfci.remembered/1"
 
 
 def require_commit(
     repository: Repository, side: Resolved, slug: str, why: str, instead: str
 ) -> None:
-    """Raise UsageError ``slug`` where ``side`` has changes: the first of them, and ``why`` not."""
+    """Raise UsageError ``slug`` where ``side`` has changes, with the first of them and ``why``."""
     from perfci.report.clean import clean_line
 
     if not side.dirty:
@@ -60,32 +58,32 @@ def say_what_is_left_out(repository: Repository, say: Say, *sides: Resolved) -> 
         return
     if repository.resolve("HEAD").sha in {side.sha for side in sides} and repository.is_dirty():
         say(
-            "perfci: the working tree's uncommitted changes are on neither side; "
-            "`.` in HEAD's place would measure them.",
+            "perfci: the working tree's uncommitted changes are on neither side. "
+            "Name `.` instead of HEAD to measure them.",
             err=True,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The place for the runs of one command. ``sides`` are the revisions to measure."""
+    """The history for the runs of one command. ``sides`` are the revisions to measure."""
 
-    place: str
+    address: str
     repository: Repository
     sides: Sequence[Resolved]
     say: Say
 
     def record(self, runs: Sequence[Run], report: Report, *, quiet: bool) -> None:
-        """Add ``runs`` and how the report ended.
+        """Add ``runs`` and the report's outcome to the history.
 
-        Where the history fails, what was measured goes to a file, which the error names.
+        Where the history fails, they are written to a file, which the error names.
         """
         from perfci.history.history import open_history
         from perfci.history.interchange import keeping
         from perfci.history.records import outcome_of
 
         if report.interrupted:
-            self.say("perfci: interrupted; nothing was recorded.", err=True)
+            self.say("perfci: interrupted. Nothing was recorded.", err=True)
             return
         recorded = [
             self._recorded(run, side, report.command)
@@ -93,7 +91,7 @@ class Recorder:
         ]
         outcome = outcome_of(report, runner=runner_name())
         ended = [outcome] if outcome is not None else []
-        with keeping([*recorded, *ended], cache_folder()), open_history(self.place) as history:
+        with keeping([*recorded, *ended], cache_folder()), open_history(self.address) as history:
             new = history.record(recorded)
             for outcome in ended:
                 history.record_outcome(outcome)
@@ -118,7 +116,7 @@ class Recorder:
 
 
 def recorder(project: Project, given: str | None, *sides: Resolved) -> Recorder:
-    """Return where to record, after seeing that it can be done: measuring takes minutes.
+    """Return the recorder, after checking that it can write, because measuring takes minutes.
 
     UsageError where a side is no commit, or is made worse on purpose.
     """
@@ -135,14 +133,14 @@ def recorder(project: Project, given: str | None, *sides: Resolved) -> Recorder:
     if project.config.settings.inject:
         raise UsageError(
             "injected-record",
-            "--inject makes head worse on purpose, and the history holds what is true",
+            "--inject makes head worse on purpose, which would falsify the history",
             "Leave out --record.",
         )
-    place = project.history_place(given)
-    with open_history(place) as history:
+    address = project.history_address(given)
+    with open_history(address) as history:
         history.require_writable()
         require_own(history, project.config, project.root)
-    return Recorder(place, project.repository, sides, project.caller.say)
+    return Recorder(address, project.repository, sides, project.caller.say)
 
 
 def runner_name() -> str:
@@ -153,7 +151,7 @@ def runner_name() -> str:
 def _branch(repository: Repository, side: Resolved) -> str:
     """Return the branch that ``side`` is a commit of, as far as it is known.
 
-    A commit by itself, as CI checks out a pull request's, may be on no branch here.
+    A detached commit, as CI checks out a pull request's, may be on no branch here.
     """
     from perfci.measure.checkout.commits import branch_of
 
@@ -178,6 +176,7 @@ class RememberedCases:
     failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asked: str = ""
     at: str = ""
+    schema: Literal["perfci.remembered/1"] = "perfci.remembered/1"
 
 
 class CaseMemory:
@@ -189,18 +188,18 @@ class CaseMemory:
     def read(self) -> RememberedCases:
         """Return what is kept, or nothing before the first. DamagedFile for anything else."""
         try:
-            kept = json.loads(read_regular(self.path))
+            return decode(read_regular(self.path), RememberedCases)
         except FileNotFoundError:
             return RememberedCases()
-        except (OSError, ValueError) as error:
-            raise self._damaged(str(error)) from error
-        try:
-            return _read(kept)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._damaged("it isn't what perfci writes") from error
+        except (CodecError, OSError) as error:
+            raise DamagedFile(
+                "damaged-memory",
+                f"{self.path}, which says what failed last, can't be read: {error}",
+                "Leave out --last-failed. The next comparison writes the file again.",
+            ) from error
 
     def keep_cases(self, cases: Iterable[Case]) -> None:
-        """Keep which cases there are. OSError where the cache folder can't be written."""
+        """Keep the names of the cases. OSError where the cache folder can't be written."""
         cases = tuple(cases)
         names = tuple(case.id for case in cases)
         tags = tuple(sorted({tag for case in cases for tag in case.tags}))
@@ -219,7 +218,7 @@ class CaseMemory:
         self._write(replace(before, failed=failed, asked=asked, at=report.created_at))
 
     def last_failed(self) -> RememberedCases:
-        """Return what is kept. UsageError where nothing failed, or was compared yet."""
+        """Return the kept cases. UsageError where none failed, or nothing was compared yet."""
         kept = self.read()
         if kept.failed:
             return kept
@@ -234,45 +233,12 @@ class CaseMemory:
     def _before(self) -> RememberedCases:
         try:
             return self.read()
-        except DamagedFile:  # it is written anew
+        except DamagedFile:  # it is written again
             return RememberedCases()
 
     def _write(self, kept: RememberedCases) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        table = {
-            "schema": _SCHEMA,
-            "names": kept.names,
-            "tags": kept.tags,
-            "failed": kept.failed,
-            "asked": kept.asked,
-            "at": kept.at,
-        }
-        write_file(self.path, json.dumps(table, indent=1) + "\n")
-
-    def _damaged(self, why: str) -> DamagedFile:
-        return DamagedFile(
-            "damaged-memory",
-            f"{self.path}, which says what failed last, can't be read: {why}",
-            "Leave out --last-failed: the next comparison writes it anew.",
-        )
-
-
-def _read(kept: Any) -> RememberedCases:
-    if kept["schema"] != _SCHEMA:
-        raise ValueError(kept["schema"])
-    return RememberedCases(
-        _strings(kept["names"]),
-        _strings(kept["tags"]),
-        {str(case): _strings(metrics) for case, metrics in kept["failed"].items()},
-        str(kept["asked"]),
-        str(kept["at"]),
-    )
-
-
-def _strings(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError
-    return tuple(values)
+        write_file(self.path, encode(kept))
 
 
 def failed_after(
@@ -296,6 +262,6 @@ def failed_after(
 
 
 def taken_text(kept: RememberedCases) -> str:
-    """Return which cases ``--last-failed`` takes, and from which comparison."""
+    """Return the cases that ``--last-failed`` measures, and their comparison, in words."""
     shown = first_of(list(kept.failed), 5)
     return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.asked}, {kept.at}: {shown}"

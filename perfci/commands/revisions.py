@@ -1,4 +1,4 @@
-"""Named revisions compared, checked, run or stored as a baseline, and their recording."""
+"""Named revisions compared, checked, run, explained or stored as a baseline."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.baselines.files import BaselineStore
 from perfci.commands.check import check
-from perfci.commands.compare import MeasureOptions, compare_runs, run
-from perfci.commands.project import cache_folder
+from perfci.commands.compare import MeasureOptions, compare_runs, run, selected_cases
+from perfci.commands.project import Project, cache_folder, load_report
 from perfci.commands.recorder import (
     CaseMemory,
     RememberedCases,
@@ -23,19 +24,23 @@ from perfci.commands.recorder import (
 )
 from perfci.errors import MeasureError, PerfciError, UsageError, refusal
 from perfci.files import require_writable
+from perfci.measure.explaining import explain_case, write_trace
+from perfci.measure.opening import open_workplace
+from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
+from perfci.model.finding import Why
+from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.notices import Say
-from perfci.outputs import unwritable
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.baselines.baseline import Baseline
-    from perfci.commands.project import Project
     from perfci.commands.recorder import Recorder
     from perfci.measure.checkout.git import Repository, Resolved
-    from perfci.measure.workplace import Wanted
+    from perfci.measure.workplace import RequestedSide
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run
     from perfci.model.worker import MeasureSettings
@@ -46,14 +51,14 @@ _MOST_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class RecordableReport:
-    """A report, and where its runs are to be recorded."""
+    """A report, and the recorder of its runs."""
 
     report: Report
     runs: tuple[Run, ...]
     recorder: Recorder | None
 
     def record(self, *, quiet: bool = False) -> None:
-        """Add the runs to the history, where that was asked for. The report is delivered first."""
+        """Add the runs to the history, where that was requested. The report is delivered first."""
         if self.recorder is not None:
             self.recorder.record(self.runs, self.report, quiet=quiet)
 
@@ -74,7 +79,7 @@ def compare_revisions(
     memory = CaseMemory(cache_folder(), project.repository)
     failed = memory.last_failed() if options.last_failed else RememberedCases()
 
-    def side(name: str, rev: str, own: str | None) -> Wanted:
+    def side(name: str, rev: str, own: str | None) -> RequestedSide:
         option = f"--{name}-python" if own else "--python"
         return project.side(name, rev, own or options.python, option)
 
@@ -94,57 +99,10 @@ def compare_revisions(
     if options.last_failed:
         project.caller.announce(taken_text(failed))
     runs, report = compare_runs(
-        project.surroundings(), base_side, head_side, session_options, project.caller.announce
+        project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
     _remember(memory, project, options, report)
     return RecordableReport(_with_past(project, options, report), runs, recording)
-
-
-def _check_options(project: Project, options: MeasureOptions) -> None:
-    """UsageError for options that exclude each other, OutsideError for unwritable outputs."""
-    if options.shard and options.fail_fast:
-        raise UsageError(
-            "shard-fail-fast",
-            "--fail-fast ends the one shard that sees a regression: the others measure on, and "
-            "their merge would lack the cases that it left out",
-            "Choose one: --shard, or --fail-fast for a session of all cases.",
-        )
-    if options.shard and options.last_failed:
-        raise UsageError(
-            "shard-last-failed",
-            "--last-failed takes what failed on this machine, which the other shards don't know",
-            "Choose one: --shard or --last-failed.",
-        )
-    if options.traces and options.why is False:
-        raise UsageError(
-            "trace-without-why",
-            "--trace is of cases that are looked into, and with --no-why none is",
-            "Leave --no-why out.",
-        )
-    project.check_outputs(options.outputs, options.history)
-    if options.traces:
-        try:
-            require_writable(options.traces / "trace.json")
-        except OSError as error:
-            raise unwritable(options.traces, error) from error
-
-
-def _remember(
-    memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
-) -> None:
-    """Keep which cases failed, of a report that can say so of code: no quick look, no A/A."""
-    base, head = report.base, report.head
-    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
-    quick = project.config.settings.rounds < DECIDING_ROUNDS
-    if base is None or same or quick or report.injected:
-        return
-    whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
-    try:
-        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
-    except OSError as error:
-        project.caller.say(
-            f"perfci: what failed isn't kept for --last-failed: {refusal(error).message}", err=True
-        )
 
 
 def check_revision(
@@ -156,7 +114,7 @@ def check_revision(
     say_what_is_left_out(project.repository, project.caller.say, resolved)
     recording = _recorder(project, options, resolved)
     measured, report = check(
-        project.surroundings(),
+        project.session_context(),
         project.side("head", head, options.python),
         BaselineStore(project.root / project.config.baselines),
         options,
@@ -170,78 +128,8 @@ def run_revision(project: Project, rev: str, options: MeasureOptions) -> Recorda
     project.check_outputs(options.outputs, options.history)
     head = project.side("head", rev, options.python)
     recording = _recorder(project, options, head.resolved)
-    measured, report = run(project.surroundings(), head, options)
+    measured, report = run(project.session_context(), head, options)
     return RecordableReport(report, (measured,), recording)
-
-
-def _recorder(project: Project, options: MeasureOptions, *sides: Resolved) -> Recorder | None:
-    return recorder(project, options.history, *sides) if options.record else None
-
-
-def _with_past(project: Project, options: MeasureOptions, report: Report) -> Report:
-    if not (options.record or options.history or project.config.history):
-        return report
-    place = project.history_place(options.history)
-    return with_past(report, place, project.repository, project.config.aliases, project.caller.say)
-
-
-def require_two_sides(base: Wanted, head: Wanted) -> None:
-    """Raise UsageError where both sides are one commit under one Python.
-
-    Not for two commits of one tree: which an empty commit, to start CI again, is as well.
-    """
-    from perfci.measure.checkout.git import WORKING_TREE
-
-    commit = base.resolved
-    if commit.sha != head.resolved.sha or base.python != head.python:
-        return
-    tree = WORKING_TREE in {commit.rev, head.resolved.rev} and not commit.dirty
-    clean = ", and the working tree has no changes" if tree else ""
-    raise UsageError(
-        "same-sides",
-        f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
-        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
-        "commit against itself on purpose: `perfci calibrate`, or --same.",
-    )
-
-
-def with_past(
-    report: Report,
-    place: str,
-    repository: Repository | None,
-    aliases: Mapping[str, str],
-    say: Say,
-) -> Report:
-    """Return ``report`` with the newest values in the history at ``place`` of what moved.
-
-    They are of the default branch's runs, under the case's name or an earlier one. The verdict
-    doesn't depend on them, so an unreadable history is only reported.
-    """
-    from perfci.history.history import open_history
-    from perfci.model.report import Past
-    from perfci.report.outline import outline
-    from perfci.trend.series import SeriesKey
-    from perfci.trend.timelines import earlier_names
-    from perfci.verdict.decision import build_report, opened
-
-    moved = outline(report).moved[:_MOST_ROWS]
-    names = {
-        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
-        for row in moved
-    }
-    if not names:
-        return report
-    named = repository.default_base() if repository else None
-    branch = (named or "main").removeprefix("origin/")
-    try:
-        with open_history(place, create=False) as history:
-            newest = history.newest(names, _LAST, branch)
-    except PerfciError as error:
-        say(f"perfci: the report is without its history: {error.message}", err=True)
-        return report
-    past = (Past(key.case, key.metric, values) for key, values in newest.items())
-    measured, decided = opened(report)
-    return build_report(measured, replace(decided, past=tuple(past)))
 
 
 def update_baseline(
@@ -269,7 +157,7 @@ def update_baseline(
             logs = logs / f"session-{number}"
         try:
             measured, report = run(
-                project.surroundings(), wanted, replace(options, log_folder=logs)
+                project.session_context(), wanted, replace(options, log_folder=logs)
             )
         except KeyboardInterrupt:
             if number == 1:
@@ -322,9 +210,239 @@ class BaselineUpdate:
         """Return the error for a session that ended early."""
         return MeasureError(
             "interrupted",
-            "interrupted: what was measured until then is no baseline",
+            "interrupted, so that this session is no baseline",
             "Earlier sessions were stored." if self.written else "Nothing was stored.",
         )
+
+
+def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
+    """Run the chosen cases of both sides under instruments, or those that moved in a report."""
+    if request.rows is not None and not request.rows:
+        project.caller.say("perfci: nothing moved in the report.", err=True)
+        return ()
+    sides = (
+        project.side("base", request.base, request.python),
+        project.side("head", request.head, request.python),
+    )
+    if request.traces:
+        with writing(request.traces):
+            require_writable(request.traces / "trace.json")
+    moved: dict[str, list[Comparison]] = {}
+    for row in request.rows or ():
+        moved.setdefault(row.case, []).append(row)
+    files = project.repository.resolve(request.benchmarks_of) if request.benchmarks_of else None
+    with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
+        chosen = selected_cases(workplace, MeasureOptions(request.selection))
+        on_base = {case.id for case in workplace.found["base"].discovery.cases}
+        for case in chosen:
+            if case.id not in on_base:
+                why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."
+                project.caller.say(why, err=True)
+        cases = tuple(
+            case
+            for case in chosen
+            if not case.skip and case.id in on_base and (request.rows is None or case.id in moved)
+        )
+        explained = []
+        for state in case_states(cases, ("base", "head")):
+            project.caller.step(f"looking inside {state.case.id} …")
+            explained.append(
+                explain_case(
+                    workplace.plan,
+                    workplace.executor,
+                    state.case,
+                    state.slug,
+                    moved.get(state.case.id, ()),
+                    within_s=request.within_s,
+                    keep_trace=(
+                        partial(write_trace, request.traces, state.slug) if request.traces else None
+                    ),
+                )
+            )
+        return tuple(explained)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """Both revisions, the cases to explain, and the time for each case.
+
+    ``rows`` are the rows of a report that moved, None without a report. Both sides run the
+    benchmark files of ``benchmarks_of``, or head's where that is empty. ``traces`` is the folder
+    for Chrome traces of both sides.
+    """
+
+    base: str
+    head: str
+    selection: str
+    python: str | None
+    within_s: float
+    rows: tuple[Comparison, ...] | None = None
+    benchmarks_of: str = ""
+    traces: Path | None = None
+
+
+def explain_report(
+    path: Path, selection: str, python: str | None, within_s: float
+) -> ExplainRequest:
+    """Return the request for the sides of a report file. UsageError where it has only one."""
+    report = load_report(path)
+    if report.base is None or not report.base.sha or not report.head.sha:
+        raise UsageError(
+            "one-side", f"{path} is no report of two commits", "Name one that `compare` wrote."
+        )
+    if report.base.dirty or report.head.dirty or "+" in report.benchmarks_of:
+        raise UsageError(
+            "working-tree",
+            f"{path} is of a working tree, of which only the commit is kept",
+            "Name both sides: perfci explain BASE . -k CASE",
+        )
+    moved = tuple(row for row in report.results if row.status in {"regressed", "improved"})
+    return ExplainRequest(
+        report.base.sha,
+        report.head.sha,
+        selection,
+        python,
+        within_s,
+        moved,
+        report.benchmarks_of,
+    )
+
+
+def _check_options(project: Project, options: MeasureOptions) -> None:
+    """Raise UsageError for options that exclude each other, or outputs that can't be written."""
+    if options.shard and options.fail_fast:
+        raise UsageError(
+            "shard-fail-fast",
+            "--fail-fast ends only the shard that sees a regression. The others continue, and "
+            "their merge would lack the cases that it left out",
+            "Choose one: --shard, or --fail-fast for a session of all cases.",
+        )
+    if options.shard and options.last_failed:
+        raise UsageError(
+            "shard-last-failed",
+            "--last-failed takes the failures of this machine, which the other shards don't know",
+            "Choose one: --shard or --last-failed.",
+        )
+    if options.traces and options.why is False:
+        raise UsageError(
+            "trace-without-why",
+            "--trace needs cases that are looked into, which --no-why switches off",
+            "Leave --no-why out.",
+        )
+    project.check_outputs(options.outputs, options.history)
+    if options.traces:
+        with writing(options.traces):
+            require_writable(options.traces / "trace.json")
+
+
+def _remember(
+    memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
+) -> None:
+    """Keep the failed cases of a report on code changes: no quick look, no A/A."""
+    base, head = report.base, report.head
+    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
+    quick = project.config.settings.rounds < DECIDING_ROUNDS
+    if base is None or same or quick or report.injected:
+        return
+    whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
+    try:
+        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
+    except OSError as error:
+        project.caller.say(
+            f"perfci: the failures aren't kept for --last-failed: {refusal(error).message}",
+            err=True,
+        )
+
+
+def _recorder(project: Project, options: MeasureOptions, *sides: Resolved) -> Recorder | None:
+    return recorder(project, options.history, *sides) if options.record else None
+
+
+def _with_past(project: Project, options: MeasureOptions, report: Report) -> Report:
+    if not (options.record or options.history or project.config.history):
+        return report
+    address = project.history_address(options.history)
+    return with_past(
+        report, address, project.repository, project.config.aliases, project.caller.say
+    )
+
+
+def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
+    """Raise UsageError where both sides are one commit under one Python.
+
+    Two commits of one tree are allowed, as an empty commit makes to start CI again.
+    """
+    from perfci.measure.checkout.git import WORKING_TREE
+
+    commit = base.resolved
+    if commit.sha != head.resolved.sha or base.python != head.python:
+        return
+    tree = WORKING_TREE in {commit.rev, head.resolved.rev} and not commit.dirty
+    clean = ", and the working tree has no changes" if tree else ""
+    raise UsageError(
+        "same-sides",
+        f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
+        "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
+        "commit against itself on purpose: `perfci calibrate`, or --same.",
+    )
+
+
+def commit_pair(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
+    """Return both commits, which other sessions can check out by themselves."""
+    sides = (project.side("base", base), project.side("head", head))
+    require_commits(*sides)
+    if not (same or project.config.settings.inject):
+        require_two_sides(*sides)
+    return sides[0].resolved.sha, sides[1].resolved.sha
+
+
+def require_commits(*sides: RequestedSide) -> None:
+    """Raise UsageError where a side is the working tree with changes."""
+    if any(side.resolved.dirty for side in sides):
+        raise UsageError(
+            "dirty-in-parts",
+            "the working tree has changes, but shards and concurrent sessions measure commits",
+            "Commit them, or name a commit as HEAD.",
+        )
+
+
+def with_past(
+    report: Report,
+    address: str,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    say: Say,
+) -> Report:
+    """Return ``report`` with the newest values in the history at ``address`` of what moved.
+
+    They are of the default branch's runs, under the case's name or an earlier one. The verdict
+    doesn't depend on them, so an unreadable history is only reported.
+    """
+    from perfci.history.history import open_history
+    from perfci.model.report import Past
+    from perfci.report.outline import outline
+    from perfci.trend.series import SeriesKey
+    from perfci.trend.timelines import earlier_names
+    from perfci.verdict.decision import build_report, opened
+
+    moved = outline(report).moved[:_MOST_ROWS]
+    names = {
+        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
+        for row in moved
+    }
+    if not names:
+        return report
+    named = repository.default_base() if repository else None
+    branch = (named or "main").removeprefix("origin/")
+    try:
+        with open_history(address, create=False) as history:
+            newest = history.newest(names, _LAST, branch)
+    except PerfciError as error:
+        say(f"perfci: the report is without its history: {error.message}", err=True)
+        return report
+    past = (Past(key.case, key.metric, values) for key, values in newest.items())
+    measured, decided = opened(report)
+    return build_report(measured, replace(decided, past=tuple(past)))
 
 
 def _replacing(old: Baseline) -> str:
@@ -332,7 +450,7 @@ def _replacing(old: Baseline) -> str:
 
 
 def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
-    """Return how much of a case was measured, and what a compiled one needs beyond ``rounds``."""
+    """Return how much of a case was measured, and what a compiled case needs beyond ``rounds``."""
     least = least_workers(measured, settings)
     text = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
     if least == settings.rounds:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import shutil
 import sys
@@ -14,18 +12,16 @@ from typing import TYPE_CHECKING, Literal
 
 from perfci.baselines.files import BaselineStore
 from perfci.commands.check import require_stored
+from perfci.commands.concurrent import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.project import cache_folder, load_durations, load_report
-from perfci.commands.revisions import require_two_sides
+from perfci.commands.revisions import commit_pair, require_commits
 from perfci.engine.job import Gathered, JobFolder, gather
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Engine, Plan, Slot, mark_of, slots, time_limit_s
+from perfci.engine.plan import Engine, Plan, Slot, mark_of, time_limit_s
 from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
 from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
-from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.hardware import physical_cores, visible_gpus
-from perfci.measure.machine.quiet import available_cores, plan_cores
-from perfci.model.codec import CodecError, decode, encode
+from perfci.measure.machine.quiet import available_cores
 from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
 from perfci.units import counted
 from perfci.verdict.merge import Merged, merge
@@ -34,18 +30,13 @@ from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
-    from perfci.measure.workplace import Wanted
     from perfci.model.report import Report
     from perfci.verdict.policy import Policy
 
+EngineName = Literal["local", "slurm"]
 _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
 _ERROR_FIELDS = ("slug", "message", "advice")
-MOST_RATIO = 1.25
-"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
-
-
-EngineName = Literal["local", "slurm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +77,7 @@ def compare_in_parts(
     benchmarks_of: str | None = None,
 ) -> ShardReports:
     """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
-    shas = commits(project, base, head, same=same)
+    shas = commit_pair(project, base, head, same=same)
     of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
     return _in_parts(project, ("compare", *shas), parts, parts.options + of, outputs)
 
@@ -101,7 +92,7 @@ def check_in_parts(
     config = project.config
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
     side = project.side("head", head)
-    _require_commits(side)
+    require_commits(side)
     command = ("check", side.resolved.sha)
     return _in_parts(project, command, parts, parts.options, outputs)
 
@@ -124,7 +115,7 @@ def _in_parts(
         raise UsageError(
             "job-taken",
             f"another perfci waits for this comparison's shards, in {folder.path}",
-            "Wait for that one, or end it: its command again takes up where it was.",
+            "Wait for that one, or end it. Its command continues where it was.",
         )
     with lock:
         if folder.open(plan):
@@ -140,24 +131,6 @@ def _in_parts(
             pause_s=_PAUSE_S[parts.engine],
         )
         return _collected(project, plan, folder, gathered, outputs, parts)
-
-
-def commits(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
-    """Return both commits: what sessions of their own can check out by themselves."""
-    sides = (project.side("base", base), project.side("head", head))
-    _require_commits(*sides)
-    if not (same or project.config.settings.inject):
-        require_two_sides(*sides)
-    return sides[0].resolved.sha, sides[1].resolved.sha
-
-
-def _require_commits(*sides: Wanted) -> None:
-    if any(side.resolved.dirty for side in sides):
-        raise UsageError(
-            "dirty-in-parts",
-            "the working tree has changes, and sessions of their own measure commits",
-            "Commit them, or name a commit as HEAD.",
-        )
 
 
 def _plan(
@@ -210,16 +183,16 @@ def _engine(project: Project, folder: JobFolder, parts: EngineOptions, mark: str
 def _as_begun(
     folder: JobFolder, began: tuple[Slot, ...], at_once: int
 ) -> tuple[tuple[Slot, ...], str]:
-    """Return as many of the parts that the job ``began`` with, and what to say of it.
+    """Return as many of the parts that the job ``began`` with, and a notice on that.
 
-    Another number of parts has other cores: they overlap with those where a shard still runs, and
-    a shard of another number of cores is of another environment, which nothing merges with.
+    Another number of parts has other cores. They would overlap with a running shard's, and be of
+    another environment, which doesn't merge.
     """
     if not {core for slot in began for core in slot.cores} <= set(available_cores()):
         raise UsageError(
             "job-elsewhere",
             f"the shards in {folder.path} are measured on cores that this process may not use",
-            "Give the command again where it was given first; or end what still runs of it, and "
+            "Give the command again where it was given first. Or end its running shards, and "
             "remove the folder.",
         )
     chosen = began[:at_once]
@@ -283,7 +256,7 @@ class ShardsRefused(PerfciError):
 
 
 def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
-    """Return the error that all shards ended by, where it is the same one."""
+    """Return the error that all shards ended by, where it is the same."""
     first, *others = (folder.error(number) for number in plan.numbers)
     if not first or any(
         other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
@@ -291,59 +264,6 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
         return None
     slug, message, advice = (str(first[name]) for name in _ERROR_FIELDS)
     return ShardsRefused(slug, message, advice, int(first["exit_code"]))
-
-
-@dataclass(frozen=True, slots=True)
-class ConcurrentSpread:
-    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
-
-    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
-    """
-
-    count: int
-    ratio: float
-    lo: float
-    hi: float
-    pairs: int
-    cases: int
-    created_at: str
-
-    @property
-    def allowed(self) -> bool:
-        """Return whether so many sessions may measure at once. An uncertain answer is no."""
-        return self.hi <= MOST_RATIO
-
-    def __str__(self) -> str:
-        return (
-            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
-            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
-            f"measured on {self.created_at[:10]})"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class MachineParts:
-    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
-
-    cores: tuple[tuple[int, ...], ...]
-    devices: tuple[str, ...]
-    workers: int
-
-    def parts(self, at_once: int) -> tuple[Slot, ...]:
-        """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
-        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
-
-
-def machine_of(project: Project) -> MachineParts:
-    """Return this machine as the project's sessions use it."""
-    settings, pin = project.config.settings, project.config.quiet.pin
-    available = available_cores()
-    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
-    return MachineParts(
-        physical_cores(available),
-        visible_gpus(os.environ),
-        len(cores.workers) or cores.threads,
-    )
 
 
 def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[Slot, ...], str]:
@@ -379,33 +299,6 @@ def decide(
             f"`perfci calibrate --at-once {fit}` measures that"
         )
     return 1, ""
-
-
-def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
-    """Keep the calibration's answer for a number of parts of this machine and the project."""
-    path = _answer_path(root, machine, answer.count)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, encode(answer))
-
-
-def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
-    """Forget an earlier answer, so that a calibration that fails now allows nothing."""
-    _answer_path(root, machine, count).unlink(missing_ok=True)
-
-
-def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
-    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
-    try:
-        return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
-    except (FileNotFoundError, CodecError):
-        return None
-
-
-def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
-    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
-    parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
-    mark = mark_of(platform.node(), str(root), machine.workers, parts)
-    return cache_folder() / "at-once" / f"{mark}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +357,7 @@ def _written(
 
 
 def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
-    """Name the environment in each file's name. A key that no perfci made is not made a path."""
+    """Add the environment's key to each file's name. A key that perfci doesn't make is refused."""
     key = merged.report.environment.key
     if not _KEY.fullmatch(key):
         raise DamagedFile(

@@ -1,4 +1,4 @@
-"""``trend``: a history analysed on all cores, written, and what is new in it sent on.
+"""``trend``: a history analysed on all cores, written, and its news sent.
 
 The history is loaded, put in the order of the branch's commits, and searched for change points.
 """
@@ -18,7 +18,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.files import require_writable, write_file
 from perfci.forges import actions
 from perfci.notices import Say, silent
-from perfci.outputs import STANDARD_OUTPUT, unwritable
+from perfci.outputs import STANDARD_OUTPUT, writing
 from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 RUNS_WITH_WORKERS = 14
-"""Of so many newest runs of an environment the workers' own values go into the site."""
+"""Number of an environment's newest runs whose workers' own values go into the site."""
 _MOST_CHANGES = 200
-"""Changes of which both runs' workers are looked up, however long ago they were."""
+"""Most changes whose runs' workers are looked up, whatever their age."""
 _FIRST = "No change was reported before: of the older ones, none counts as new."
 _FEW = 300
-"""Series: below this, starting a second process takes longer than the analysis."""
+"""Number of series below which starting a second process takes longer than the analysis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Notifications:
             raise UsageError(
                 "notified-twice",
                 "--no-remember is given with --webhook or --github-issue",
-                "What is not remembered would be sent each time. Leave one of them out "
+                "News that are not remembered would be sent each time. Leave one of them out "
                 "(PERFCI_WEBHOOK= switches the webhook off).",
             )
         if self.report_url and not _ADDRESS.fullmatch(self.report_url):
@@ -85,18 +85,20 @@ class Notifications:
             require_webhook(self.webhook)
         if self.github_issue:
             self._client().close()
-        if self.openmetrics not in {None, STANDARD_OUTPUT}:
-            _with_disk_errors(require_writable, self.openmetrics)
+        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
+            with writing(self.openmetrics):
+                require_writable(self.openmetrics)
 
     def send(self, trend: Trend, say: Say) -> None:
         """Send the news. OutsideError where a recipient can't be reached.
 
         The webhook comes last, because its message can't be taken back. Issues are found again.
         """
-        if self.openmetrics not in {None, STANDARD_OUTPUT}:
+        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
             from perfci.report.openmetrics import render_openmetrics
 
-            _with_disk_errors(write_file, self.openmetrics, render_openmetrics(trend))
+            with writing(self.openmetrics):
+                write_file(self.openmetrics, render_openmetrics(trend))
         if self.github_issue:
             self._write_issues(trend, say)
         if self.webhook:
@@ -120,21 +122,13 @@ class Notifications:
             return
         try:
             send(self.webhook, body)
-        except MaybeDelivered as unsure:  # it may have arrived: not sent again
+        except MaybeDelivered as unsure:  # it may have arrived, so it is not sent again
             say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
         else:
-            say("sent what is new to the webhook")
+            say("sent the news to the webhook")
 
     def _client(self) -> GitHubClient:
         return actions.client(self.repository, self.most_wait_s, "issues: write")
-
-
-def _with_disk_errors(do: Callable[..., None], path: Path, *arguments: str) -> None:
-    """Do something with a file, or say that it can't be written."""
-    try:
-        do(path, *arguments)
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +140,7 @@ class TrendRequest:
     ``now`` is ISO 8601 in UTC.
     """
 
-    place: str
+    address: str
     now: str
     branch: str | None = None
     last_days: int | None = None
@@ -169,28 +163,23 @@ def report_trend(
     ``written`` is called between the two, so that its output isn't lost where a recipient can't be
     reached. News that could not be sent stay new.
     """
-    from perfci.commands.project import branch_order
     from perfci.history.history import open_history
 
     settings = config.trend
     if request.last_days is not None:
         settings = replace(settings, drift_days=request.last_days)
-    with open_history(request.place, create=False) as history:
-        loaded = history.load()
-        recorded = {run.header.sha for run in loaded.runs}
-        branch = branch_order(repository, request.branch, recorded)
+    with open_history(request.address, create=False) as history:
         trend = trend_of(
-            loaded, history, branch, config.aliases, now=request.now, settings=settings
+            history, repository, config.aliases, settings, branch=request.branch, now=request.now
         )
-        del loaded
         workers = workers_of(trend, history, config.aliases) if request.html else {}
         _write(trend, workers, request)
         written(trend)
-        changes = seen(trend, request.now)
-        if request.remember:  # what is sent and not remembered would be sent again
+        changes = known_changes(trend, request.now)
+        if request.remember:  # news that are sent and not remembered would be sent again
             history.try_remember(changes)
         request.notifications.send(trend, say)
-        if request.remember:  # last: what could not be sent was not seen
+        if request.remember:  # last: unsent news stay new
             history.remember(changes)
     return trend
 
@@ -219,6 +208,23 @@ def trend_text(form: str, trend: Trend) -> Clean:
 
 
 def trend_of(
+    history: OpenHistory,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    settings: TrendSettings,
+    *,
+    branch: str | None = None,
+    now: str,
+) -> Trend:
+    """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
+    from perfci.commands.project import branch_order
+
+    loaded = history.load()
+    order = branch_order(repository, branch, {run.header.sha for run in loaded.runs})
+    return _analysed(loaded, history, order, aliases, now=now, settings=settings)
+
+
+def _analysed(
     loaded: LoadedHistory,
     history: OpenHistory,
     branch: BranchOrder,
@@ -227,7 +233,6 @@ def trend_of(
     now: str,
     settings: TrendSettings,
 ) -> Trend:
-    """Return the analysed history. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.catalogue import release_runs
     from perfci.trend.analysis import analyse, settled
     from perfci.trend.events import group_events
@@ -321,8 +326,8 @@ def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -
     return values_of
 
 
-def seen(trend: Trend, now: str) -> tuple[KnownChange, ...]:
-    """Return what the history is to remember of a report's changes: where they are.
+def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
+    """Return the positions of a report's changes, for the history to remember.
 
     Acknowledgements are in the history already, and may have been taken back meanwhile.
     """
@@ -347,7 +352,6 @@ def _open(changes: Sequence[Change]) -> list[Change]:
     return [change for change in changes if change.status in {"new", "known"}]
 
 
-# The analysis on all cores: it is pure, and is handed the way in which its parts are mapped.
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -370,7 +374,7 @@ def run_all_on_cores(series: int) -> Iterator[RunAll]:
     except BrokenProcessPool as error:
         raise OutsideError(
             "analysis-killed",
-            "the system ended a process of the analysis: memory ran out?",
+            "the system ended a process of the analysis, perhaps for lack of memory",
             "Give it more memory, or thin the history with `perfci history prune`.",
         ) from error
     finally:

@@ -1,4 +1,4 @@
-"""The GitHub workflows that ``init`` writes, and the files and choices that every forge's have."""
+"""The GitHub workflows that ``init`` writes, and the choices that all forges' files share."""
 
 from __future__ import annotations
 
@@ -24,25 +24,23 @@ if TYPE_CHECKING:
 
     from perfci.measure.checkout.git import Repository
 
-# What to give pip so that another machine gets the perfci that runs here.
 _ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
-"""What another machine can reach, and what stands between a script's single quotes as it is."""
-# How the job that comments installs perfci: what it depends on by hash, perfci by its commit.
+"""An address that other machines can reach, and that is safe in a script's single quotes."""
 REQUIREMENTS = "perfci-requirements.txt"
-"""Beside the workflows: `make lock` wrote it, with hashes."""
+"""The file next to the workflows that `make lock` writes, with hashes."""
 REPORT_PYTHON = "3.12"
-"""One that the requirements have wheels for, and perfci's own tests run on."""
+"""A Python that the requirements have wheels for, and that perfci's own tests run on."""
 FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
-"""GitHub starts no more jobs from one matrix."""
+"""GitHub's limit for the jobs of one matrix."""
 ASKED_FOR = ("baseline", "nightly", "on-demand")
-"""The workflows that are written only where somebody asks for them."""
+"""Workflows that are written only on request."""
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
 LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
 PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
-DIFFERS = " (differs from what would be written now; delete it to have it written anew)"
+DIFFERS = " (differs from what would be written now; delete it to have it written again)"
 WORKFLOWS = (
     "perfci.yml",
     "perfci-report.yml",
@@ -65,59 +63,6 @@ ACTIONS: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRequirement:
-    """A requirement in pip's words. ``caveat`` is why another machine may find another package."""
-
-    text: str
-    caveat: str = ""
-
-
-def own_requirement() -> OwnRequirement:
-    """Return perfci as it was installed here: a commit of a repository, else this version.
-
-    pip notes where a package came from that was in no index (PEP 610).
-    """
-    version = f"perfci=={VERSION}"
-    try:
-        noted = distribution("perfci").read_text("direct_url.json")
-    except PackageNotFoundError:
-        noted = None
-    if noted is None:
-        return OwnRequirement(version)
-    origin = json.loads(noted)
-    vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
-    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
-    if vcs and _ADDRESS.fullmatch(address):
-        return OwnRequirement(f"perfci @ {address}")
-    return OwnRequirement(
-        version,
-        f"perfci is installed from {url} here, which other machines can't install from; "
-        f"{version} of a package index may be somebody else's",
-    )
-
-
-def locked_install(folder: str) -> tuple[str, ...]:
-    """Return the commands, with the requirements in ``folder``.
-
-    UsageError where perfci is of a place that no other machine can install from.
-    """
-    own = own_requirement()
-    if own.caveat:
-        raise UsageError(
-            "of-a-folder",
-            own.caveat,
-            "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
-            "say both how the jobs that measure get it, --install, and how the one that comments "
-            "does, whose token can write: --report-install.",
-        )
-    # the build backend is among the requirements: none is fetched for the build
-    return (
-        f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",
-        f"python -m pip install --no-deps --no-build-isolation '{own.text}'",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +92,8 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     return NewFiles({FOLDER / name: text for name, text in files.items()}, caveat)
 
 
-def caveat_of_install(what: str) -> str:
-    """Return why the written files may install another perfci, or nothing."""
-    caveat = own_requirement().caveat
-    return f"{caveat}. {what}: say how, --install." if caveat else ""
-
-
 def _workflow_texts(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
-    """Return the workflows' texts, and the requirements' where a command names their file."""
+    """Return the workflows' texts, and the requirements where a command names their file."""
     from perfci.report.templates import read_template
 
     files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
@@ -184,149 +123,6 @@ def _choices(repository: Repository, options: CiOptions) -> WorkflowChoices:
         nightly_runners=nightly_labels(options),
         stored="baseline" not in options.left_out,
     )
-
-
-def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of each machine of the nightly runs."""
-    return tuple(
-        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in machine.split(","))
-        for machine in options.nightly_runner
-    )
-
-
-def _default_branch(repository: Repository) -> str:
-    """Return origin's default branch, else main, master or the branch that is checked out."""
-    from perfci.measure.checkout.git import attempt
-
-    known = repository.default_base()
-    if known is not None:
-        return known.removeprefix("origin/")
-    current = attempt(repository.root, "symbolic-ref", "--short", "HEAD")
-    return current.output if current.status == 0 else "main"
-
-
-def project_install(root: Path) -> tuple[str, ...]:
-    """Return how the project itself is installed, as far as its files say."""
-    if (root / "requirements.txt").is_file():
-        project = "-r requirements.txt"
-    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
-        project = "."
-    else:
-        project = "torch"
-    return (f"python -m pip install '{own_requirement().text}' {project}",)
-
-
-def _is_package(path: Path) -> bool:
-    """Return whether pip could install it: most files with only [tool.…] are no packages."""
-    if not path.is_file():
-        return False
-    content = parse_toml(path.read_text(encoding="utf-8"))  # init has read it
-    return "project" in content or "build-system" in content
-
-
-def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
-    """Return a value that can stand in a workflow as it is. UsageError for another value."""
-    if pattern.fullmatch(value):
-        return value
-    raise UsageError(
-        "unfit-for-a-workflow",
-        f"{what} is {value!r}, which can't stand in a workflow as it is",
-        f"It must match {pattern.pattern}",
-    )
-
-
-def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the commands of a measuring job. UsageError where none of them names perfci."""
-    if any("perfci" in command for command in commands):
-        return commands
-    raise UsageError(
-        "install-without-perfci",
-        "none of the commands of --install installs perfci, which the job then runs",
-        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
-        "yours brings it along, say so at its end: `make wheels # with perfci`.",
-    )
-
-
-def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return shell commands fit for a script: GitHub would evaluate ``${{ … }}`` inside it."""
-    for command in commands:
-        if not command.strip() or not command.isprintable() or "${{" in command:
-            raise UsageError(
-                "unfit-for-a-workflow",
-                f"{option} {command!r} can't stand in a workflow's script",
-                "Give one line without ${{ … }}, and the option once more for each further line.",
-            )
-    return tuple(command.strip() for command in commands)
-
-
-@dataclass(frozen=True, slots=True)
-class NewFiles:
-    """``texts`` by their path in the repository.
-
-    ``caveat`` is shown before they are written. ``parts`` are of the project's own files: the lines
-    that each must hold, and the advice where an existing file lacks them.
-    """
-
-    texts: Mapping[Path, str]
-    caveat: str = ""
-    parts: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
-
-    def require_places(self, root: Path) -> None:
-        """Raise UsageError where a file's folder can't be one of the repository."""
-        for folder in dict.fromkeys(path.parent for path in self.texts):
-            require_folder(root, folder)
-
-    def write(self, root: Path, say: Say) -> None:
-        """Write each that isn't there yet, and say which were written and which kept."""
-        if self.caveat:
-            say(self.caveat, err=True)
-        for path, text in self.texts.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with (root / path).open("x", encoding="utf-8") as file:
-                    file.write(text)
-            except FileExistsError:
-                self._say_kept(root, path, say)
-            else:
-                say(f"wrote    {path}")
-
-    def _say_kept(self, root: Path, path: Path, say: Say) -> None:
-        there = _content(root / path)
-        if path not in self.parts:
-            same = there == self.texts[path].encode("utf-8")
-            say(f"kept     {path}{'' if same else DIFFERS}")
-            return
-        say(f"kept     {path}")
-        for needed, otherwise in self.parts[path].items():
-            if needed.encode("utf-8") not in there:
-                say(otherwise)
-
-
-def require_folder(root: Path, folder: Path) -> None:
-    """Raise UsageError where ``folder`` leads out of the repository, or a file is in its place."""
-    if not (root / folder).resolve().is_relative_to(root.resolve()):
-        raise UsageError(
-            "outside-repository",
-            f"{folder} lies outside the repository",
-            "Choose a folder inside it, and no link that leads out: what is written is to be part "
-            "of every commit.",
-        )
-    for place in (root / folder, *(root / folder).parents):
-        if os.path.lexists(place):
-            if not place.is_dir():
-                raise UsageError(
-                    "not-a-folder",
-                    f"{place} is no folder, and {folder} is to be one",
-                    "Move what is there.",
-                )
-            return
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError:  # a folder, or a link to nowhere: no such text in any case
-        return b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +167,7 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         expected="report.json"
         if choices.shards == 1
         else f"report-N.json (N: 1 to {choices.shards})",
-        optional=False,  # the history: where nothing but a comment is to be had without it
+        optional=False,  # the history
         nightly_runners=[
             _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
         ],
@@ -386,7 +182,7 @@ def workflow_template(name: str) -> Template:
     """Return a template of a CI's file, whose expressions are ``@{ … }@``."""
     import jinja2
 
-    # GitHub's own expressions are ${{ … }} and bash has [[ … ]], so neither may be ours.
+    # GitHub's own expressions are ${{ … }} and bash has [[ … ]]
     environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
         loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
         undefined=jinja2.StrictUndefined,
@@ -406,7 +202,7 @@ def workflow_template(name: str) -> Template:
 
 
 def _outdented(text: str, width: int) -> str:
-    """Return a script of GitHub's steps as far to the left as another CI's stands."""
+    """Return a script of GitHub's steps with the indentation of another CI's."""
     return re.sub(rf"^ {{{width}}}", "", text, flags=re.MULTILINE)
 
 
@@ -416,3 +212,205 @@ def _runs_on(labels: tuple[str, ...]) -> str:
 
 def _label_list(labels: tuple[str, ...]) -> str:
     return f"[{', '.join(labels)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """``texts`` by their path in the repository.
+
+    ``caveat`` is shown before they are written. ``parts`` are of the project's own files: the lines
+    that each must hold, and the advice where an existing file lacks them.
+    """
+
+    texts: Mapping[Path, str]
+    caveat: str = ""
+    parts: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
+
+    def require_places(self, root: Path) -> None:
+        """Raise UsageError where a file's folder can't be one of the repository."""
+        for folder in dict.fromkeys(path.parent for path in self.texts):
+            require_folder(root, folder)
+
+    def write(self, root: Path, say: Say) -> None:
+        """Write each missing file, and report which were written and which kept."""
+        if self.caveat:
+            say(self.caveat, err=True)
+        for path, text in self.texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with (root / path).open("x", encoding="utf-8") as file:
+                    file.write(text)
+            except FileExistsError:
+                self._say_kept(root, path, say)
+            else:
+                say(f"wrote    {path}")
+
+    def _say_kept(self, root: Path, path: Path, say: Say) -> None:
+        there = _content(root / path)
+        if path not in self.parts:
+            same = there == self.texts[path].encode("utf-8")
+            say(f"kept     {path}{'' if same else DIFFERS}")
+            return
+        say(f"kept     {path}")
+        for needed, otherwise in self.parts[path].items():
+            if needed.encode("utf-8") not in there:
+                say(otherwise)
+
+
+def require_folder(root: Path, folder: Path) -> None:
+    """Raise UsageError where ``folder`` leads out of the repository, or a file is in its place."""
+    if not (root / folder).resolve().is_relative_to(root.resolve()):
+        raise UsageError(
+            "outside-repository",
+            f"{folder} lies outside the repository",
+            "Choose a folder inside it, and no link that leads out: what is written is to be part "
+            "of every commit.",
+        )
+    for path in (root / folder, *(root / folder).parents):
+        if os.path.lexists(path):
+            if not path.is_dir():
+                raise UsageError(
+                    "not-a-folder",
+                    f"{path} is no folder, and {folder} is to be one",
+                    "Move what is there.",
+                )
+            return
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError:  # a folder, or a link to nowhere
+        return b""
+
+
+def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each machine of the nightly runs."""
+    return tuple(
+        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in machine.split(","))
+        for machine in options.nightly_runner
+    )
+
+
+def _default_branch(repository: Repository) -> str:
+    """Return origin's default branch, else main, master or the branch that is checked out."""
+    from perfci.measure.checkout.git import attempt
+
+    known = repository.default_base()
+    if known is not None:
+        return known.removeprefix("origin/")
+    current = attempt(repository.root, "symbolic-ref", "--short", "HEAD")
+    return current.output if current.status == 0 else "main"
+
+
+def project_install(root: Path) -> tuple[str, ...]:
+    """Return the command that installs the project, as far as its files show it."""
+    if (root / "requirements.txt").is_file():
+        project = "-r requirements.txt"
+    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
+        project = "."
+    else:
+        project = "torch"
+    return (f"python -m pip install '{own_requirement().text}' {project}",)
+
+
+def _is_package(path: Path) -> bool:
+    """Return whether pip could install it. Files with only [tool.…] are no packages."""
+    if not path.is_file():
+        return False
+    content = parse_toml(path.read_text(encoding="utf-8"))  # init has read it
+    return "project" in content or "build-system" in content
+
+
+def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the commands of a measuring job. UsageError where none of them names perfci."""
+    if any("perfci" in command for command in commands):
+        return commands
+    raise UsageError(
+        "install-without-perfci",
+        "none of the commands of --install installs perfci, which the job then runs",
+        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
+        "yours brings it along, say so at its end: `make wheels # with perfci`.",
+    )
+
+
+def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return shell commands fit for a script. GitHub would evaluate ``${{ … }}`` inside it."""
+    for command in commands:
+        if not command.strip() or not command.isprintable() or "${{" in command:
+            raise UsageError(
+                "unfit-for-a-workflow",
+                f"{option} {command!r} can't stand in a workflow's script",
+                "Give one line without ${{ … }}, and the option once more for each further line.",
+            )
+    return tuple(command.strip() for command in commands)
+
+
+def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+    """Return a value that can stand in a workflow as it is. UsageError for another value."""
+    if pattern.fullmatch(value):
+        return value
+    raise UsageError(
+        "unfit-for-a-workflow",
+        f"{what} is {value!r}, which can't stand in a workflow as it is",
+        f"It must match {pattern.pattern}",
+    )
+
+
+def caveat_of_install(what: str) -> str:
+    """Return why the written files may install another perfci, or nothing."""
+    caveat = own_requirement().caveat
+    return f"{caveat}. {what}: say how, --install." if caveat else ""
+
+
+def locked_install(folder: str) -> tuple[str, ...]:
+    """Return the commands of a locked installation, with the requirements in ``folder``.
+
+    UsageError where other machines can't install perfci from its source.
+    """
+    own = own_requirement()
+    if own.caveat:
+        raise UsageError(
+            "of-a-folder",
+            own.caveat,
+            "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
+            "say both how the jobs that measure get it, --install, and how the one that comments "
+            "does, whose token can write: --report-install.",
+        )
+    # the requirements include the build backend, so that none is fetched for the build
+    return (
+        f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",
+        f"python -m pip install --no-deps --no-build-isolation '{own.text}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRequirement:
+    """A requirement in pip's words. ``caveat`` is why another machine may find another package."""
+
+    text: str
+    caveat: str = ""
+
+
+def own_requirement() -> OwnRequirement:
+    """Return perfci as it was installed here: a commit of a repository, else this version.
+
+    pip notes the source of a package that came from no index (PEP 610).
+    """
+    version = f"perfci=={VERSION}"
+    try:
+        noted = distribution("perfci").read_text("direct_url.json")
+    except PackageNotFoundError:
+        noted = None
+    if noted is None:
+        return OwnRequirement(version)
+    origin = json.loads(noted)
+    vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
+    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
+    if vcs and _ADDRESS.fullmatch(address):
+        return OwnRequirement(f"perfci @ {address}")
+    return OwnRequirement(
+        version,
+        f"perfci is installed from {url} here, which other machines can't install from; "
+        f"{version} of a package index may be another project's",
+    )

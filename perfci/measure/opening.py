@@ -52,15 +52,15 @@ from perfci.measure.machine.quiet import (
 )
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.workplace import Surroundings, Wanted, Workplace
+from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.run import Environment, Side
 from perfci.units import counted
 
 
 @contextmanager
 def open_workplace(
-    around: Surroundings,
-    wanted: Sequence[Wanted],
+    context: SessionContext,
+    wanted: Sequence[RequestedSide],
     log_folder: Path | None = None,
     *,
     benchmarks_of: Resolved | None = None,
@@ -74,22 +74,22 @@ def open_workplace(
     """
     measuring_begins()
     added()  # a broken instrument is said before anything is measured
-    config = around.config
-    if not around.token_allowed:
-        refuse_secrets(around.inherited, around.repository.root)
-    started = around.executor.now()
+    config = context.config
+    if not context.token_allowed:
+        refuse_secrets(context.inherited, context.repository.root)
+    started = context.executor.now()
     budget_end = started + config.settings.budget
     with ExitStack() as stack:
         cores, shared = stack.enter_context(_cores_of_its_own(config))
-        worktrees = Worktrees(around.cache, around.repository)
+        worktrees = Worktrees(context.cache, context.repository)
         if swept := worktrees.sweep():
-            around.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
-        scratch = Path(stack.enter_context(_scratch(around.cache)))
+            context.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
+        scratch = Path(stack.enter_context(_scratch(context.cache)))
         journal = Journal(log_folder or scratch / "logs")
         token = secrets.token_hex(8)
-        enter = stack.enter_context(around.executor.guarded(token, around.inherited))
-        overlays = _laid_over(around, wanted, benchmarks_of)
-        check_out = partial(_checked_out, worktrees, around, token, enter)
+        enter = stack.enter_context(context.executor.guarded(token, context.inherited))
+        overlays = _laid_over(context, wanted, benchmarks_of)
+        check_out = partial(_checked_out, worktrees, context, token, enter)
         sides = tuple(
             stack.enter_context(check_out(*pair)) for pair in zip(wanted, overlays, strict=True)
         )
@@ -97,9 +97,9 @@ def open_workplace(
         bases_own = None
         if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
             bases_own = stack.enter_context(worktrees.side(wanted[0].resolved))
-        plan = _plan(around, sides, bases_own, cores, scratch, token, enter)
+        plan = _plan(context, sides, bases_own, cores, scratch, token, enter)
         stack.enter_context(_parent_on(cores.parent))
-        found = _find_benchmarks(plan, budget_end, journal, around)
+        found = _find_benchmarks(plan, budget_end, journal, context)
         plan = plan.with_discovered(
             {name: one.discovery for name, one in found.items()}, separate_packages(found)
         )
@@ -112,8 +112,8 @@ def open_workplace(
             budget_end=budget_end,
             gpu=GpuWatches(),
             notes=(*worktrees.notes, *shared, *_notes(plan, found, config)),
-            shown=around.shown,
-            executor=around.executor,
+            shown=context.shown,
+            executor=context.executor,
             started=started,
             check_out_base=partial(_check_out_base, plan, partial(check_out, wanted[0])),
         )
@@ -128,13 +128,13 @@ def _cores_of_its_own(config: Config) -> AbstractContextManager[tuple[CorePlan, 
 
 
 def _laid_over(
-    around: Surroundings, wanted: Sequence[Wanted], benchmarks_of: Resolved | None
+    context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: Resolved | None
 ) -> list[Overlay]:
     """Return each side's tree with the benchmark files that all sides have.
 
     A saved model is each side's own, wherever it lies.
     """
-    config, root = around.config, around.repository.root
+    config, root = context.config, context.repository.root
     saved = [Path(path) for one in config.saved for path in (one.model_path, one.inputs_path)]
     benchmarks = BenchmarkFiles(
         config.benchmarks,
@@ -149,19 +149,19 @@ def _laid_over(
 @contextmanager
 def _checked_out(
     worktrees: Worktrees,
-    around: Surroundings,
+    context: SessionContext,
     token: str,
     enter: tuple[str, ...],
-    wanted: Wanted,
+    wanted: RequestedSide,
     overlay: Overlay,
 ) -> Iterator[SidePlan]:
     """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
-    config, resolved = around.config, wanted.resolved
+    config, resolved = context.config, wanted.resolved
     environment = child_environment(
-        around.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
+        context.inherited, config.quiet, 1, config.pass_env, {SESSION_VARIABLE: token}
     )
     own = config.environment == "own" and bool(config.build)
-    around.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")
+    context.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")
     with worktrees.side(
         replace(resolved, tree=overlay.tree),
         build=_launched(config.launcher, config.build),
@@ -202,7 +202,7 @@ def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plan(
-    around: Surroundings,
+    context: SessionContext,
     sides: tuple[SidePlan, ...],
     bases_own: Path | None,
     cores: CorePlan,
@@ -210,7 +210,7 @@ def _plan(
     token: str,
     enter: tuple[str, ...],
 ) -> SessionPlan:
-    config = around.config
+    config = context.config
     roots = dict.fromkeys((*(side.root for side in sides), *([bases_own] if bases_own else [])))
     plan = SessionPlan(
         sides=sides,
@@ -222,25 +222,25 @@ def _plan(
         quiet=config.quiet,
         cores=cores,
         passed=config.pass_env,
-        inherited=around.inherited,
+        inherited=context.inherited,
         scratch=scratch,
         token=token,
         enter=enter,
         launcher=config.launcher,
-        checkout=around.repository.root,
+        checkout=context.repository.root,
         differing=_differing(sides),
         changes=_changes(sides),
         uncommitted={root: uncommitted(root) for root in roots},
-        remotes=remotes_of(around.repository.root),
+        remotes=remotes_of(context.repository.root),
         bases_own=bases_own,
-        looks=seen_from_below(around.cache, around.inherited),
+        looks=seen_from_below(context.cache, context.inherited),
     )
-    repository = around.repository
+    repository = context.repository
     counterparts = Counterparts(
         {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
         partial(known_blobs, repository.root),
     )
-    return plan.with_places(repository.root, around.cache, config.installed, counterparts)
+    return plan.with_places(repository.root, context.cache, config.installed, counterparts)
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
@@ -279,14 +279,14 @@ def _check_out_base(
 
 
 def _find_benchmarks(
-    plan: SessionPlan, budget_end: float, journal: Journal, around: Surroundings
+    plan: SessionPlan, budget_end: float, journal: Journal, context: SessionContext
 ) -> dict[str, Discovered]:
     found = {}
 
     def begun(name: str) -> None:
-        around.shown.step(f"looking for benchmarks on {name} …")
+        context.shown.step(f"looking for benchmarks on {name} …")
 
-    for name, one in discover(plan, around.executor, budget_end, begun):
+    for name, one in discover(plan, context.executor, budget_end, begun):
         found[name] = one
         cases, failures = one.discovery.cases, one.discovery.failures
         journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")

@@ -30,8 +30,8 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One side as it was asked for: its name, its resolved rev, and its Python."""
+class RequestedSide:
+    """A side to measure: its name, its resolved rev, and its Python."""
 
     name: str
     resolved: Resolved
@@ -39,26 +39,26 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """How a session reports on its way: steps as text, rounds as ``Progress``."""
+class ProgressReporter:
+    """Takes the progress of a session: steps as text, rounds as ``Progress``."""
 
     step: Callable[[str], None]
     progress: Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every session is handed: the repository, its configuration, and the world around.
+class SessionContext:
+    """The context of a session: the repository, its configuration, and its environment.
 
     ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment.
-    Beside a token nothing is started, unless it is ``token_allowed``. ``executor`` starts it.
+    With a token nothing is started, unless it is ``token_allowed``. ``executor`` starts it.
     """
 
     repository: Repository
     config: Config
     cache: Path
     inherited: Mapping[str, str]
-    shown: Shown
+    shown: ProgressReporter
     token_allowed: bool = False
     executor: Executor = field(default_factory=Processes)
 
@@ -78,7 +78,7 @@ class Workplace:
     budget_end: float
     gpu: GpuWatches
     notes: tuple[str, ...]
-    shown: Shown
+    shown: ProgressReporter
     executor: Executor
     started: float
     check_out_base: Callable[[], AbstractContextManager[SidePlan]]

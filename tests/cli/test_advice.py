@@ -1,4 +1,4 @@
-"""What commands say and leave unsaid: the right option, the next step, nothing about nothing."""
+"""Advice of commands: the right option, the next step, and no line about nothing."""
 
 from __future__ import annotations
 

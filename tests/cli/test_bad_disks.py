@@ -1,4 +1,4 @@
-"""Disks that are full, read-only, or fail while perfci measures: said, and nothing is lost."""
+"""Disks that are full, read-only, or fail while perfci measures: reported, and nothing is lost."""
 
 from __future__ import annotations
 

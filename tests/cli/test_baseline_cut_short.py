@@ -1,4 +1,4 @@
-"""``baseline update`` that can't measure all: half a session replaces nothing, and it is said."""
+"""``baseline update`` that can't measure all: half a session replaces nothing, with a notice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from perfci.commands.revisions import cut_short
 from perfci.model.run import CaseRun
 from perfci.model.worker import MeasureSettings
-from tests.cli.stepping_in import SteppedInto
+from tests.cli.interference import SteppedInto
 from tests.verdict.workers import case, side
 
 pytestmark = pytest.mark.processes

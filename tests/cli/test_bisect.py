@@ -15,10 +15,10 @@ from perfci.bisect.answer import NamedCommit
 from perfci.commands.bisect import CommitRange
 from perfci.commands.bisect_answers import SearchState, StateFile
 from perfci.commands.bisect_search import _Search
-from perfci.commands.explain import of_report
+from perfci.commands.revisions import explain_report
 from perfci.history.history import open_history
 from perfci.measure.journal import Interrupt
-from perfci.measure.workplace import Wanted
+from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project, rows
@@ -107,7 +107,7 @@ def test_a_benchmark_newer_than_the_culprit_measures_it_again_and_so_does_the_re
     again = project.report(*row["replay"].split()[1:], code=None)
     assert again["benchmarks_of"] == newest
     path = project.folder.parent / "report.json"
-    assert of_report(path, "", None, 1.0).benchmarks_of == newest
+    assert explain_report(path, "", None, 1.0).benchmarks_of == newest
 
 
 def test_a_faster_commit_is_found_as_an_improvement(project: Project) -> None:
@@ -308,7 +308,7 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
             sent.append(state)
             signal.raise_signal(signal.SIGTERM)
 
-    def side(commits: CommitRange, name: str, commit: NamedCommit) -> Wanted:
+    def side(commits: CommitRange, name: str, commit: NamedCommit) -> RequestedSide:
         begun.extend(sent)
         return of_commit(commits, name, commit)
 

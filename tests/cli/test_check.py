@@ -263,7 +263,7 @@ def test_what_has_no_baseline_is_refused_before_anything_is_measured(project: Pr
     project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
     done = project.perfci("check").without_traceback()
     assert done.code == 2
-    assert "there are no baselines in baselines/: there is nothing to compare with" in done.err
+    assert "there are no baselines in baselines/, so there is nothing to compare with" in done.err
     assert "perfci baseline update" in done.err
     assert "perfci compare" in done.err
     assert "[no-baseline]" in done.err

@@ -1,4 +1,4 @@
-"""``check`` that can't go on: what head gave alone is told, as a suspicion, with the reason."""
+"""``check`` that is cut short: the result of head alone is a suspicion, with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from perfci.measure.journal import Interrupt
 from tests.builders.project import rows
-from tests.cli.stepping_in import EXPIRING, LIBRARY, SteppedInto
+from tests.cli.interference import EXPIRING, LIBRARY, SteppedInto
 
 pytestmark = pytest.mark.processes
 

@@ -1,4 +1,4 @@
-"""Both sides live at once: what has no room beside the other side is no fault of head's."""
+"""Both sides live at once: a lack of room for both is no fault of head's."""
 
 from __future__ import annotations
 

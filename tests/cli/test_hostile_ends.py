@@ -1,4 +1,4 @@
-"""A session that can't go on as planned: nothing is lost, and no exit code says "regression"."""
+"""A session that is cut short: nothing is lost, and no exit code says "regression"."""
 
 from __future__ import annotations
 

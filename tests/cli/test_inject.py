@@ -1,4 +1,4 @@
-"""``--inject``: a slow-down of a known size, made on purpose and told loudly."""
+"""``--inject``: a slow-down of a known size, made on purpose and reported loudly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""perfci in one environment, the project's packages in another one, which has nothing of perfci."""
+"""perfci in one environment, the project's packages in another one without perfci."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--last-failed``: what failed in the last comparison is kept, taken, said, and forgotten."""
+"""``--last-failed``: failures of the last comparison are kept, measured, shown and forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging what strangers' machines left: damage is called that, and nothing is lost unsaid."""
+"""Merging reports of other machines: damage is reported as damage, and nothing is lost silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmarks that misbehave: each is a failure with a reason, and the others go on."""
+"""Benchmarks that misbehave: each is a failure with a reason, and the others continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What switches the gate off, in part or in whole, is told where it is done."""
+"""A gate that is switched off, in part or in whole, is reported where that is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and the terminal: what fails on the one side is still there on the other."""
+"""Files and the terminal: a failure of one doesn't lose the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session says on its way: what looks wrong after the first rounds."""
+"""Provisional results of a session, after the first rounds."""
 
 from __future__ import annotations
 

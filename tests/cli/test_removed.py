@@ -1,4 +1,4 @@
-"""A benchmark that head no longer has is said to be removed, its file gone or not."""
+"""A benchmark that head no longer has is reported as removed, its file gone or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case that is the same code on both sides takes one round; what could differ takes all."""
+"""A case that is the same code on both sides takes one round. One that may differ takes all."""
 
 from __future__ import annotations
 

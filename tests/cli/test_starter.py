@@ -1,4 +1,4 @@
-"""Workers that are forked: as good as fresh ones, and fresh ones where a fork can't be had."""
+"""Forked workers are as good as fresh ones, and replaced by fresh ones where a fork fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside a token nothing is measured: benchmarks are other people's code and could read it."""
+"""With a token nothing is measured: benchmarks are other people's code and could read it."""
 
 from __future__ import annotations
 

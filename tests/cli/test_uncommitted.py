@@ -1,4 +1,4 @@
-"""What needs a commit names the changes that keep a working tree from being one."""
+"""An operation that needs a commit names the changes of the working tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds of a benchmark that isn't there have no effect, and that is told."""
+"""Thresholds of a missing benchmark have no effect, and are reported."""
 
 from __future__ import annotations
 

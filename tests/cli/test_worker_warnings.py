@@ -1,4 +1,4 @@
-"""What workers warn of is in every report, and shown as a stranger's text."""
+"""Workers' warnings are in every report, and shown as untrusted text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a calibration on a made-up machine and clock: what is measured, cut and doubted."""
+"""The parts of a calibration on a simulated machine and clock: measured, cut and doubted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes of a check that measured its suspects again: which measurement each is of."""
+"""Notes of a check that measured its suspects again name their measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a first configuration says of the Python that measures."""
+"""A first configuration names the Python that measures."""
 
 from __future__ import annotations
 

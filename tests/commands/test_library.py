@@ -1,4 +1,4 @@
-"""perfci as a library: what notebooks and scripts call."""
+"""perfci as a library, as notebooks and scripts call it."""
 
 from __future__ import annotations
 

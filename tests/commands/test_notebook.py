@@ -1,4 +1,4 @@
-"""The notebook of the examples runs, and its committed outputs say what perfci says now."""
+"""The notebook of the examples runs, and its committed outputs are those of today."""
 
 from __future__ import annotations
 

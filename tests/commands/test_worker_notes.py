@@ -1,4 +1,4 @@
-"""What a report says of disturbed bursts: which share was left out, and where too many were."""
+"""Notes on disturbed bursts: the share that was left out, and where too many were."""
 
 from __future__ import annotations
 

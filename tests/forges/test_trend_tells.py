@@ -103,7 +103,7 @@ def test_metrics_on_standard_output_stand_beside_what_is_printed(
     said, _, metrics = text.partition("# TYPE")
     assert "encoder latency_p50" in said
     assert "# EOF\n" in metrics
-    assert metrics.endswith("sent what is new to the webhook\n")
+    assert metrics.endswith("sent the news to the webhook\n")
 
 
 def test_what_could_not_be_told_is_told_by_the_next_report(

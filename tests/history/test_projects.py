@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.project import Caller, history_place, own_history
+from perfci.commands.project import Caller, history_address, own_history
 from perfci.commands.project import Project as Opened
 from perfci.commands.recorder import recorder
 from perfci.config.loading import Config
@@ -68,11 +68,13 @@ def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
     (tmp_path / "no repository").mkdir()
     for folder in (project.folder.parent / "shallow", tmp_path / "no repository"):
         with pytest.raises(UsageError) as told:
-            history_place(None, Config(), folder, silent)
+            history_address(None, Config(), folder, silent)
         assert told.value.slug == "whose-history"
         assert "--history" in told.value.advice
-        assert history_place(None, Config(project="mine"), folder, silent) == str(own_file("mine"))
-        assert history_place("h.sqlite", Config(), folder, silent) == "h.sqlite"
+        assert history_address(None, Config(project="mine"), folder, silent) == str(
+            own_file("mine")
+        )
+        assert history_address("h.sqlite", Config(), folder, silent) == "h.sqlite"
 
 
 def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_its_own(

@@ -259,7 +259,7 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
         (("--github", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
-        (("--runner", "gpu"), "add --github or --gitlab"),
+        (("--runner", "gpu"), "Add --github or --gitlab"),
     ],
 )
 def test_what_cannot_be_written_is_refused(

@@ -80,7 +80,7 @@ def test_other_options_than_the_files_were_written_with_are_not_passed_over(mine
     mine.perfci(*ALL)
     again = mine.perfci(*ALL, "--runner", "other")
     kept = {line for line in again.out.splitlines() if line.startswith("kept     .github")}
-    differing = {line.split()[1] for line in kept if "delete it to have it written anew" in line}
+    differing = {line.split()[1] for line in kept if "delete it to have it written again" in line}
     measuring = set(WORKFLOWS) - {"perfci-report.yml"}
     assert differing == {f".github/workflows/{name}" for name in measuring}
 

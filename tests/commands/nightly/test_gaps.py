@@ -1,4 +1,4 @@
-"""What is missing, in which order, and for how long each may be measured."""
+"""Missing commits and cases, their order, and the time to measure each."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from perfci.cli.nightly import nightly_command
-from perfci.measure.workplace import Surroundings
+from perfci.measure.workplace import SessionContext
 from tests.builders.branch import Branch, away_from_midnight, measured
 from tests.builders.project import Project
 
@@ -109,7 +109,7 @@ def test_the_tip_may_take_all_of_the_budget(
     """No time is kept from it for a comparison that a tip this slow could never be given."""
     given: list[float] = []
 
-    def measured_with(around: Surroundings, *_: object, **__: object) -> None:
+    def measured_with(around: SessionContext, *_: object, **__: object) -> None:
         given.append(around.config.settings.budget)
         raise KeyboardInterrupt
 

@@ -138,7 +138,7 @@ def test_a_forks_token_which_may_not_write_leaves_the_text_in_the_file(
     forgejo.may_write = False
     done = step(report_file())
     assert done.code == 0
-    assert "comment not posted, the token may not" in done.err
+    assert "comment not posted, because the token may not" in done.err
     assert "required scope" in done.err
     assert "check not set" in done.err
 

@@ -114,7 +114,7 @@ def test_a_token_that_may_not_ask_accepts_nothing_and_posts_all_the_same(
     github.faults.append(Fault("GET", asked, status=403, body=no))
     done = comment(posted)
     assert done.code == 0, done.text
-    assert "no command is read, the token may not" in done.err
+    assert "no command is read, because the token may not" in done.err
     assert "comment updated" in done.out
 
 

@@ -272,7 +272,7 @@ def test_a_summary_that_cannot_be_written_keeps_no_check_back(
     summary = unwritable_summary(kind, tmp_path)
     done = comment(report_file(), GITHUB_STEP_SUMMARY=summary)
     assert len(github.checks) == 1
-    assert "comment not posted, the token may not" in done.err
+    assert "comment not posted, because the token may not" in done.err
     assert done.code == 4
     assert done.err.rstrip().endswith("[unwritable]")
 

@@ -216,8 +216,8 @@ def test_a_token_that_may_not_comment_measures_all_the_same(
     github.rights.remove("pull-requests")
     done = asking()
     assert done.code == 0, done.text
-    assert "no reaction, the token may not" in done.err
-    assert "no answer, the token may not" in done.err
+    assert "no reaction, because the token may not" in done.err
+    assert "no answer, because the token may not" in done.err
     assert asking.outputs()["head"] == HEAD
 
 

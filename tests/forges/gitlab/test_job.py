@@ -189,7 +189,7 @@ def test_a_token_that_may_not_leaves_the_text_in_the_file(
     gitlab.may.clear()
     done = job(report_file())
     assert done.code == 0
-    assert "comment not posted, the token may not" in done.err
+    assert "comment not posted, because the token may not" in done.err
     assert "its text is in perfci-comment.md" in done.err
     assert "check not set" in done.err
 

@@ -1,4 +1,4 @@
-"""What a shell is offered at a Tab: revisions, cases and metrics, without running a benchmark."""
+"""Shell completion of revisions, cases and metrics, without running a benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads and renders runs on macOS and Windows; what measures says that it can't."""
+"""Reading and rendering work on macOS and Windows. Measuring reports that it can't."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def perfci(
     system: str, folder: Path, *arguments: object, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.cli.elsewhere", system, *map(str, arguments)],
+        [sys.executable, "-m", "tests.cli.other_system", system, *map(str, arguments)],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

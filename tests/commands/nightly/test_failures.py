@@ -1,4 +1,4 @@
-"""One commit or one comparison doesn't end a night, and a history that fails loses nothing."""
+"""One commit or one comparison doesn't end a night, and a failing history loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong around perfci: a clear error with what to do, its exit code, no traceback."""
+"""A broken environment of perfci: a clear error with advice, its exit code, no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many shards measure at once: as somebody asks, or as calibration found and kept."""
+"""The number of shards that measure at once: as requested, or as calibration found and kept."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.shards import (
+from perfci.commands.concurrent import (
     ConcurrentSpread,
     MachineParts,
-    decide,
     forget_answer,
     keep_answer,
     kept_answer,
 )
+from perfci.commands.shards import decide
 
 TWO = MachineParts(((0,), (1,)), (), 1)
 

@@ -1,4 +1,4 @@
-"""Outputs that are one file, or the history itself: refused with everything left as it was."""
+"""Outputs that are one file, or the history itself, are refused with everything left as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What perfci prints of strangers' texts is no command to a runner of GitHub Actions."""
+"""Untrusted texts that perfci prints are no commands to a runner of GitHub Actions."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def test_options_go_to_every_shard_and_what_they_say_is_shown(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("main", "--engine", "local"), "give --engine and --shards"),
-        (("main", "--shards", "2"), "give --engine and --shards"),
+        (("main", "--engine", "local"), "--engine and --shards belong together"),
+        (("main", "--shards", "2"), "--engine and --shards belong together"),
         (("main", *ENGINE, "--shard", "1/2"), "--shard doesn't go with --engine"),
         (("main", *ENGINE, "--fail-fast"), "--fail-fast doesn't go with --engine"),
         (("main", *ENGINE, "--sbatch", "exclusive"), "--sbatch is for --engine slurm"),

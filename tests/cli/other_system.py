@@ -1,4 +1,4 @@
-"""Run perfci as on another system: python -m tests.cli.elsewhere SYSTEM ARGUMENT… [+ ARGUMENT…]
+"""Run perfci as on another system: python -m tests.cli.other_system SYSTEM ARGUMENT… [+ ARGUMENT…]
 
 A command after a ``+`` runs in the same process, where the first one ended with 0.
 What Python lacks there is hidden. The standard library and other distributions choose what they use
