@@ -18,9 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "config", "history", "publish/github", "render")
+FOLDERS = ("baselines", "checkout", "config", "history", "forges/github", "report")
 """Those whose tests call the libraries."""
-WITH_VERSIONS = ("foreign", "stats", "trend", "verdict")
+WITH_VERSIONS = ("importers", "stats", "trend", "verdict")
 """Mathematics and files of text: they differ with the libraries' versions, not with Python."""
 WITH_PYTHON = ("api", "worker")
 """What workers run is of the standard library alone: it differs with Python, not with versions.
@@ -31,10 +31,10 @@ Of several Pythons the newest alone runs ``FOLDERS`` too: what a Python between 
 BESIDE = ("cli/test_commands.py",)
 SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_environment.py",
         "checkout/test_worktree.py",
-        "foreign/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
-        "publish/github/test_comment_command.py", "render/test_exporters.py",
-        "render/page/test_in_browser.py", "render/site", "render/test_exports.py",
-        "render/test_gallery.py", "render/test_json_report.py", "render/test_limits.py",
+        "importers/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
+        "forges/github/test_comment_command.py", "report/test_exporters.py",
+        "report/page/test_in_browser.py", "report/site", "report/test_exports.py",
+        "report/test_gallery.py", "report/test_json_report.py", "report/test_limits.py",
         "verdict/test_same_facts.py", "worker/test_devices.py")  # fmt: skip
 """Many processes, a browser, or an installation by pip, and no library that the others don't call.
 
