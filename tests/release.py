@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # PEP 440's public versions, as perfci uses them: 1.2.3, and 1.2.3rc1 before it
 PUBLIC = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 PLACEHOLDER = "OWNER/"
-MENTIONING = ("pyproject.toml", "README.md", "CONTRIBUTING.md", ".github/CODEOWNERS",
+MENTIONING = ("pyproject.toml", "CONTRIBUTING.md", ".github/CODEOWNERS",
               ".github/ISSUE_TEMPLATE/config.yml", "docs/commands.md",
               "docs/github.md", "docs/tutorial.md")  # fmt: skip
 """Those that have to name the repository's address."""
@@ -36,7 +36,7 @@ def faults(root: Path, version: str) -> list[str]:
     wrong = []
     if not PUBLIC.fullmatch(version):
         wrong.append(f"{version!r} is no version such as 1.2.3 or 1.2.3rc1")
-    own = _found(r'VERSION = "(.+)"', root / "perfci" / "model" / "version.py")
+    own = _found(r'VERSION = "(.+)"', root / "perfci" / "version.py")
     if own != version:
         wrong.append(f"perfci/version.py says {own}, not {version}")
     heading = _found(r"(?m)^## (.+)$", root / "CHANGELOG.md")
