@@ -12,13 +12,13 @@ TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers 
 if TYPE_CHECKING:
     from perfci.api.command import command
     from perfci.api.definition import benchmark, inference, metric, training_step
-    from perfci.api.distributed.group import distributed
+    from perfci.api.distributed import distributed
     from perfci.api.generation import generate
     from perfci.api.server import server
     from perfci.baselines.files import Baselines
     from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
-    from perfci.history.frame import History
+    from perfci.history.loading import History
     from perfci.model.report import Report
 
 __version__ = _version.VERSION
@@ -47,12 +47,12 @@ _DEFINITION = "perfci.api.definition"
 _MODULES = {
     **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
     "command": "perfci.api.command",
-    "distributed": "perfci.api.distributed.group",
+    "distributed": "perfci.api.distributed",
     "generate": "perfci.api.generation",
     "server": "perfci.api.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.files",
-    "History": "perfci.history.frame",
+    "History": "perfci.history.loading",
     "PerfciError": "perfci.errors",
     "Report": "perfci.model.report",
 }

@@ -6,7 +6,8 @@
     │   │   └── UnfitBenchmark  so that the commit it belongs to can't be measured
     │   ├── UnfitCommit         a commit has no such case, or imports another copy of its package
     │   ├── NoRepository        there is no repository with a working tree here
-    │   └── NoHistory           there is no history where one is named
+    │   ├── NoHistory           there is no history where one is named
+    │   └── UnrecordableRun     a run could not be read back from a history as it is
     ├── MeasureError      (3)   no trustworthy verdict can be reached
     │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
     │   ├── ReleaseNotInstalled pip can't install a release of a package
@@ -112,6 +113,10 @@ class NoRepository(UsageError):
 
 class NoHistory(UsageError):
     """There is no history where one is named."""
+
+
+class UnrecordableRun(UsageError):
+    """A run could not be read back from a history as it is."""
 
 
 class SearchRunning(OutsideError):

@@ -23,8 +23,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from perfci.bisect.posterior import Answer
-from perfci.bisect.search import Change, Question, Search, changes, next_question, unseen
+from perfci.bisect.posterior import SessionAnswer
+from perfci.bisect.search import LevelChange, Question, Search, changes, next_question, unseen
 from perfci.commands.bisect_answers import ends_threshold
 from perfci.model.worker import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.t_tests import Resolution, paired_t, two_sided_p
@@ -140,12 +140,14 @@ def planted(
     return History(tuple(levels), culprits, broken - {0, length})
 
 
-def measured(history: History, asked: Question, noise: Noise, rng: np.random.Generator) -> Answer:
+def measured(
+    history: History, asked: Question, noise: Noise, rng: np.random.Generator
+) -> SessionAnswer:
     """Return the answer of one session: rounds until the rule of every session ends it."""
     settings, levels = MeasureSettings(), history.levels
     change = levels[asked.position] - levels[asked.base]
     if noise.spread == 0.0:
-        return Answer(asked.position, change, 0.0, 1.0, DECIDING_ROUNDS, asked.base)
+        return SessionAnswer(asked.position, change, 0.0, 1.0, DECIDING_ROUNDS, asked.base)
     ratios = change + noise.draw(rng, settings.max_rounds)
     for rounds in range(DECIDING_ROUNDS, settings.max_rounds + 1):
         test = paired_t([0.0] * rounds, list(ratios[:rounds]), resolution=Resolution(1e-12))
@@ -156,12 +158,12 @@ def measured(history: History, asked: Question, noise: Noise, rng: np.random.Gen
         assert test.hi is not None
         if is_decided(test.lo, test.hi, test.p, asked.margin, ALPHA):
             break
-    return Answer(asked.position, test.estimate, test.se, test.df, rounds, asked.base)
+    return SessionAnswer(asked.position, test.estimate, test.se, test.df, rounds, asked.base)
 
 
 def searched(
     history: History, noise: Noise, rng: np.random.Generator
-) -> tuple[Search, tuple[Change, ...]]:
+) -> tuple[Search, tuple[LevelChange, ...]]:
     """Search ``history`` as the command does, which ends where the ends don't differ."""
     length = len(history.levels) - 1
     margin = math.log1p(ends_threshold(Policy(), noise.measured))
@@ -190,7 +192,7 @@ def outcome(history: History, noise: Noise, rng: np.random.Generator) -> Outcome
     )
 
 
-def _stated(change: Change, history: History) -> Stated:
+def _stated(change: LevelChange, history: History) -> Stated:
     size = history.levels[change.last] - history.levels[change.first - 1]
     return Stated(
         change.probability,
@@ -200,7 +202,7 @@ def _stated(change: Change, history: History) -> Stated:
     )
 
 
-def _accounted(at: int, search: Search, found: list[Change], history: History) -> bool:
+def _accounted(at: int, search: Search, found: list[LevelChange], history: History) -> bool:
     """Return whether a culprit is named, or lies where the answer says that none was measured."""
     levels = history.levels
     return any(change.first <= at <= change.last for change in found) or any(

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, SIGMA, ar1
+from perfci.trend.moves import segment
 from perfci.trend.noise import prepare
-from perfci.trend.segmenting import segment
 
 SEED = 5
 SIZES = {16: 4000, 30: 4000, 60: 4000, 120: 4000, 365: 4000, 1500: 1000}

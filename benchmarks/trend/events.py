@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.trend.synthetic import SIGMA, ar1
 from perfci.model.run import RunHeader
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Change, Event
+from perfci.trend.change import Change, TrendEvent
 from perfci.trend.events import group_events
 from perfci.trend.series import Series, SeriesKey, Timeline
 
@@ -75,7 +75,7 @@ def score(rng: np.random.Generator, rho: float) -> Counter[str]:
     return compare(truths, group_events(changes, series, timelines))
 
 
-def compare(truths: Sequence[Truth], events: Sequence[Event]) -> Counter[str]:
+def compare(truths: Sequence[Truth], events: Sequence[TrendEvent]) -> Counter[str]:
     """Count changes and events, and those that are right."""
     counts: Counter[str] = Counter()
     where = {}

@@ -76,12 +76,12 @@ def _wrong(line: object, env: object, content: object, exit_codes: object, *, sh
 
 
 def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
-    """Whether ``value`` is a collection, not a text, that has members, all of these types."""
+    """Return whether ``value`` is a collection of members of these types, not empty and no text."""
     return (
         isinstance(value, Collection)
         and not isinstance(value, (str, bytes))
         and bool(value)
-        and all(isinstance(one, types) for one in value)
+        and all(isinstance(each, types) for each in value)
     )
 
 
@@ -175,8 +175,8 @@ class _Command:
             ended = f"ended with exit code {code}"
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _LONGEST))
-        said = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
-        last = "\n".join(said[-_LAST_LINES:]) or "it wrote nothing to standard error"
+        lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+        last = "\n".join(lines[-_LAST_LINES:]) or "it wrote nothing to standard error"
         return Unusable("command_failed", f"`{self._name}` {ended}:\n{last}")
 
     @property

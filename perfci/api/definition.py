@@ -30,7 +30,6 @@ _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 
 
-# Where the user's own code stands, for messages that begin with ``file:line``.
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
 
 
@@ -46,7 +45,7 @@ Skip = str | Callable[..., str | None] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AxisPoint:
     """One point of a benchmark's axes: the case's id, its labels, and the values themselves."""
 
     id: str
@@ -59,7 +58,7 @@ class Benchmark:
     """A named piece of work with axes.
 
     The ``function`` returns what is to be measured; where the benchmark ``hands_over``, it calls
-    its first argument with that. ``sources`` are files that hold it beside its own.
+    its first argument with that. ``sources`` are other files that hold it.
     """
 
     name: str
@@ -80,7 +79,7 @@ class Benchmark:
         """Call the function itself, so that a benchmark stays usable in tests."""
         return self.function(*args, **kwargs)
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[AxisPoint]:
         """Yield every point of the axes, the last axis fastest."""
         names = tuple(self.axes)
         indexes = [range(len(self.axes[name])) for name in names]
@@ -88,13 +87,13 @@ class Benchmark:
             at = dict(zip(names, chosen, strict=True))
             labels = {name: self.labels[name][i] for name, i in at.items()}
             inner = ",".join(f"{name}={label}" for name, label in labels.items())
-            yield Point(
+            yield AxisPoint(
                 id=f"{self.name}[{inner}]" if inner else self.name,
                 labels=labels,
                 values={name: self.axes[name][i] for name, i in at.items()},
             )
 
-    def skip_reason(self, point: Point) -> str | None:
+    def skip_reason(self, point: AxisPoint) -> str | None:
         """Return why this point isn't measured, or None."""
         reason = self.skip(**point.values) if callable(self.skip) else self.skip
         if reason is not None and not isinstance(reason, str):
@@ -137,7 +136,7 @@ def benchmark(
     metrics: Sequence[str] | None = None,
     **axes: Sequence[Any],
 ) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
-    """Make a function a benchmark; every other keyword is an axis with its values.
+    """Make a function a benchmark. Every other keyword is an axis with its values.
 
     ``ids`` names an axis' values where their text would not do; ``skip`` is a reason or a
     function of the axes that returns one or None; ``timeout`` is in s for each of a worker's
@@ -172,7 +171,7 @@ def benchmark(
 
 
 class _Definition:
-    """The checks of one definition; each failure names the place and what to write instead."""
+    """The checks of one definition. Each failure names the place and what to write instead."""
 
     def __init__(self, target: Any) -> None:
         code = getattr(target, "__code__", None)
@@ -342,9 +341,9 @@ class Work:
 
     ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
     how many items one call handles. ``accuracy`` returns (candidate outputs, float64
-    reference outputs) when asked, after the timing; ``remarks`` what to know beside metrics, by
-    metric; ``plain`` is one call as eager makes it, where that is known; ``observer`` sees what
-    calls took besides; ``ranks`` lead the processes that calls are made of.
+    reference outputs) when it is called, after the timing. ``remarks`` returns remarks by metric.
+    ``plain`` is one call in eager mode, where that is known. ``observer`` collects other costs of
+    calls. ``ranks`` lead the processes that calls are made of.
     """
 
     call: Callable[[], Any]
@@ -370,7 +369,7 @@ def metric(
     gate: Gate = "warn",
     exact: bool = False,
 ) -> ExtraMetric:
-    """Return a metric of the benchmark's own, to be returned beside its callable.
+    """Return a metric of the benchmark's own, to be returned together with its callable.
 
     ``threshold`` is a share: "5%" or 0.05. Raises BenchmarkError, with file and line, where it is
     written wrongly.
@@ -443,7 +442,7 @@ def training_step(
     """Return the work of one step: forward, loss, backward, and the optimizer's step.
 
     ``inputs`` is a tensor or a tuple of positional inputs. ``loss(output, target)`` gives a
-    scalar; without it the model's output must be one. ``optimizer`` is an optimizer over
+    scalar. Without it the model's output must be one. ``optimizer`` is an optimizer over
     ``model``'s parameters, a callable that makes one from them, or None for SGD.
     """
     from perfci.api.training import training_work

@@ -53,7 +53,7 @@ def inference_work(
     where: str,
     shapes: Sequence[Any] | None = None,
 ) -> Work:
-    """Return the work of one inference call; errors begin with ``where``.
+    """Return the work of one inference call. Errors begin with ``where``.
 
     ``model.training`` stays as the user set it. Entering inference mode costs 1.5 µs of each
     call, the same on both sides.
@@ -77,8 +77,8 @@ def inference_work(
 
     def plain() -> None:
         with inference_mode():
-            for one in variants.values():
-                model(*one, **keywords)
+            for variant in variants.values():
+                model(*variant, **keywords)
 
     def accuracy() -> tuple[Any, Any]:
         candidate = call()
@@ -100,7 +100,7 @@ def inference_work(
 def _of_shapes(
     shaped: Shaped, place: torch.device, mode: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the work of several shapes has besides."""
+    """Return the metrics and remarks of the work of several shapes."""
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     compiled = mode != "eager"
     return {
@@ -114,10 +114,10 @@ Variants = Mapping[str, tuple[Any, ...]]
 
 
 def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> dict[str, Any]:
-    """Return the inputs of each entry of ``shapes``; BenchmarkError, from ``where``, for others.
+    """Return the inputs of each entry of ``shapes``. Raises BenchmarkError for other entries.
 
     A tensor is the only input, a tuple all of them; a tuple of numbers is a shape of the one
-    input that the benchmark gives, drawn anew.
+    input that the benchmark gives, with new random values.
     """
     if not isinstance(shapes, (list, tuple)):
         kind = type(shapes).__name__
@@ -142,7 +142,7 @@ def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ..
         (like,) = inputs if len(inputs) == 1 else (None,)
         if isinstance(like, torch.Tensor) and like.is_floating_point():
             return (torch.randn(entries, dtype=like.dtype),)
-    elif entries and not any(type(one) is int for one in entries):
+    elif entries and not any(type(each) is int for each in entries):
         return entries
     raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
 
@@ -154,7 +154,7 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 class Shaped:
-    """The model, called with each variant in turn; its first calls show what compiled."""
+    """The model, called with each variant in turn. Its first calls show what compiled."""
 
     def __init__(
         self, forward: Callable[..., Any], variants: Variants, keywords: Mapping[str, Any]
@@ -168,7 +168,7 @@ class Shaped:
     def __call__(self) -> list[Any]:
         """Return the outputs of all variants."""
         if self._compiled:
-            return [self._forward(*one, **self._keywords) for one in self.variants.values()]
+            return [self._forward(*variant, **self._keywords) for variant in self.variants.values()]
         return [self._first_call(label) for label in self.variants]
 
     def _first_call(self, label: str) -> Any:
@@ -208,7 +208,7 @@ class Shaped:
         return median(taken)
 
     def remarks(self, *, dynamic: bool) -> dict[str, Finding]:
-        """Return the guard by which each shape compiled anew, and one thing that would spare it."""
+        """Return the guard by which each shape was recompiled, and one way to avoid it."""
         others = list(self._compiled)[1:]
         guards = {
             f"compiles_{label}": finding("guard-failed", guard=self._guards[label])
@@ -227,7 +227,7 @@ class Shaped:
         spared = [
             label
             for group in self._alike(of_one_apart=True)
-            for label in [one for one in group if self._compiled[one]][1:]
+            for label in [each for each in group if self._compiled[each]][1:]
         ]
         return finding("spare-dynamic", shapes=", ".join(spared)) if spared else None
 
@@ -262,7 +262,7 @@ class Shaped:
             yield sorted(group, key=self._sizes)
 
     def _sizes(self, label: str) -> list[int]:
-        tensors = (one for one in tree_leaves(self.variants[label]) if hasattr(one, "shape"))
+        tensors = (leaf for leaf in tree_leaves(self.variants[label]) if hasattr(leaf, "shape"))
         return [size for tensor in tensors for size in tensor.shape]
 
 

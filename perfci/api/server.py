@@ -19,6 +19,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import urlsplit
 
+from perfci.api import tied
 from perfci.api.command import all_of
 from perfci.api.definition import user_frame
 from perfci.clock import monotonic
@@ -42,7 +43,6 @@ _FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
 """A line that begins with a colon is a comment."""
 _NO_TEXT = frozenset({"role"})
 """Keys of a choice's ``delta`` that don't hold the model's text."""
-_TIED = str(Path(__file__).with_name("tied.py"))
 
 
 def server(
@@ -80,7 +80,7 @@ def server(
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
     sys.audit("perfci.command", words[0])
     process = subprocess.Popen(
-        [sys.executable, "-P", _TIED, str(os.getpid()), *words],
+        [sys.executable, "-P", tied.__file__, str(os.getpid()), *words],
         cwd=cwd,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {}), "PORT": str(port), **_mark()},
         stdin=subprocess.DEVNULL,

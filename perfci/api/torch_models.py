@@ -1,6 +1,6 @@
-"""How a model is run: its mode, its device, and the float64 reference of its accuracy.
+"""Running a model: its mode, its device, and the float64 reference of its accuracy.
 
-What can't be had is a ValueError that says why; the metric is then missing with that reason.
+A reference that can't be computed is a ValueError. The metric is then missing with its reason.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_mode(mode: str, where: str) -> None:
 def in_mode(
     target: Callable[..., Any], mode: str, options: Mapping[str, Any] | None, where: str
 ) -> Callable[..., Any]:
-    """Return ``target`` as ``mode`` runs it; ``options`` are torch.compile's other keywords."""
+    """Return ``target`` as ``mode`` runs it. ``options`` are torch.compile's other keywords."""
     check_mode(mode, where)
     _check_options(options or {}, where)
     check_not_compiled(target, where)
@@ -116,7 +116,7 @@ def check_not_compiled(target: Any, where: str) -> None:
 
 
 def chosen_device(device: str | torch.device | None, where: str) -> torch.device:
-    """Return the device asked for, or the GPU where there is one; BenchmarkError if unusable."""
+    """Return ``device``, or by default a GPU if there is one. Raises BenchmarkError if unusable."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -193,23 +193,23 @@ def float64_copy(target: T) -> T:
 def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords: Any) -> list[Any]:
     """Return the model's outputs in float64, one for each of ``inputs``' arguments.
 
-    A large model isn't copied: its parameters are converted one at a time, as they are used.
-    ValueError, which says why, where there are none.
+    A large model isn't copied. Its parameters are converted one at a time, as they are used. Raises
+    ValueError with the reason where there is no reference.
     """
     wide, wide_keywords = doubled((tuple(inputs), keywords))
     module = module_of(model)
-    size = sum(one.nbytes for one in module.parameters()) if module is not None else 0
+    size = sum(parameter.nbytes for parameter in module.parameters()) if module is not None else 0
     if module is None or size <= MOST_COPIED:
         twin = float64_copy(model)
         with torch.no_grad():
-            return [reference_output(partial(twin, *one, **wide_keywords)) for one in wide]
+            return [reference_output(partial(twin, *each, **wide_keywords)) for each in wide]
     with torch.no_grad(), _Widening(module):
         return [
             reference_output(
-                partial(model, *one, **wide_keywords),
+                partial(model, *each, **wide_keywords),
                 f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, ",
             )
-            for one in wide
+            for each in wide
         ]
 
 
@@ -223,7 +223,7 @@ class _Widening(TorchFunctionMode):  # type: ignore[misc]
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         state = (*module.parameters(), *module.buffers())
-        self._own = {id(one): one for one in state}
+        self._own = {id(each): each for each in state}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -278,9 +278,9 @@ def _doubled_leaf(leaf: Any) -> Any:
 def _same(first: Any, second: Any) -> bool:
     pairs = zip(tree_leaves(first), tree_leaves(second), strict=True)
     return all(
-        one.shape == two.shape and torch.allclose(one, two, equal_nan=True)
-        for one, two in pairs
-        if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor)
+        each.shape == two.shape and torch.allclose(each, two, equal_nan=True)
+        for each, two in pairs
+        if isinstance(each, torch.Tensor) and isinstance(two, torch.Tensor)
     )
 
 

@@ -41,7 +41,7 @@ def training_work(
     compile_options: Mapping[str, Any] | None,
     where: str,
 ) -> Work:
-    """Return the work of one step; errors begin with ``where``."""
+    """Return the work of one step. Errors begin with ``where``."""
     _check_model(model, where)
     check_items(items, where)
     if loss is not None:

@@ -116,7 +116,7 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
     )
     if old is None or not continues(old, run, measured):
         return fresh
-    others = tuple(one for one in old.sessions if one.id != session_id)
+    others = tuple(each for each in old.sessions if each.id != session_id)
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
 
 
@@ -127,18 +127,18 @@ def continues(old: Baseline, run: Run, measured: CaseRun) -> bool:
 
 def diff_rows(first: Baseline, second: Baseline) -> tuple[DiffRow, ...]:
     """Return the metrics that both baselines hold, side by side."""
-    one, other = _medians(first), _medians(second)
+    before, after = _medians(first), _medians(second)
     known = {metric.name: metric for metric in (*first.extra_metrics, *METRICS.values())}
     return tuple(
         DiffRow(
             case=first.case,
             metric=name,
             unit=known[name].unit if name in known else "",
-            first=one[name],
-            second=other[name],
+            first=before[name],
+            second=after[name],
         )
-        for name in one
-        if name in other
+        for name in before
+        if name in after
     )
 
 

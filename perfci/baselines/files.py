@@ -77,7 +77,7 @@ def upgraded(
 
 
 def is_environment(folder: Path) -> bool:
-    """Say whether ``folder`` is one environment's, among those of a store."""
+    """Return whether ``folder`` is one environment's, among those of a store."""
     return (folder / _FACTS).is_file()
 
 
@@ -92,13 +92,13 @@ class BaselineStore:
 
         DamagedFile for a folder of baselines whose facts are missing, or another environment's.
         """
-        found = self._folders()
-        for key in found:
+        keys = self._folders()
+        for key in keys:
             self._facts(key)
-        return found
+        return keys
 
     def load(self, environment: str, case: str) -> Baseline | None:
-        """Return one case's baseline, or None where there is none. DamagedFile for a bad one."""
+        """Return one case's baseline, or None. Raises DamagedFile for a damaged one."""
         path = self._path(environment, case)
         return _read(path) if _KEY.fullmatch(environment) and os.path.lexists(path) else None
 
@@ -107,8 +107,8 @@ class BaselineStore:
         files = self._files(environment)
         if files:
             self._facts(environment)
-        found = (_read(path) for path in files if path.name != _FACTS)
-        return tuple(sorted(found, key=lambda baseline: baseline.case))
+        baselines = (_read(path) for path in files if path.name != _FACTS)
+        return tuple(sorted(baselines, key=lambda baseline: baseline.case))
 
     def require_writable(self) -> None:
         """Raise OutsideError now where ``save_run`` could not write later."""
@@ -148,7 +148,7 @@ class BaselineStore:
 
         DamagedFile is left to ``save_run``, which stores the other cases first.
         """
-        found: dict[Path, Baseline] = {}
+        replaced: dict[Path, Baseline] = {}
         for measured in run.cases:
             path = self._path(run.environment.key, measured.case.id)
             try:
@@ -156,8 +156,8 @@ class BaselineStore:
             except DamagedFile:
                 continue
             if old is not None and not continues(old, run, measured):
-                found[path] = old
-        return found
+                replaced[path] = old
+        return replaced
 
     def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
         """Remove one case's baseline, or an environment's all; return what was removed.
@@ -313,7 +313,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left; under the lock nobody else is writing."""
+    """Remove files of killed writers. The lock keeps other writers out."""
     for leftover in folder.glob(f"{_TEMPORARY}*"):
         leftover.unlink(missing_ok=True)
 
@@ -351,7 +351,11 @@ class Baselines:
         """
         import pandas as pd
 
-        rows = [row for one in self.baselines for row in (_values if workers else _summary)(one)]
+        rows = [
+            row
+            for baseline in self.baselines
+            for row in (_values if workers else _summary)(baseline)
+        ]
         frame = pd.DataFrame(rows, columns=list(_WORKER_COLUMNS if workers else _COLUMNS))
         frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True, format="ISO8601")
         return frame
@@ -371,10 +375,10 @@ def _summary(baseline: Baseline) -> Iterator[tuple[object, ...]]:
     for _, worker in _workers(baseline):
         for metric, value in worker.values.items():
             values.setdefault(metric, []).append(value)
-    for metric, found in sorted(values.items()):
+    for metric, recorded in sorted(values.items()):
         own = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
-        numbers = (median(found), min(found), max(found))
-        yield (*own, baseline.created_at, len(baseline.sessions), len(found), *numbers)
+        numbers = (median(recorded), min(recorded), max(recorded))
+        yield (*own, baseline.created_at, len(baseline.sessions), len(recorded), *numbers)
 
 
 def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]:
@@ -382,4 +386,4 @@ def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]
 
 
 def _units(baseline: Baseline) -> dict[str, str]:
-    return {one.name: one.unit for one in (*METRICS.values(), *baseline.extra_metrics)}
+    return {each.name: each.unit for each in (*METRICS.values(), *baseline.extra_metrics)}

@@ -44,10 +44,10 @@ class Culprit:
     ``probability`` is that it lies among them. ``found`` says that it is 95 % or more and that no
     comparison could narrow them down: those between can't be measured, or differ by luck as much as
     by the change. ``ratio`` is the new level ÷ the old one with its 95 % interval, or
-    ``difference`` stands, in the metric's unit; without an interval the last was not compared with
+    ``difference`` stands, in the metric's unit. Without an interval the last was not compared with
     ``before``, and it is an estimate from other comparisons. ``before`` is the commit before them.
     ``merged_by`` is the merge that brought them, or empty. ``why`` is what instruments found to
-    differ inside of the case between ``before`` and the last; None while the search goes on.
+    differ inside of the case between ``before`` and the last, or None while the search goes on.
     """
 
     commits: tuple[NamedCommit, ...]
@@ -87,7 +87,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """What is known of a range of commits, the oldest culprit first.
+    """Result of a search over a range of commits, the oldest culprit first.
 
     ``ratio`` or ``difference`` is bad against good. ``comparisons`` and ``rounds`` are those of
     the whole search, earlier starts included. ``ended`` is budget or interrupted where the same
@@ -114,24 +114,24 @@ class Bisection:
 
     @property
     def is_answered(self) -> bool:
-        """Whether each change is found: as narrow as it can be, at the promised probability.
+        """Return whether each change is narrowed down as far as it can be.
 
         A budget that ends later takes the interval or the why away, and not the answer.
         """
         return (
             self.ended != "interrupted"
             and bool(self.culprits)
-            and all(one.found for one in self.culprits)
+            and all(culprit.found for culprit in self.culprits)
         )
 
 
-def moved_row(found: Bisection, culprit: Culprit) -> Comparison:
+def moved_row(bisection: Bisection, culprit: Culprit) -> Comparison:
     """Return the change as a row of a report: what explains it comes first."""
     grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
     return Comparison(
-        case=found.case,
-        metric=found.metric,
-        unit=found.unit,
+        case=bisection.case,
+        metric=bisection.metric,
+        unit=bisection.unit,
         status="improved" if culprit.improved else "regressed",
         gate="info",
         method="none",

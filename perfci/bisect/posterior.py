@@ -36,7 +36,7 @@ _BEYOND = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SessionAnswer:
     """A session's answer: how far the commit at ``position`` is from the one at ``base``, mostly 0.
 
     ``se`` is ``change``'s standard error with ``df`` degrees of freedom; 0 for what is exact.
@@ -68,8 +68,8 @@ class Beliefs:
     session_luck: float
 
 
-def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
-    """Return the posterior of a history of ``length`` commits; ``scale`` is the whole change.
+def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beliefs:
+    """Return the posterior of a history of ``length`` commits. ``scale`` is the whole change.
 
     Notes
     -----
@@ -135,7 +135,9 @@ def believe(length: int, answers: Sequence[Answer], scale: float) -> Beliefs:
 class _Chain:
     """The chain's factors: arrays by pair of standard deviations, by level and by own value."""
 
-    def __init__(self, positions: tuple[int, ...], answers: Sequence[Answer], scale: float) -> None:
+    def __init__(
+        self, positions: tuple[int, ...], answers: Sequence[SessionAnswer], scale: float
+    ) -> None:
         import numpy as np
 
         self.grid = _grid(answers, scale)
@@ -174,7 +176,7 @@ class _Chain:
         far = (np.abs(apart) >= LEAST * scale - 1e-9 * scale).astype(float)
         self._jump = far / far.sum(axis=1, keepdims=True)
 
-    def _likelihood(self, changes: Array, answer: Answer) -> Array:
+    def _likelihood(self, changes: Array, answer: SessionAnswer) -> Array:
         import numpy as np
 
         df, wrong = (answer.df, WRONG) if answer.se > 0.0 else (_EXACT_DF, EXACT_WRONG)
@@ -232,7 +234,7 @@ class _Chain:
         return moved
 
 
-def _grid(answers: Sequence[Answer], scale: float) -> Array:
+def _grid(answers: Sequence[SessionAnswer], scale: float) -> Array:
     """Return levels around all that was seen, good's among them, coarser where those lie far."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The search: which commit to measure next, when it is over, and what it found."""
+"""The search for changes: the commit to measure next, the end, and the result."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from perfci.bisect.posterior import Answer, Beliefs, believe
+from perfci.bisect.posterior import Beliefs, SessionAnswer, believe
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
 
 SURE = 0.95
-"""A change is found where its place is this probable: of a hundred such answers 95 are right."""
+"""Probability of a place from which a change counts as found. Of a hundred such answers 95 are
+right."""
 SUSPECT = 0.05
-"""What is less probable than this is not looked for. With 0.1, one of three changes of 10 % is
-missed in 4 % of searches: the ends are compared in few rounds, whose t has heavy tails."""
+"""Least probability of a change that is searched for. With 0.1, one of three changes of 10 % is
+missed in 4 % of searches, because the ends are compared in few rounds, whose t has heavy tails."""
 MOST_OF_ONE = 4
-"""A commit is measured no more often: the luck of its build doesn't average away."""
+"""Limit of measurements of one commit. The luck of its build doesn't average out."""
 NEIGHBOURS = 4
-"""Commits measured on either side of a change, where it takes them to tell a step from luck."""
+"""Commits measured on either side of a change where a step must be separated from luck."""
 _ONE_CHANGE = 1.2
-"""Neighbouring gaps that together are hardly more probable than this hold one change."""
+"""Total probability up to which neighbouring gaps hold one change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Search:
     """
 
     length: int
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[SessionAnswer, ...] = ()
     skipped: tuple[int, ...] = ()
 
     @property
@@ -41,16 +42,18 @@ class Search:
         ends = self.between(0, self.length)
         return _pooled(ends)[0] if ends else None
 
-    def between(self, base: int, position: int) -> tuple[Answer, ...]:
+    def between(self, base: int, position: int) -> tuple[SessionAnswer, ...]:
         """Return the answers of the commit at ``position`` against the one at ``base``."""
-        return tuple(one for one in self.answers if (one.base, one.position) == (base, position))
+        return tuple(
+            answer for answer in self.answers if (answer.base, answer.position) == (base, position)
+        )
 
     def counts(self, position: int) -> int:
-        """Return how often the commit at ``position`` was measured."""
-        return sum(one.position == position for one in self.answers)
+        """Return the number of measurements of the commit at ``position``."""
+        return sum(answer.position == position for answer in self.answers)
 
     def can_ask(self, position: int) -> bool:
-        """Say whether the commit at ``position`` may be measured (again)."""
+        """Return whether the commit at ``position`` may be measured (again)."""
         return position not in self.skipped and self.counts(position) < MOST_OF_ONE
 
 
@@ -68,7 +71,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A change of the level: at one of the positions ``first`` to ``last``, both included.
 
     ``found`` says that more comparisons would not narrow it down; the others were given up.
@@ -88,12 +91,11 @@ class Change:
 def next_question(search: Search) -> Question | None:
     """Return what to measure next, or None once all is found that can be.
 
-    The ends have to be compared before. Asked is the middle of the most probable gap; where that
-    can't be divided, an end is measured again or a commit beside it, whichever tells a step from
-    luck. The median of the posterior (Horstein 1963) was
-    rejected: after one wrong answer it measures commits beside the change over and over. What is
-    found is confirmed, the commit against the one before it; where they don't differ the search
-    goes on.
+    The ends have to be compared first. The question is about the middle of the most probable gap.
+    If that can't be divided, an end is measured again or a commit next to it, whichever separates a
+    step from luck. The median of the posterior (Horstein 1963) was rejected, because after one
+    wrong answer it measures commits near the change over and over. A change that is found is
+    confirmed by comparing its commit with the one before. If they don't differ, the search goes on.
     """
     beliefs, whole = _beliefs(search)
     if len(search.answers) >= most_questions(search.length):
@@ -116,7 +118,7 @@ def next_question(search: Search) -> Question | None:
     return confirmation(search, changes(search))
 
 
-def confirmation(search: Search, named: Sequence[Change]) -> Question | None:
+def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | None:
     """Return the comparison of a change that was found with the commit before it.
 
     None where each has its own, or can't be measured.
@@ -128,7 +130,7 @@ def confirmation(search: Search, named: Sequence[Change]) -> Question | None:
 
 
 def most_questions(length: int) -> int:
-    """Return after how many comparisons a search of ``length`` commits is given up."""
+    """Return the limit of comparisons in a search of ``length`` commits."""
     return 3 * math.ceil(math.log2(length + 1)) + 12
 
 
@@ -137,8 +139,8 @@ def unseen(search: Search) -> tuple[tuple[int, int], ...]:
 
     The longest first. What one of them changed and another took back is in no answer.
     """
-    named = [(one.first - 1, one.last) for one in changes(search)]
-    measured = sorted({0, *(one.position for one in search.answers)})
+    named = [(change.first - 1, change.last) for change in changes(search)]
+    measured = sorted({0, *(answer.position for answer in search.answers)})
     gaps = [
         (before, after)
         for before, after in pairwise(measured)
@@ -147,39 +149,39 @@ def unseen(search: Search) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(gaps, key=lambda gap: gap[0] - gap[1]))
 
 
-def changes(search: Search) -> tuple[Change, ...]:
-    """Return the changes of a search, the oldest first; those that are still ranges, too."""
+def changes(search: Search) -> tuple[LevelChange, ...]:
+    """Return the changes of a search, also those that are still ranges, the oldest first."""
     beliefs, _ = _beliefs(search)
     spans: list[tuple[int, int, bool]] = []
     taken: set[int] = set()
-    for gap in sorted(range(len(beliefs.changed)), key=lambda one: -beliefs.changed[one]):
+    for gap in sorted(range(len(beliefs.changed)), key=lambda each: -beliefs.changed[each]):
         if gap in taken or beliefs.changed[gap] < SUSPECT:
             continue
-        found = _is_found(search, beliefs, gap)
-        first, last = (gap, gap) if found else _window(search, beliefs, gap, taken)
+        is_final = _is_found(search, beliefs, gap)
+        first, last = (gap, gap) if is_final else _window(search, beliefs, gap, taken)
         if sum(beliefs.changed[first : last + 1]) < 0.5:
             continue
         first, last = _trimmed(beliefs, first, last)
-        if not found and sum(beliefs.changed[first : last + 1]) >= SURE:
-            found = _is_exhausted(search, beliefs, range(first, last + 1))
+        if not is_final and sum(beliefs.changed[first : last + 1]) >= SURE:
+            is_final = _is_exhausted(search, beliefs, range(first, last + 1))
         taken |= set(range(first, last + 1))
-        spans.append((first, last, found))
+        spans.append((first, last, is_final))
     spans.sort()
     return tuple(_change(search, beliefs, *span) for span in spans)
 
 
-def _change(search: Search, beliefs: Beliefs, first: int, last: int, found: bool) -> Change:
+def _change(search: Search, beliefs: Beliefs, first: int, last: int, is_final: bool) -> LevelChange:
     before, after = beliefs.positions[first], beliefs.positions[last + 1]
     probability = min(1.0, sum(beliefs.changed[first : last + 1]))
     direct = search.between(before, after)
     if not direct:
         size = beliefs.levels[last + 1] - beliefs.levels[first]
-        return Change(before + 1, after, probability, found, size)
+        return LevelChange(before + 1, after, probability, is_final, size)
     size, se, df = _pooled(direct)
     quantile = t_quantile(0.5 + CONFIDENCE / 2, df)
     luck = beliefs.session_luck / math.sqrt(len(direct)) if se else 0.0  # exact counts have none
     half = quantile * math.hypot(se, luck)
-    return Change(before + 1, after, probability, found, size, size - half, size + half)
+    return LevelChange(before + 1, after, probability, is_final, size, size - half, size + half)
 
 
 @lru_cache(maxsize=4)
@@ -193,7 +195,7 @@ def _beliefs(search: Search) -> tuple[Beliefs, float]:
 def _inside(search: Search, beliefs: Beliefs, gap: int) -> list[int]:
     """Return the positions within a gap that could be measured."""
     before, after = beliefs.positions[gap : gap + 2]
-    return [one for one in range(before + 1, after) if one not in search.skipped]
+    return [each for each in range(before + 1, after) if each not in search.skipped]
 
 
 def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
@@ -201,7 +203,7 @@ def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
 
 
 def _is_exhausted(search: Search, beliefs: Beliefs, gaps: Sequence[int]) -> bool:
-    """Say whether no comparison can narrow gaps down: their commits' luck is like the change."""
+    """Return whether no comparison can narrow gaps down: their commits' luck is like the change."""
     return len(search.answers) >= most_questions(search.length) or all(
         _middle(search, beliefs, gap) is None and _closer_look(search, beliefs, gap) is None
         for gap in gaps
@@ -237,14 +239,14 @@ def _middle(search: Search, beliefs: Beliefs, gap: int) -> int | None:
     """Return the position that halves a gap as nearly as can be, or None of an indivisible one."""
     before, after = beliefs.positions[gap : gap + 2]
     inside = _inside(search, beliefs, gap)
-    return min(inside, key=lambda one: abs(2 * one - before - after), default=None)
+    return min(inside, key=lambda each: abs(2 * each - before - after), default=None)
 
 
 def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
-    """Return what tells more about a gap between two neighbours, or None where nothing does.
+    """Return the position that tells most about a gap between two neighbours, or None.
 
-    That is the end whose level is known less well, measured again, as long as its answers err by
-    more than commits differ by luck; else the nearest commit beside the gap.
+    That is the end whose level is known less well, as long as its answers err by more than commits
+    differ by luck. Otherwise it is the nearest commit outside the gap.
     """
 
     def error(end: int) -> float:
@@ -257,7 +259,7 @@ def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
     if vaguer and error(vaguer) >= beliefs.commit_luck:
         return beliefs.positions[vaguer]
     before, after = beliefs.positions[gap : gap + 2]
-    beside = [
+    outside = [
         position
         for distance in range(1, NEIGHBOURS)
         for position in (before - distance, after + distance)
@@ -265,8 +267,8 @@ def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
         and search.can_ask(position)
         and not search.counts(position)
     ]
-    if beside:
-        return beside[0]
+    if outside:
+        return outside[0]
     if vaguer and error(vaguer) >= beliefs.commit_luck / 2.0:
         return beliefs.positions[vaguer]
     return None
@@ -283,7 +285,7 @@ def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
     total = left = sum(beliefs.changed[first : last + 1])
     least = SURE if total >= SURE else SURE * total
     while first < last:
-        end = min((first, last), key=lambda one: beliefs.changed[one])
+        end = min((first, last), key=lambda each: beliefs.changed[each])
         if left - beliefs.changed[end] < least:
             break
         left -= beliefs.changed[end]
@@ -291,11 +293,13 @@ def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _pooled(answers: Sequence[Answer]) -> tuple[float, float, float]:
+def _pooled(answers: Sequence[SessionAnswer]) -> tuple[float, float, float]:
     """Return the mean of answers, each by its precision, its standard error and its df."""
-    exact = [one.change for one in answers if one.se == 0.0]
+    exact = [answer.change for answer in answers if answer.se == 0.0]
     if exact:
         return sum(exact) / len(exact), 0.0, math.inf
-    weights = [one.se**-2 for one in answers]
-    center = sum(w * one.change for w, one in zip(weights, answers, strict=True)) / sum(weights)
-    return center, sum(weights) ** -0.5, sum(one.df for one in answers)
+    weights = [answer.se**-2 for answer in answers]
+    center = sum(w * answer.change for w, answer in zip(weights, answers, strict=True)) / sum(
+        weights
+    )
+    return center, sum(weights) ** -0.5, sum(answer.df for answer in answers)

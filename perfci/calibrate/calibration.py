@@ -1,4 +1,4 @@
-"""What a machine can see: the answer of ``perfci calibrate``. Schema ``perfci.calibration/1``.
+"""A machine's resolution: the result of ``perfci calibrate``. Schema ``perfci.calibration/1``.
 
 Field names are fixed: scripts read them. Shares are of base (0.02: two per cent), times in s.
 """
@@ -26,13 +26,13 @@ class TwoModes:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the machine sees of one metric of one case.
+class SeenMetric:
+    """Resolution of one metric of one case on this machine.
 
     ``spread`` is the standard deviation of a pair's log ratio and ``spread_hi`` its upper 95 %
     bound; ``worker_spread`` that of single workers. ``detectable`` is the smallest change that a
     session with the configured rounds calls significant in 95 % of runs, as one of all the
-    report's comparisons; ``promised`` is the same at ``spread_hi``. ``rounds_1``, ``_2`` and
+    report's comparisons. ``promised`` is the same at ``spread_hi``. ``rounds_1``, ``_2`` and
     ``_5`` are the rounds that 1, 2 and 5 % need; None is out of reach. ``sees_threshold`` says
     whether that session's rounds suffice for the threshold.
     """
@@ -61,7 +61,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """How often identical sides were called different, and how often chance alone would.
+    """Number of times identical sides were called different, and the number expected by chance.
 
     ``alarms`` are significant after correction, ``expected`` is the chance of any in a report.
     ``below_5_percent`` counts the p below 0.05 without correction: 5 % of ``comparisons`` are
@@ -150,8 +150,8 @@ class DefaultSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Where the calibration's time went, in s."""
+class TimeSpent:
+    """Time of the calibration's parts, in s."""
 
     wall_s: float
     budget_s: float
@@ -173,8 +173,8 @@ class Calibration:
     side: Side
     environment: Environment
     session: DefaultSession
-    spent: Spent
-    seen: tuple[Seen, ...]
+    spent: TimeSpent
+    seen: tuple[SeenMetric, ...]
     false_alarms: FalseAlarms
     settings: tuple[SettingTrial, ...]
     promise: Promise

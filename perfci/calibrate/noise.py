@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.calibrate.calibration import FalseAlarms, Seen, SettingTrial, TwoModes
+from perfci.calibrate.calibration import FalseAlarms, SeenMetric, SettingTrial, TwoModes
 from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
 from perfci.metrics import METRICS
 from perfci.model.case import Case
@@ -66,10 +66,10 @@ class Pairs:
         Modes that both sides of a round always share are the machine's hours, not the
         processes': pairs don't feel them.
         """
-        found = two_modes(self.values(metric))
-        if found is None:
+        modes = two_modes(self.values(metric))
+        if modes is None:
             return None
-        border = math.sqrt(found.low * found.high)
+        border = math.sqrt(modes.low * modes.high)
         upper = [
             {
                 output.round: output.values[metric] > border
@@ -81,7 +81,7 @@ class Pairs:
         shared = all(
             upper[0][number] == upper[1][number] for number in upper[0].keys() & upper[1].keys()
         )
-        return None if shared else TwoModes(found.low, found.high, found.share_high)
+        return None if shared else TwoModes(modes.low, modes.high, modes.share_high)
 
     def values(self, metric: str) -> tuple[float, ...]:
         """Return the value of every worker, both sides alike: they ran the same code."""
@@ -91,9 +91,9 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What identical sides say: a row for each metric, and the false alarms among them."""
+    """Result of measuring identical sides: a row for each metric, and their false alarms."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenMetric, ...]
     false_alarms: FalseAlarms
     comparisons: int
 
@@ -152,7 +152,7 @@ def judge_setting(
 ) -> SettingTrial:
     """Say how many times larger the spread of median latency is without ``setting``.
 
-    ``helps`` and ``hurts`` need an interval that leaves out 1; all else is ``unknown``.
+    ``helps`` and ``hurts`` need an interval that leaves out 1. All else is ``unknown``.
     """
     compared = []
     for pairs in without:
@@ -160,30 +160,30 @@ def judge_setting(
         spread = on.spread(PROMISED_METRIC) if on else None
         if spread is not None and off is not None and off.df >= _LEAST_PAIRS - 1:
             compared.append((pairs.case.id, off, spread))
-    found = spread_ratio([(off, on) for _, off, on in compared])
-    if found is None:
+    pooled = spread_ratio([(off, on) for _, off, on in compared])
+    if pooled is None:
         return SettingTrial(setting, "left_out", reason="too few pairs in the time there was")
     trial = SettingTrial(
         setting=setting,
         helped="unknown",
-        ratio=found.ratio,
-        lo=found.lo,
-        hi=found.hi,
+        ratio=pooled.ratio,
+        lo=pooled.lo,
+        hi=pooled.hi,
         cases=tuple(case for case, _, _ in compared),
         pairs=sum(off.df + 1 for _, off, _ in compared),
     )
-    if found.lo > 1.0:
+    if pooled.lo > 1.0:
         return replace(trial, helped="helps")
-    return replace(trial, helped="hurts") if found.hi < 1.0 else trial
+    return replace(trial, helped="hurts") if pooled.hi < 1.0 else trial
 
 
 def _seen(
     pairs: Pairs, row: Comparison, policy: Policy, rounds: SessionRounds, family: int
-) -> Seen:
+) -> SeenMetric:
     alpha = policy.alpha / max(1, family)
     metric = METRICS.get(row.metric)
     spread = pairs.spread(row.metric)
-    seen = Seen(
+    seen = SeenMetric(
         case=pairs.case.id,
         benchmark=pairs.case.benchmark,
         metric=row.metric,

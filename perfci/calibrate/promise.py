@@ -1,4 +1,4 @@
-"""What a session promises to see, and whether it kept the promise. Pure.
+"""The smallest change that a session promises to detect, and a test of that promise. Pure.
 
 A session measures at least its minimum of rounds, and more only for a case that is undecided.
 So a change is found when the minimum finds it; or when it is too large to be taken for none, and
@@ -18,7 +18,7 @@ from perfci.stats.spread import POWER, detectable_difference, pairs_needed
 
 PROMISED_METRIC = "latency_p50"
 _LARGEST = 1.0
-"""A promise above this (100 %) isn't worth injecting."""
+"""Largest promise (100 %) that is worth injecting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,19 @@ def detectable(
 
 
 def detectable_in(spread: float, rounds: int, alpha: float) -> float:
-    """Return the smallest change that so many rounds detect in 95 % of runs."""
+    """Return the smallest change that ``rounds`` rounds detect in 95 % of runs."""
     least = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
     return math.expm1(min(least, 690.0))
 
 
 def rounds_needed(spread: float, change: float, alpha: float) -> int | None:
-    """Return the rounds that detect ``change``; None for out of reach."""
+    """Return the rounds that detect ``change``, or None for out of reach."""
     return pairs_needed(spread, math.log1p(change), alpha)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A case whose promise may be checked; ``round_s`` is what a round of it takes."""
+class PromiseCandidate:
+    """A case whose promise may be checked. ``round_s`` is what a round of it takes."""
 
     case: str
     promised: float
@@ -72,7 +72,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PromisePlan:
-    """What to inject, into which cases, for how many rounds each; ``left_out`` for time."""
+    """Slow-down to inject, and the rounds of each case. ``left_out`` had no time."""
 
     injected: float
     rounds: int
@@ -81,7 +81,7 @@ class PromisePlan:
 
 
 def plan_promise(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[PromiseCandidate],
     alpha: float,
     time_s: float,
     *,
@@ -92,50 +92,57 @@ def plan_promise(
 
     A promise is tested on the case it was made for: one whose rounds don't fit is left out, and
     not injected into the others, which would find so much too easily. Then come the cases with
-    smaller promises, the cheapest first. ``least`` is how many rounds any change needs to be
-    believed, ``starting_s`` what each sweep over the cases takes besides. None where no case fits.
+    smaller promises, the cheapest first. ``least`` is the number of rounds that any change
+    needs to be believed, ``starting_s`` the time to start a sweep over the cases. Return None if no
+    case fits.
     """
-    able = sorted(candidates, key=lambda one: one.promised, reverse=True)
+    able = sorted(candidates, key=lambda candidate: candidate.promised, reverse=True)
     for index, binding in enumerate(able):
         if binding.promised > _LARGEST:
             continue
         size = binding.promised
         needed = {
-            one.case: max(least, count)
-            for one in able[index:]
-            if (count := rounds_needed(one.spread_hi, size, alpha)) is not None
+            candidate.case: max(least, count)
+            for candidate in able[index:]
+            if (count := rounds_needed(candidate.spread_hi, size, alpha)) is not None
         }
         chosen = _fitting(binding, able[index:], needed, time_s, starting_s)
         if chosen:
-            taken = {one.case: needed[one.case] for one in chosen}
-            left_out = tuple(one.case for one in candidates if one.case not in taken)
+            taken = {candidate.case: needed[candidate.case] for candidate in chosen}
+            left_out = tuple(
+                candidate.case for candidate in candidates if candidate.case not in taken
+            )
             return PromisePlan(size, max(taken.values()), taken, left_out)
     return None
 
 
 def _fitting(
-    binding: Candidate,
-    able: Sequence[Candidate],
+    binding: PromiseCandidate,
+    able: Sequence[PromiseCandidate],
     needed: Mapping[str, int],
     time_s: float,
     starting_s: float,
-) -> list[Candidate]:
-    """Return the binding case and as many others as fit; none where it doesn't fit itself."""
-    reachable = [one for one in able if one.case in needed and one is not binding]
+) -> list[PromiseCandidate]:
+    """Return the binding case and as many others as fit, or none where it doesn't fit itself."""
+    reachable = [
+        candidate for candidate in able if candidate.case in needed and candidate is not binding
+    ]
     if binding.case not in needed:
         return []
     if needed[binding.case] * (starting_s + binding.round_s) > time_s:
         return []
     chosen = [binding]
-    for one in sorted(reachable, key=lambda one: needed[one.case] * one.round_s):
-        rounds = max(needed[each.case] for each in (*chosen, one))
-        if rounds * (starting_s + sum(each.round_s for each in (*chosen, one))) <= time_s:
-            chosen.append(one)
+    for candidate in sorted(
+        reachable, key=lambda candidate: needed[candidate.case] * candidate.round_s
+    ):
+        rounds = max(needed[each.case] for each in (*chosen, candidate))
+        if rounds * (starting_s + sum(each.round_s for each in (*chosen, candidate))) <= time_s:
+            chosen.append(candidate)
     return chosen
 
 
 def judge_promise(plan: PromisePlan, rows: Mapping[str, Comparison], alpha: float) -> Promise:
-    """Say whether the injected slow-down was found wherever the rounds suffice.
+    """Return whether the injected slow-down was found wherever the rounds suffice.
 
     One miss breaks the promise: it was made at the upper bound of the spread, so that a true
     one is missed in far fewer than 5 % of cases. A case counts by its rounds, whatever it
@@ -146,11 +153,11 @@ def judge_promise(plan: PromisePlan, rows: Mapping[str, Comparison], alpha: floa
         _judged(case, count, rows.get(case), alpha, plan.injected)
         for case, count in plan.needed.items()
     )
-    counted = [one for one in cases if one.counted]
-    found = sum(one.found for one in counted)
-    missed = ", ".join(one.case for one in counted if not one.found)
+    counted = [each for each in cases if each.counted]
+    found = sum(each.found for each in counted)
+    missed = ", ".join(each.case for each in counted if not each.found)
     if not counted:
-        enough = [one for one in cases if one.rounds >= one.needed]
+        enough = [each for each in cases if each.rounds >= each.needed]
         reason = (
             "the slow-down came out larger than asked, which is found too easily"
             if enough

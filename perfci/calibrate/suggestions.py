@@ -1,6 +1,6 @@
 """From what a machine sees to keys of the configuration. Pure.
 
-More rounds come first; a threshold is raised only where rounds can't do it, and always with the
+More rounds come first. A threshold is raised only where rounds can't do it, and always with the
 reason. Nothing is ever lowered, and nothing is suggested from fewer than five pairs, or for what
 has two modes: there the spread isn't noise that a threshold should swallow. Nor for a metric whose
 being undecided costs no verdict: every session would pay for rounds that decide nothing.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from perfci.calibrate.calibration import DefaultSession, Seen, Suggestion
+from perfci.calibrate.calibration import DefaultSession, SeenMetric, Suggestion
 from perfci.calibrate.promise import detectable_in, rounds_needed
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.units import format_duration, format_share
@@ -26,7 +26,7 @@ _STEPS = ((0.1, 0.005), (0.3, 0.01), (math.inf, 0.05))
 
 
 def suggest(
-    seen: Sequence[Seen],
+    seen: Sequence[SeenMetric],
     session: DefaultSession,
     policy: Policy,
     round_s: float,
@@ -60,7 +60,7 @@ def suggest(
             f"a change in one of {session.comparisons} comparisons is believed after "
             f"{believed} rounds"
         )
-    unshown: list[tuple[Seen, float]] = []
+    unshown: list[tuple[SeenMetric, float]] = []
     for row, spread in known:
         needed = rounds_needed(spread, row.threshold, alpha)
         if needed is None or needed > max(wanted, min(_MOST_ROUNDS, fits)):
@@ -86,10 +86,10 @@ def suggest(
 
 
 def _thresholds(
-    unshown: Sequence[tuple[Seen, float]], rounds: int, alpha: float
-) -> dict[tuple[str, str], tuple[float, Seen]]:
+    unshown: Sequence[tuple[SeenMetric, float]], rounds: int, alpha: float
+) -> dict[tuple[str, str], tuple[float, SeenMetric]]:
     """Return the threshold that each benchmark's metric can show, and the case that sets it."""
-    thresholds: dict[tuple[str, str], tuple[float, Seen]] = {}
+    thresholds: dict[tuple[str, str], tuple[float, SeenMetric]] = {}
     for row, spread in unshown:
         least = _rounded_up(detectable_in(spread, rounds, alpha))
         place = (row.benchmark, row.metric)
@@ -107,7 +107,7 @@ def _cost(round_s: float, before: int, rounds: int) -> str:
 
 
 def _raised(
-    thresholds: dict[tuple[str, str], tuple[float, Seen]],
+    thresholds: dict[tuple[str, str], tuple[float, SeenMetric]],
     policy: Policy,
     own: frozenset[tuple[str, str]],
 ) -> Iterator[Suggestion]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perfci.bisect.answer import Bisection, Culprit, Ended, NamedCommit, SkippedCommit, Unseen
-from perfci.bisect.posterior import Answer
+from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import (
-    Change,
+    LevelChange,
     Question,
     Search,
     changes,
@@ -199,7 +199,9 @@ def is_ratio(row: Comparison) -> bool:
     return row.difference is None and row.method != "exact"
 
 
-def answer_of(row: Comparison, question: Question, sought: SoughtMetric | None) -> Answer | None:
+def answer_of(
+    row: Comparison, question: Question, sought: SoughtMetric | None
+) -> SessionAnswer | None:
     """Return a row's answer about the commit, or None where it carries no interval."""
     log = is_ratio(row) if sought is None else sought.scale == "log"
     if log:
@@ -214,11 +216,11 @@ def answer_of(row: Comparison, question: Question, sought: SoughtMetric | None) 
         return None
     same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
     if row.method == "exact" or same:
-        return Answer(question.position, change, 0.0, 1.0, rounds, question.base)
+        return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)
     se = row.se if row.se is not None else standard_error(row)
     if se is None or row.df is None:
         return None
-    return Answer(question.position, change, se, row.df, rounds, question.base)
+    return SessionAnswer(question.position, change, se, row.df, rounds, question.base)
 
 
 def threshold_of(question: Question, sought: SoughtMetric) -> float:
@@ -263,7 +265,7 @@ def next_confirmation(state: SearchState, searched: SearchedRange) -> Question |
     return confirmation(searched.search, changes_of(state, searched))
 
 
-def changes_of(state: SearchState, searched: SearchedRange) -> tuple[Change, ...]:
+def changes_of(state: SearchState, searched: SearchedRange) -> tuple[LevelChange, ...]:
     """Return a range's changes, or nothing for a branch that didn't move as its merge did."""
     whole = searched.search.whole
     if not whole:
@@ -341,7 +343,7 @@ def _holds(branch: float, merge: float) -> bool:
     return branch * merge > 0.0 and abs(branch) > abs(merge) / 2.0
 
 
-def _culprit(searched: SearchedRange, change: Change, sought: SoughtMetric) -> Culprit:
+def _culprit(searched: SearchedRange, change: LevelChange, sought: SoughtMetric) -> Culprit:
     named = searched.commits[change.first - 1 : change.last]
     log = sought.scale == "log"
 

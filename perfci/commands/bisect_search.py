@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from perfci.bisect.answer import Bisection, Culprit, Ended, NamedCommit, moved_row
-from perfci.bisect.posterior import Answer
+from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import Question
 from perfci.commands.bisect_answers import (
     SearchedRange,
@@ -257,7 +259,9 @@ class _Search:
         row = next((row for row in rows if row.case == sought.case), None)
         answer = answer_of(row, question, sought) if row else None
         if sought.case in report.same_code:
-            answer = Answer(question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base)
+            answer = SessionAnswer(
+                question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base
+            )
         if answer is None:
             if report.interrupted:
                 raise _SearchEnded("interrupted")
@@ -289,7 +293,7 @@ class _Search:
         rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval
         most = max(settings.max_rounds, rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
-        config = replace(context.config, policy=policy, settings=settings)
+        config = structs.replace(context.config, policy=policy, settings=settings)
         base = self._range.side("base", searched.at(question.base))
         head = self._range.side("head", searched.at(question.position))
         try:
@@ -335,7 +339,7 @@ class _Search:
         )
         self._file.write(self._state)
 
-    def _notify(self, number: int, question: Question, answer: Answer) -> None:
+    def _notify(self, number: int, question: Question, answer: SessionAnswer) -> None:
         searched, sought = self._state.ranges[number], self._sought
         size = (
             format_change(math.exp(answer.change))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.calibrate.calibration import Calibration, DefaultSession, Spent
+from perfci.calibrate.calibration import Calibration, DefaultSession, TimeSpent
 from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.calibrate.suggestions import suggest
 from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
@@ -128,7 +128,7 @@ def concluded(
         side=facts.side,
         environment=facts.environment,
         session=session,
-        spent=Spent(
+        spent=TimeSpent(
             wall_s=facts.wall_s,
             budget_s=facts.budget_s,
             same_s=results.part_s.get("same", 0.0),

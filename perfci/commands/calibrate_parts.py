@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import structs
+
 from perfci.calibrate.calibration import Promise, SettingTrial
 from perfci.calibrate.noise import Calibrated, Pairs, calibrate, judge_setting
 from perfci.calibrate.promise import (
     PROMISED_METRIC,
-    Candidate,
+    PromiseCandidate,
     PromisePlan,
     SessionRounds,
     judge_promise,
@@ -171,7 +173,7 @@ class CalibrationParts:
         alpha = policy.alpha / max(1, calibrated.comparisons)
         known = {case.id: case for case in cases}
         candidates = [
-            Candidate(row.case, row.promised, row.spread_hi, self._round_s[row.case])
+            PromiseCandidate(row.case, row.promised, row.spread_hi, self._round_s[row.case])
             for row in calibrated.seen
             if row.metric == PROMISED_METRIC
             and row.case in known
@@ -314,7 +316,7 @@ def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
         changed = replace(
             workplace,
             plan=replace(plan, settings=settings, quiet=quiet, cores=cores),
-            config=replace(workplace.config, settings=settings, quiet=quiet),
+            config=structs.replace(workplace.config, settings=settings, quiet=quiet),
             budget_end=min(block_end, end),
             shown=replace(workplace.shown, progress=watch),
         )

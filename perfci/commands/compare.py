@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import structs
+
 from perfci.commands.accepting import accepting
 from perfci.commands.conclusion import advised, conclude, judged_alone, run_of, with_session
 from perfci.commands.recorder import CaseMemory
@@ -427,4 +429,4 @@ def list_cases(
 def within(context: SessionContext, seconds: float) -> SessionContext:
     """Return ``context`` with a budget of so many seconds."""
     settings = replace(context.config.settings, budget=seconds)
-    return replace(context, config=replace(context.config, settings=settings))
+    return replace(context, config=structs.replace(context.config, settings=settings))

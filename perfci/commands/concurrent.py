@@ -23,7 +23,7 @@ from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import commit_pair
 from perfci.engine.job import JobFolder, gather
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Plan, Slot, mark_of, slots
+from perfci.engine.plan import MachineSlot, Plan, mark_of, slots
 from perfci.errors import MeasureError, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
@@ -108,11 +108,11 @@ class _Sessions:
             time_limit_s=0.0,
         )
 
-    def end_strays(self, parts: Sequence[Slot]) -> None:
+    def end_strays(self, parts: Sequence[MachineSlot]) -> None:
         """End the sessions of a calibration that was killed. They would disturb these."""
         LocalEngine(JobFolder(self._folder), parts).cancel(self._plan(len(parts)))
 
-    def measured(self, what: str, parts: Sequence[Slot]) -> list[Report]:
+    def measured(self, what: str, parts: Sequence[MachineSlot]) -> list[Report]:
         """Return the report of a session in each of ``parts``."""
         plan = self._plan(len(parts))
         job = JobFolder(self._folder)
@@ -226,9 +226,9 @@ class MachineParts:
     devices: tuple[str, ...]
     workers: int
 
-    def parts(self, at_once: int) -> tuple[Slot, ...]:
+    def parts(self, at_once: int) -> tuple[MachineSlot, ...]:
         """Return ``at_once`` equal parts, or as many as have cores enough where that is 0."""
-        return slots(self.cores, self.devices, workers=self.workers, at_once=at_once)
+        return slots(self.cores, self.devices, workers=self.workers, concurrent=at_once)
 
 
 def machine_of(project: Project) -> MachineParts:

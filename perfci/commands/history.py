@@ -24,8 +24,8 @@ from perfci.report.clean import Clean, clean_json, clean_lines
 from perfci.units import counted
 
 if TYPE_CHECKING:
+    from perfci.history.foreign import ForeignResults, SkippedResult
     from perfci.history.history import OpenHistory
-    from perfci.history.importers.gathering import Foreign, Skipped
     from perfci.history.interchange import Record
     from perfci.model.run import RecordedRun
 
@@ -88,7 +88,7 @@ def importer(
         return partial(_import_sqlite, path=path, watch=watch)
     if is_export(beginning):
         return partial(_import_export, path=path, watch=watch)
-    from perfci.history.importers.document import read_foreign
+    from perfci.history.importers import read_foreign
 
     try:
         content = read_regular(path)
@@ -146,7 +146,7 @@ def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> Impo
             return add_records(history, _counted(other.records(), watch))
 
 
-def _import_foreign(history: OpenHistory, parts: Iterator[Foreign]) -> ImportSummary:
+def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
     """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
@@ -171,7 +171,7 @@ class _LeftOut:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._first: dict[tuple[str, str], str] = {}
 
-    def add(self, skipped: Iterable[Skipped]) -> None:
+    def add(self, skipped: Iterable[SkippedResult]) -> None:
         from perfci.trend.change import benchmark_of
 
         for left_out in skipped:
@@ -242,9 +242,9 @@ def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
     return some, None
 
 
-def _folder_parts(path: Path, watch: WatchImport) -> Iterator[Foreign]:
+def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
     """Yield a file at a time: years of asv's results are hundreds of megabytes."""
-    from perfci.history.importers.document import foreign_parts
+    from perfci.history.importers import foreign_parts
 
     opened = 0
 

@@ -20,7 +20,7 @@ from perfci.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from perfci.baselines.files import Baselines
     from perfci.commands.project import Caller, Project
-    from perfci.history.frame import History
+    from perfci.history.loading import History
     from perfci.measure.progress import Progress
     from perfci.model.report import Report
 
@@ -188,8 +188,8 @@ def _baselines(folder: Path) -> Baselines:
 
 
 def _history(address: str, shown: str) -> History:
-    from perfci.history.frame import History
     from perfci.history.history import open_history
+    from perfci.history.loading import History
 
     with open_history(address, create=False) as opened:
         loaded = opened.load()

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from msgspec import structs
+
 from perfci.config.loading import Config, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
@@ -157,11 +159,11 @@ def configuration(root: Path, config_path: Path | None, **options: Unpack[Config
             )
         settings = replace(settings, inject=dict(inject))
     if given := options.get("launcher"):
-        config = replace(config, launcher=_words(given))
+        config = structs.replace(config, launcher=_words(given))
     policy = replace(config.policy, looks=(settings.rounds, settings.max_rounds))
     if strict is not None:
         policy = replace(policy, strict=strict)
-    return replace(config, settings=settings, policy=policy)
+    return structs.replace(config, settings=settings, policy=policy)
 
 
 def _words(launcher: str) -> tuple[str, ...]:
@@ -351,7 +353,7 @@ def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, 
 
     Nothing, too, where no project is known. A command that needs one reports that.
     """
-    from perfci.history.database import files_at
+    from perfci.history.address import files_at
 
     if given or "://" in config.history:
         return files_at(given or config.history)
@@ -382,7 +384,7 @@ def own_history(config: Config, root: Path) -> Path:
 
     UsageError where neither is known, outside a repository or in a shallow clone.
     """
-    from perfci.history.database import own_file
+    from perfci.history.address import own_file
 
     project = project_of(config, root)
     if project is None:
@@ -402,7 +404,8 @@ def take_over(own: Path, root: Path, say: Say) -> None:
     gone, without their project.
     """
     from perfci.commands.history import add_records
-    from perfci.history.database import copy_file, shared_file
+    from perfci.history.address import shared_file
+    from perfci.history.database import copy_file
     from perfci.history.history import open_history
     from perfci.measure.checkout.commits import known_commits
 

@@ -15,9 +15,9 @@ from perfci.commands.check import require_stored
 from perfci.commands.concurrent import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.project import cache_folder, load_durations, load_report
 from perfci.commands.revisions import commit_pair, require_commits
-from perfci.engine.job import Gathered, JobFolder, gather
+from perfci.engine.job import GatheredReports, JobFolder, gather
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Engine, Plan, Slot, mark_of, time_limit_s
+from perfci.engine.plan import Engine, MachineSlot, Plan, mark_of, time_limit_s
 from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
 from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import take_if_free
@@ -181,8 +181,8 @@ def _engine(project: Project, folder: JobFolder, parts: EngineOptions, mark: str
 
 
 def _as_begun(
-    folder: JobFolder, began: tuple[Slot, ...], at_once: int
-) -> tuple[tuple[Slot, ...], str]:
+    folder: JobFolder, began: tuple[MachineSlot, ...], at_once: int
+) -> tuple[tuple[MachineSlot, ...], str]:
     """Return as many of the parts that the job ``began`` with, and a notice on that.
 
     Another number of parts has other cores. They would overlap with a running shard's, and be of
@@ -211,7 +211,7 @@ def _collected(
     project: Project,
     plan: Plan,
     folder: JobFolder,
-    gathered: Gathered,
+    gathered: GatheredReports,
     outputs: Mapping[str, Path],
     parts: EngineOptions,
 ) -> ShardReports:
@@ -266,7 +266,9 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
     return ShardsRefused(slug, message, advice, int(first["exit_code"]))
 
 
-def chosen_parts(project: Project, requested: int, shards: int) -> tuple[tuple[Slot, ...], str]:
+def chosen_parts(
+    project: Project, requested: int, shards: int
+) -> tuple[tuple[MachineSlot, ...], str]:
     """Return the parts of this machine for ``shards``, and the reason for their number."""
     machine = machine_of(project)
     count, why = decide(

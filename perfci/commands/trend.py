@@ -236,8 +236,7 @@ def _analysed(
     from perfci.report.site.catalogue import release_runs
     from perfci.trend.analysis import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.health import health
-    from perfci.trend.replaced import replaced_environments, replacements, series_gone
+    from perfci.trend.health import health, replaced_environments, replacements, series_gone
     from perfci.trend.series import dates_of
     from perfci.trend.timelines import arrange
     from perfci.version import VERSION

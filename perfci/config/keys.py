@@ -1,6 +1,6 @@
-"""Every key of the configuration: its type, bounds, default and meaning.
+"""Every key of the configuration, with its type, bounds, default and meaning.
 
-``reading`` holds a file to these structs, and the JSON Schema is made of them.
+``reading`` checks files against these structs. The JSON Schema is made from them.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from perfci.verdict.policy import Policy
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _STEPS = "KMGT"
 MOST_BYTES = (1 << 63) - 1
-"""The most that the system takes as a limit."""
+"""Largest limit that the system takes."""
 _END = r"$(?!\n)"
 _TEXT = r"^[\s\S]*\S"
 _MEASURE, _POLICY, _TREND = MeasureSettings(), Policy(), TrendSettings()
 
 
 def written(expected: str = "", read: Callable[[Any], Any] | None = None, **in_schema: Any) -> Meta:
-    """Return how a value is written, where its type alone doesn't say it.
+    """Return how a value is written where its type doesn't show it.
 
-    ``expected`` is for people. ``read`` makes the type's value of the file's; its ValueError says
-    what it expected. ``in_schema`` is what the JSON Schema says beside the type.
+    ``expected`` is for error messages. ``read`` converts the file's value to the type, and its
+    ValueError says what it expected. ``in_schema`` is added to the JSON Schema.
     """
     return Meta(extra={"expected": expected, "read": read}, extra_json_schema=in_schema or None)
 
 
 def about(meaning: str, **bounds: Any) -> Meta:
-    """Return what a key means, and its bounds."""
+    """Return a key's meaning and bounds."""
     return Meta(description=meaning, **bounds)
 
 
 def _inside(value: Any) -> str:
-    """Read a path inside the repository: one outside would be measured for both sides alike."""
+    """Read a path inside the repository. One outside would be the same for both sides."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
     path = PurePosixPath(value)
@@ -59,7 +59,7 @@ def _duration(value: Any) -> float:
 
 
 def _size(value: Any) -> Any:
-    """Read a text such as "8GiB"; a number stays one."""
+    """Read a text such as "8GiB". A number stays a number."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value.strip())
@@ -72,7 +72,7 @@ def _size(value: Any) -> Any:
 
 
 def _day(value: Any) -> str:
-    """Read TOML's date, or the same as a text; a moment of a day is none."""
+    """Read a TOML date, or a date as text. A date with a time is refused."""
     if type(value) is date:
         return value.isoformat()
     if not isinstance(value, str):
@@ -151,7 +151,7 @@ Threshold = Annotated[
         minimum=0,
     ),
 ]
-"""A share or an amount: which, and how large, its metric says."""
+"""A share or an amount, which depends on the metric."""
 Day = Annotated[
     str,
     written(
@@ -189,7 +189,7 @@ class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """One metric's policy; what isn't set is the metric's own default."""
+    """One metric's policy. A key that isn't set has the metric's own default."""
 
     threshold: (
         Annotated[Threshold, about("What counts: a share of base, or an amount.")] | UnsetType
@@ -226,8 +226,8 @@ class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
     until: Annotated[Day, about("The last day on which it counts.")] | UnsetType = UNSET
 
 
-class Keys(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
+class ProjectKeys(Struct, frozen=True):
+    """Keys that ``Config`` keeps as they are written."""
 
     benchmarks: Annotated[Inside, about("The folder of benchmark files.")] = "benchmarks"
     pattern: Annotated[FilePattern, about("Which files in it.")] = "bench_*.py"
@@ -253,6 +253,14 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     baselines: Annotated[Inside, about("Where baselines are stored.")] = "baselines"
     history: Annotated[Text, about("A path or a database's URL; else a file of your own.")] = ""
     project: Annotated[Name, about("Names the history where the first commit doesn't.")] = ""
+    why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
+    bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False
+    aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}
+
+
+class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
+    """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
+
     budget: Annotated[Duration, about("Time for all that a command measures.")] = _MEASURE.budget
     rounds: Annotated[int, about("The least rounds of a case.", ge=2)] = _MEASURE.rounds
     max_rounds: (
@@ -283,8 +291,6 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
         _MEASURE.flush_l2
     )
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
-    why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
-    bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
     cohens_d: Annotated[
         float,
@@ -293,7 +299,6 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
         ),
     ] = _POLICY.cohens_d
-    aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}
     metrics: Annotated[dict[str, MetricTable], about("Policies, by metric.")] = {}
     thresholds: Annotated[
         dict[str, dict[str, Threshold]],

@@ -1,7 +1,7 @@
-"""Configuration: ``[tool.perfci]`` of pyproject.toml, or perfci.toml, to a frozen ``Config``.
+"""Read ``[tool.perfci]`` of pyproject.toml, or perfci.toml, as a frozen ``Config``.
 
-A mistyped key is an error that names the nearest right one: kept silently, it would mean that a
-gate somebody relies on isn't there.
+A mistyped key is an error that names the nearest right one. If it were ignored, a gate would
+silently be missing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, structs
+from msgspec import field as structs_field
 
-from perfci.config.keys import AcceptTable, Keys
-from perfci.config.reading import Place, read
+from perfci.config.keys import AcceptTable, Keys, ProjectKeys
+from perfci.config.reading import KeyLocation, read_table
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
@@ -34,43 +35,27 @@ PROJECT_FILE = "pyproject.toml"
 _ACCEPT = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*perfci\s*\.\s*)?accept\s*\]\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """All that can be configured; ``Keys`` says what each key means.
+class Config(ProjectKeys, frozen=True):
+    """The whole configuration.
 
     Paths are relative to the repository's root. ``python``, ``history`` and ``project`` are empty
     where they are not set.
     """
 
-    benchmarks: str = "benchmarks"
-    pattern: str = "bench_*.py"
-    python: str = ""
-    launcher: tuple[str, ...] = ()
-    python_path: tuple[str, ...] = (".", "src")
-    installed: tuple[str, ...] = ()
-    build: tuple[str, ...] = ()
-    environment: str = "shared"
-    build_timeout: float = 1800.0
-    pass_env: tuple[str, ...] = ()
-    baselines: str = "baselines"
-    history: str = ""
-    project: str = ""
-    why: bool = True
-    bisect: bool = False
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    settings: MeasureSettings = field(default_factory=MeasureSettings)
-    quiet: Quiet = field(default_factory=Quiet)
-    policy: Policy = field(default_factory=default_policy)
-    trend: TrendSettings = field(default_factory=TrendSettings)
+    settings: MeasureSettings = MeasureSettings()
+    quiet: Quiet = Quiet()
+    policy: Policy = structs_field(default_factory=default_policy)
+    trend: TrendSettings = TrendSettings()
     saved: tuple[SavedModel, ...] = ()
     accept: tuple[Acceptance, ...] = ()
 
 
 def load_config(root: Path, explicit: Path | None = None) -> Config:
-    """Return the configuration of the repository at ``root``; the defaults where it has none.
+    """Return the configuration of the repository at ``root``, or the defaults.
 
-    ``explicit`` names the file; else perfci.toml goes before pyproject.toml. UsageError where
-    it can't be read or understood, or where the current folder has a nearer one.
+    ``explicit`` names the file. Without it, perfci.toml goes before pyproject.toml. Raises
+    UsageError where the file can't be read or understood, or where the current folder has a nearer
+    one.
     """
     if explicit is None:
         _require_none_nearer(root, Path.cwd())
@@ -101,7 +86,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
 def _require_none_nearer(root: Path, here: Path) -> None:
     """Raise UsageError where a folder from ``here`` up to below ``root`` has a configuration.
 
-    A package of a monorepo, say. Passed over in silence, its gate would not be there.
+    It may be a package of a monorepo. If its file were ignored, its gate would be missing.
     """
     if root not in here.parents:
         return
@@ -133,10 +118,10 @@ def _configures(file: Path) -> bool:
 
 
 def parse_config(text: str, where: str, root: Path = Path()) -> Config:
-    """Return the ``Config`` that TOML ``text`` of the file ``where`` stands for.
+    """Return the ``Config`` in the TOML ``text`` of the file ``where``.
 
-    A file whose name is pyproject.toml, or which has a ``[tool.perfci]``, is read there; any
-    other is all perfci's own. Paths of saved models are taken from ``root``.
+    A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
+    Paths of saved models are relative to ``root``.
     """
     try:
         content: Any = parse_toml(text)
@@ -154,17 +139,17 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                 raise UsageError(
                     "configuration-type", f"{where}: `{name}` is no table", "Write a table."
                 )
-    place = Place(where, name)
-    config = _config(read(Keys, content, place), place, root)
-    return replace(config, accept=_placed(config.accept, text, where))
+    location = KeyLocation(where, name)
+    config = _config(read_table(Keys, content, location), location, root)
+    return structs.replace(config, accept=_placed(config.accept, text, where))
 
 
 def _require_well_named(content: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError for a table meant as ``[tool.perfci]``: passed over, it gates nothing."""
+    """Raise UsageError for a table that was meant as ``[tool.perfci]``."""
     tool = content.get("tool", {})
     if isinstance(tool, dict) and "perfci" not in tool:
-        misnamed = [f"tool.{one}" for one in difflib.get_close_matches("perfci", tool, 1, 0.83)]
-        misnamed += [one for one in ("perfci",) if one in content]
+        misnamed = [f"tool.{name}" for name in difflib.get_close_matches("perfci", tool, 1, 0.83)]
+        misnamed += ["perfci"] if "perfci" in content else []
         misnamed += ["tools.perfci"] if "perfci" in _inner(content, "tools") else []
         if misnamed:
             raise UsageError(
@@ -179,40 +164,39 @@ def _inner(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _config(keys: Keys, place: Place, root: Path) -> Config:
-    _require_no_circle(keys.aliases, place.key("aliases"))
-    return _same_named(
-        Config,
-        keys,
-        settings=_same_named(MeasureSettings, keys, max_rounds=_max_rounds(keys, place)),
+def _config(keys: Keys, location: KeyLocation, root: Path) -> Config:
+    _require_no_circle(keys.aliases, location.key("aliases"))
+    return Config(
+        **{name: getattr(keys, name) for name in ProjectKeys.__struct_fields__},
+        settings=_same_named(MeasureSettings, keys, max_rounds=_max_rounds(keys, location)),
         quiet=_same_named(Quiet, keys.quiet),
         policy=_same_named(
             Policy,
             keys,
-            looks=(keys.rounds, _max_rounds(keys, place)),
-            metrics=_metric_policies(keys, place.key("metrics")),
+            looks=(keys.rounds, _max_rounds(keys, location)),
+            metrics=_metric_policies(keys, location.key("metrics")),
             thresholds={
                 benchmark: {
-                    name: _threshold(name, value, place.key("thresholds").key(benchmark))
+                    name: _threshold(name, value, location.key("thresholds").key(benchmark))
                     for name, value in table.items()
                 }
                 for benchmark, table in keys.thresholds.items()
             },
         ),
         trend=_same_named(TrendSettings, keys.trend),
-        saved=_saved(keys, place, root),
-        accept=_accept(keys, place),
+        saved=_saved(keys, location, root),
+        accept=_accept(keys, location),
     )
 
 
 def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
-    """Return the record ``kind`` of ``more`` and of the keys that are named as its fields."""
-    names = {one.name for one in fields(kind)} & set(table.__struct_fields__)  # type: ignore[arg-type]
+    """Return a ``kind`` of ``more`` and of the keys that are named like its fields."""
+    names = {field.name for field in fields(kind)} & set(table.__struct_fields__)  # type: ignore[arg-type]
     return kind(**{name: getattr(table, name) for name in names} | more)
 
 
-def _require_no_circle(aliases: Mapping[str, str], place: Place) -> None:
-    """A new name may be renamed again, but not to one that it had."""
+def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> None:
+    """Raise UsageError where a new name is renamed again to a name that it had."""
     for old, new in aliases.items():
         seen = {old}
         while new in aliases and new not in seen:
@@ -220,39 +204,39 @@ def _require_no_circle(aliases: Mapping[str, str], place: Place) -> None:
             new = aliases[new]  # noqa: PLW2901 (the chain is followed)
         if new in seen:
             expected = "a name that isn't in its turn an alias of this one"
-            raise place.key(old).wrong(expected, aliases[old])
+            raise location.key(old).wrong(expected, aliases[old])
 
 
-def _max_rounds(keys: Keys, place: Place) -> int:
+def _max_rounds(keys: Keys, location: KeyLocation) -> int:
     if keys.max_rounds is UNSET:
         return max(keys.rounds, MeasureSettings().max_rounds)
     if keys.max_rounds < keys.rounds:
         expected = f"at least `rounds`, which is {keys.rounds}"
-        raise place.key("max_rounds").wrong(expected, keys.max_rounds)
+        raise location.key("max_rounds").wrong(expected, keys.max_rounds)
     return keys.max_rounds
 
 
-def _metric_policies(keys: Keys, place: Place) -> dict[str, MetricPolicy]:
+def _metric_policies(keys: Keys, location: KeyLocation) -> dict[str, MetricPolicy]:
     policies = dict(default_policy().metrics)
     for name, table in keys.metrics.items():
         given = {key: value for key, value in structs.asdict(table).items() if value is not UNSET}
         if name not in METRICS:
-            raise place.unknown(name, METRICS)
+            raise location.unknown(name, METRICS)
         if "share" in given and not METRICS[name].share:
             others = [key for key in table.__struct_fields__ if key != "share"]
-            raise place.key(name).unknown("share", others)
+            raise location.key(name).unknown("share", others)
         if "threshold" in given:
-            given["threshold"] = _threshold(name, given["threshold"], place, f"{name}.threshold")
+            given["threshold"] = _threshold(name, given["threshold"], location, f"{name}.threshold")
             policies[name] = policies[name].with_threshold(given["threshold"])
         policies[name] = replace(policies[name], **given)
     return policies
 
 
-def _threshold(metric: str, written: Any, place: Place, key: str = "") -> float:
-    """Return a metric's threshold: a share of base, or an amount in its unit."""
+def _threshold(metric: str, written: Any, location: KeyLocation, key: str = "") -> float:
+    """Return a metric's threshold, a share of base or an amount in its unit."""
     if metric not in METRICS:
-        raise place.unknown(metric, METRICS)
-    at = place.key(key or metric)
+        raise location.unknown(metric, METRICS)
+    at = location.key(key or metric)
     if METRICS[metric].absolute:
         expected = f"an amount in {METRICS[metric].unit}, as a number, at least 0"
         if isinstance(written, str):
@@ -264,19 +248,19 @@ def _threshold(metric: str, written: Any, place: Place, key: str = "") -> float:
         raise at.wrong(str(error), written) from None
 
 
-def _amount(written: float, place: Place, expected: str) -> float:
-    """Return a number as a float; one that is negative or beyond a float's range is refused."""
+def _amount(written: float, location: KeyLocation, expected: str) -> float:
+    """Return a number as a float. Raises UsageError for a negative or too large one."""
     if not 0 <= written <= sys.float_info.max:
-        raise place.wrong(expected, written)
+        raise location.wrong(expected, written)
     return float(written)
 
 
-def _saved(keys: Keys, place: Place, root: Path) -> tuple[SavedModel, ...]:
+def _saved(keys: Keys, location: KeyLocation, root: Path) -> tuple[SavedModel, ...]:
     models: dict[str, SavedModel] = {}
     for number, table in enumerate(keys.saved):
         if table.name in models:
             expected = "a name that no other saved model has"
-            raise place.key(f"saved[{number}]").key("name").wrong(expected, table.name)
+            raise location.key(f"saved[{number}]").key("name").wrong(expected, table.name)
         models[table.name] = _same_named(
             SavedModel,
             table,
@@ -287,10 +271,10 @@ def _saved(keys: Keys, place: Place, root: Path) -> tuple[SavedModel, ...]:
     return tuple(models.values())
 
 
-def _accept(keys: Keys, place: Place) -> tuple[Acceptance, ...]:
+def _accept(keys: Keys, location: KeyLocation) -> tuple[Acceptance, ...]:
     lines: dict[tuple[str, str], Acceptance] = {}
     for number, table in enumerate(keys.accept):
-        at = place.key(f"accept[{number}]")
+        at = location.key(f"accept[{number}]")
         if (table.case, table.metric) in lines:
             raise at.key("metric").wrong("a metric that this case accepts only once", table.metric)
         lines[table.case, table.metric] = Acceptance(
@@ -304,20 +288,20 @@ def _accept(keys: Keys, place: Place) -> tuple[Acceptance, ...]:
     return tuple(lines.values())
 
 
-def _up_to(table: AcceptTable, place: Place) -> float:
-    """Return a limit: a known metric's as its threshold; of another an amount, or a share."""
+def _up_to(table: AcceptTable, location: KeyLocation) -> float:
+    """Return a limit. It is read like a threshold, or for an unknown metric as either kind."""
     if table.metric in METRICS:
-        return _threshold(table.metric, table.up_to, place, "up_to")
+        return _threshold(table.metric, table.up_to, location, "up_to")
     try:
         if isinstance(table.up_to, int):
-            return _amount(table.up_to, place.key("up_to"), "an amount, at least 0")
+            return _amount(table.up_to, location.key("up_to"), "an amount, at least 0")
         return parse_share(table.up_to)
     except ValueError as error:
-        raise place.key("up_to").wrong(str(error), table.up_to) from None
+        raise location.key("up_to").wrong(str(error), table.up_to) from None
 
 
 def _placed(lines: tuple[Acceptance, ...], text: str, where: str) -> tuple[Acceptance, ...]:
-    """Return ``lines`` with the place of each, where all stand as tables of their own."""
+    """Return ``lines`` with the lines of the file, where each has its own table header."""
     written = text.split("\n")
     starts = [number for number, line in enumerate(written, 1) if _ACCEPT.match(line)]
     if len(starts) != len(lines):  # a list of inline tables, say
@@ -325,7 +309,7 @@ def _placed(lines: tuple[Acceptance, ...], text: str, where: str) -> tuple[Accep
     placed = []
     for line, first in zip(lines, starts, strict=True):
         rest = enumerate(written[first:], first + 1)
-        ends = (number for number, one in rest if one.lstrip().startswith("["))
+        ends = (number for number, after in rest if after.lstrip().startswith("["))
         last = next(ends, len(written) + 1) - 1
         while last > first and not written[last - 1].strip():
             last -= 1

@@ -1,7 +1,7 @@
-"""A TOML table held to a struct; errors name the key, what it is, and what is right.
+"""Check a TOML table against a struct. Errors name the key, its value and what is expected.
 
-msgspec checks types and bounds. Keys are walked here, because its messages name neither the nearest
-key nor what a person would have to write.
+msgspec checks types and bounds. The keys are walked here, because msgspec's messages name neither
+the nearest key nor the right way to write a value.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from perfci.errors import UsageError
 
 S = TypeVar("S", bound=Struct)
 _MOST_SHOWN = 200
-"""Characters of a wrong value that a message has."""
+"""Characters of a wrong value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in which file something is written."""
+class KeyLocation:
+    """The location of a key in a file."""
 
     where: str
     path: str = ""
 
-    def key(self, name: str) -> Place:
-        """Return the place of a key of this table."""
+    def key(self, name: str) -> KeyLocation:
+        """Return the location of a key of this table."""
         return replace(self, path=f"{self.path}.{name}" if self.path else name)
 
     def wrong(self, expected: str, value: Any) -> UsageError:
@@ -59,55 +59,61 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def read(kind: type[S], content: Any, place: Place) -> S:
-    """Return the struct that a table stands for; UsageError for the first thing wrong in it."""
+def read_table(kind: type[S], content: Any, location: KeyLocation) -> S:
+    """Return a table as a struct. Raises UsageError for the first error in it."""
     if not isinstance(content, dict):
-        raise place.wrong("a table", content)
-    known = {one.name: one for one in fields(kind)}
+        raise location.wrong("a table", content)
+    known = {field.name: field for field in fields(kind)}
     for key in content:
         if key not in known:
-            raise place.unknown(key, known)
-    for name, one in known.items():
-        if name not in content and one.default is one.default_factory is NODEFAULT:
-            missing = place.key(name).path
+            raise location.unknown(key, known)
+    for name, field in known.items():
+        if name not in content and field.default is field.default_factory is NODEFAULT:
+            missing = location.key(name).path
             raise UsageError(
-                "missing-key", f"{place.where}: `{missing}` is missing", f"Add `{name} = …` there."
+                "missing-key",
+                f"{location.where}: `{missing}` is missing",
+                f"Add `{name} = …` there.",
             )
     return kind(
-        **{key: _value(known[key].type, raw, place.key(key)) for key, raw in content.items()}
+        **{key: _value(known[key].type, raw, location.key(key)) for key, raw in content.items()}
     )
 
 
-def _value(hint: Any, raw: Any, place: Place) -> Any:
+def _value(hint: Any, raw: Any, location: KeyLocation) -> Any:
     kind, metas = _parts(hint)
     origin, arguments = get_origin(kind), get_args(kind)
     if _is_struct(kind):
-        return read(kind, raw, place)
+        return read_table(kind, raw, location)
     if origin is dict:
         if not isinstance(raw, dict):
-            raise place.wrong("a table", raw)
-        return {name: _value(arguments[1], one, place.key(name)) for name, one in raw.items()}
+            raise location.wrong("a table", raw)
+        return {
+            name: _value(arguments[1], value, location.key(name)) for name, value in raw.items()
+        }
     if origin is tuple and _is_struct(arguments[0]):
         if not isinstance(raw, list):
-            raise place.wrong("a list of tables", raw)
-        places = (replace(place, path=f"{place.path}[{number}]") for number in range(len(raw)))
-        return tuple(map(read, (arguments[0],) * len(raw), raw, places))
+            raise location.wrong("a list of tables", raw)
+        places = (
+            replace(location, path=f"{location.path}[{number}]") for number in range(len(raw))
+        )
+        return tuple(map(read_table, (arguments[0],) * len(raw), raw, places))
     try:
         return _converted(hint, raw)
     except ValueError as error:
-        said = next((one.extra["expected"] for one in metas if one.extra), "")
+        written = next((meta.extra["expected"] for meta in metas if meta.extra), "")
         derived = _expected(kind, metas) if isinstance(error, ValidationError) else str(error)
-        raise place.wrong(said or derived, raw) from None
+        raise location.wrong(written or derived, raw) from None
 
 
 def _converted(hint: Any, raw: Any) -> Any:
-    """Return a single value, or a list of them, as its type has it; ValueError for any other."""
+    """Return a value, or a list of values, as its type. Raises ValueError for a wrong one."""
     kind, metas = _parts(hint)
     for meta in metas:
         if meta.extra and meta.extra["read"]:
             raw = meta.extra["read"](raw)
     if get_origin(kind) is tuple and isinstance(raw, list):
-        raw = [_converted(get_args(kind)[0], one) for one in raw]
+        raw = [_converted(get_args(kind)[0], item) for item in raw]
     made = convert(raw, hint)
     if isinstance(made, float) and not math.isfinite(made):
         raise ValidationError
@@ -115,28 +121,28 @@ def _converted(hint: Any, raw: Any) -> Any:
 
 
 def _expected(kind: Any, metas: Iterable[Meta]) -> str:
-    """Return in words what a type and its bounds allow."""
+    """Describe the values that a type and its bounds allow."""
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
     if get_origin(kind) is tuple:
-        least = max((one.min_length or 0 for one in metas), default=0)
+        least = max((meta.min_length or 0 for meta in metas), default=0)
         return f"a list of at least {least} texts" if least else "a list of texts"
     if kind is bool:
         return "true or false"
-    least_number = next((one.ge for one in metas if one.ge is not None), None)
+    least_number = next((meta.ge for meta in metas if meta.ge is not None), None)
     what = "a whole number" if kind is int else "a number"
     return f"{what} above zero" if least_number is None else f"{what}, at least {least_number:g}"
 
 
 def _parts(hint: Any) -> tuple[Any, tuple[Meta, ...]]:
-    """Return a hint's type and what is annotated; whether it may be unset doesn't matter."""
+    """Return a hint's type and annotations, without ``UnsetType``."""
     metas: tuple[Meta, ...] = ()
     while get_origin(hint) in {Annotated, Union, UnionType}:
         arguments = get_args(hint)
         if get_origin(hint) is Annotated:
             hint, metas = arguments[0], (*arguments[1:], *metas)
         elif UnsetType in arguments:
-            hint = next(one for one in arguments if one is not UnsetType)
+            hint = next(argument for argument in arguments if argument is not UnsetType)
         else:
             break
     return hint, metas
@@ -147,10 +153,11 @@ def _is_struct(kind: Any) -> bool:
 
 
 def nearest(key: str, names: Iterable[str]) -> str:
-    """Return the name most like ``key``, of those equally like the one that begins most alike.
+    """Return the name most like ``key``, or an empty string.
 
-    Where that one begins with ``key`` as its first words, so may others, and it is the first of
-    these: `latency` is `latency_p50`, and `round` is `rounds`, not `round_time`.
+    Of equally similar names it is the one with the longest common beginning. Of names that begin
+    with ``key`` and ``_`` it is the first. So `latency` gives `latency_p50`, and `round` gives
+    `rounds`, not `round_time`.
     """
     names = list(names)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfci.engine.plan import Engine, Plan, Slot, State
+from perfci.engine.plan import CommandState, Engine, MachineSlot, Plan
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.files import read_regular, require_writable, write_file
 from perfci.model.codec import CodecError, decode, encode
@@ -21,7 +21,7 @@ _FIRST_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """A folder that the commands and whoever waits for them both see."""
+    """A folder that is shared by the commands and the process that waits for them."""
 
     path: Path
 
@@ -83,13 +83,15 @@ class JobFolder:
 
     def last_line(self, number: int) -> str:
         """Return the last line that command ``number`` printed, or the message in it."""
-        said = (one if isinstance(one, str) else one.get("message") for one in self._last(number))
-        return next((str(one) for one in said if one), "")
+        messages = (
+            each if isinstance(each, str) else each.get("message") for each in self._last(number)
+        )
+        return next((str(each) for each in messages if each), "")
 
     def error(self, number: int) -> Mapping[str, Any]:
         """Return the error that command ``number`` ended by, of a log in JSON; else nothing."""
-        events = [one for one in self._last(number) if isinstance(one, dict)]
-        return next((one for one in events if one.get("event") == "error"), {})
+        events = [each for each in self._last(number) if isinstance(each, dict)]
+        return next((event for event in events if event.get("event") == "error"), {})
 
     def _last(self, number: int) -> Iterator[str | dict[str, Any]]:
         """Yield what command ``number`` printed, the last line first; JSON objects as such."""
@@ -102,37 +104,37 @@ class JobFolder:
             return
         for line in reversed(lines):
             try:
-                found = json.loads(line)
+                plain = json.loads(line)
             except ValueError:
-                found = None
-            yield found if isinstance(found, dict) else line.strip()
+                plain = None
+            yield plain if isinstance(plain, dict) else line.strip()
 
-    def slots(self) -> tuple[Slot, ...]:
-        """Return the parts of a machine that the job began with; nothing before it began."""
+    def slots(self) -> tuple[MachineSlot, ...]:
+        """Return the parts of a machine that the job began with, or nothing before it began."""
         path = self.path / "slots.json"
         try:
-            return decode(read_regular(path), tuple[Slot, ...])
+            return decode(read_regular(path), tuple[MachineSlot, ...])
         except FileNotFoundError:
             return ()
         except CodecError as error:
             raise self._damaged(path, str(error)) from error
 
-    def keep_slots(self, slots: Sequence[Slot]) -> None:
+    def keep_slots(self, slots: Sequence[MachineSlot]) -> None:
         """Keep what the job begins with; what it began with stays."""
         if not self.slots():
             write_file(self.path / "slots.json", encode(tuple(slots)))
 
     def submitted(self) -> dict[str, Any]:
-        """Return what an engine kept; nothing before the first submission."""
+        """Return what an engine kept, or nothing before the first submission."""
         try:
-            found = json.loads(read_regular(self.path / "submitted.json"))
+            kept = json.loads(read_regular(self.path / "submitted.json"))
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise self._damaged(self.path / "submitted.json", str(error)) from error
-        if not isinstance(found, dict):
+        if not isinstance(kept, dict):
             raise self._damaged(self.path / "submitted.json", "no table")
-        return found
+        return kept
 
     def keep_submitted(self, kept: dict[str, Any]) -> None:
         """Keep what finds the commands again."""
@@ -153,7 +155,7 @@ class JobFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredReports:
     """The reports that are there, by their commands' numbers, and how the commands ended.
 
     ``ends`` has what is known of it; of one without a report also what it printed last.
@@ -172,7 +174,7 @@ def gather(
     finished: Callable[[Path], bool],
     shown: Callable[[str], None],
     pause_s: float,
-) -> Gathered:
+) -> GatheredReports:
     """Have all commands of ``plan`` run that have no report, and wait for them.
 
     ``finished`` says of a report that was there before whether its command need not run again.
@@ -205,22 +207,22 @@ def _wait(
     folder: JobFolder,
     shown: Callable[[str], None],
     pause_s: float,
-) -> Mapping[int, State]:
+) -> Mapping[int, CommandState]:
     """Return where the commands are once none runs and all have had time to show a report."""
-    said = ""
+    last_shown = ""
     pause = _FIRST_PAUSE_S
     ended: dict[int, float] = {}
     while True:
         states = engine.poll(plan)
         now = time.monotonic()
-        there = [one for one in plan.numbers if folder.report(plan, one).exists()]
+        there = [each for each in plan.numbers if folder.report(plan, each).exists()]
         for number, state in states.items():
             if state.phase in {"ended", "absent"}:
                 ended.setdefault(number, now)
         text = progress_text(states, there)
-        if text != said:
+        if text != last_shown:
             shown(text)
-            said = text
+            last_shown = text
         if all(
             number in ended and (number in there or now - ended[number] >= engine.settle_s)
             for number in plan.numbers
@@ -230,7 +232,7 @@ def _wait(
         pause = min(2.0 * pause, pause_s)
 
 
-def progress_text(states: Mapping[int, State], there: list[int]) -> str:
+def progress_text(states: Mapping[int, CommandState], there: list[int]) -> str:
     """Return how many shards have reported, run and wait, and for what."""
     phases = Counter(state.phase for number, state in states.items() if number not in there)
     parts = [f"{len(there)} of {len(states)} shards have reported"]
@@ -241,15 +243,15 @@ def progress_text(states: Mapping[int, State], there: list[int]) -> str:
     return ", ".join(parts) + (f" ({', '.join(waits)})" if waits else "")
 
 
-def _end_of(state: State, *, cancelled: bool) -> str:
+def _end_of(state: CommandState, *, cancelled: bool) -> str:
     if state.phase == "waiting" and state.why:
         return f"it was waiting for {state.why}"
     return state.why or ("cancelled" if cancelled else "it ended")
 
 
 def _gathered(
-    plan: Plan, folder: JobFolder, states: Mapping[int, State], *, cancelled: bool
-) -> Gathered:
+    plan: Plan, folder: JobFolder, states: Mapping[int, CommandState], *, cancelled: bool
+) -> GatheredReports:
     reports = {}
     ends = {}
     for number in plan.numbers:
@@ -257,6 +259,6 @@ def _gathered(
         ends[number] = _end_of(states[number], cancelled=cancelled)
         if path.exists():
             reports[number] = path
-        elif said := folder.last_line(number):
-            ends[number] += f"; it said last: {said}"
-    return Gathered(reports, ends, cancelled)
+        elif line := folder.last_line(number):
+            ends[number] += f"; it said last: {line}"
+    return GatheredReports(reports, ends, cancelled)

@@ -1,6 +1,6 @@
 """Commands on this machine, some at once: each on cores of its own, and on a GPU of its own.
 
-The kernel kills them when their submitter dies: what nobody waits for would disturb the next
+The kernel kills them when their submitter dies, because they would disturb the next
 measurement. The reports of those that had ended are kept in the job's folder.
 """
 
@@ -15,17 +15,17 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 
+from perfci.api import tied
 from perfci.engine.job import JobFolder
-from perfci.engine.plan import Plan, Slot, State
+from perfci.engine.plan import CommandState, MachineSlot, Plan
 from perfci.units import signal_name
 
 _GRACE_S = 60.0
 """For a report of what was measured until then."""
-_TIED = str(Path(__file__).parents[1] / "api" / "tied.py")
+_TIED = (sys.executable, "-I", tied.__file__)
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class LocalEngine:
     """Runs at most one command in each of ``slots``; the next one begins at a ``poll``."""
 
     folder: JobFolder
-    slots: Sequence[Slot]
+    slots: Sequence[MachineSlot]
     settle_s: float = 0.0
     _queue: deque[int] = field(default_factory=deque)
     _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class LocalEngine:
         self._queue.extend(numbers)
         self._fill(plan)
 
-    def poll(self, plan: Plan) -> Mapping[int, State]:
+    def poll(self, plan: Plan) -> Mapping[int, CommandState]:
         """Look at the processes, and start the next ones in slots that are free."""
         self._fill(plan)
         kept = self.folder.submitted()
@@ -52,8 +52,8 @@ class LocalEngine:
     def cancel(self, plan: Plan) -> None:
         """End every command as Ctrl-C would; one that takes too long with all it started."""
         self._queue.clear()
-        found = {number: self._process(number) for number in plan.numbers}
-        alive = [process for process in found.values() if process]
+        processes = {number: self._process(number) for number in plan.numbers}
+        alive = [process for process in processes.values() if process]
         for process in alive:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGTERM)
@@ -65,7 +65,9 @@ class LocalEngine:
     def _fill(self, plan: Plan) -> None:
         while self._queue:
             kept = self.folder.submitted()
-            busy = {one["slot"] for number, one in kept.items() if self._process(int(number), kept)}
+            busy = {
+                each["slot"] for number, each in kept.items() if self._process(int(number), kept)
+            }
             free = [at for at in range(len(self.slots)) if at not in busy]
             if not free or len(busy) >= len(self.slots):  # another command may have had more
                 return
@@ -80,13 +82,13 @@ class LocalEngine:
             try:
                 os.sched_setaffinity(0, slot.cores)  # inherited from the first instruction on
                 child = subprocess.Popen(
-                    [sys.executable, "-I", _TIED, str(os.getpid()), *plan.commands[number - 1]],
+                    [*_TIED, str(os.getpid()), *plan.commands[number - 1]],
                     cwd=plan.folder,
                     env={**os.environ, **own},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    start_new_session=True,  # a terminal's Ctrl-C is for whoever waits
+                    start_new_session=True,  # a terminal's Ctrl-C is for the waiting process
                 )
             finally:
                 os.sched_setaffinity(0, before)
@@ -99,25 +101,25 @@ class LocalEngine:
         """Return the process of command ``number`` while it lives."""
         if (child := self._children.get(number)) and child.poll() is not None:
             return None
-        one = (self.folder.submitted() if kept is None else kept).get(str(number))
-        if one is None:
+        entry = (self.folder.submitted() if kept is None else kept).get(str(number))
+        if entry is None:
             return None
         try:
-            found = psutil.Process(int(one["pid"]))
-            return found if found.create_time() == one["began"] and _lives(found) else None
+            process = psutil.Process(int(entry["pid"]))
+            return process if process.create_time() == entry["began"] and _lives(process) else None
         except psutil.NoSuchProcess:
             return None
 
-    def _state(self, number: int, kept: Mapping[str, Mapping[str, float]]) -> State:
+    def _state(self, number: int, kept: Mapping[str, Mapping[str, float]]) -> CommandState:
         if number in self._queue:
-            return State("waiting", "a free slot")
+            return CommandState("waiting", "a free slot")
         if str(number) not in kept:
-            return State("absent")
+            return CommandState("absent")
         if self._process(number, kept):
-            return State("running")
+            return CommandState("running")
         child = self._children.get(number)
-        # it may be a zombie that nobody has waited for yet: `wait` returns at once
-        return State("ended", "" if child is None else _ended_text(child.wait()))
+        # it may be a zombie, for which `wait` returns immediately
+        return CommandState("ended", "" if child is None else _ended_text(child.wait()))
 
 
 def _ended_text(code: int) -> str:

@@ -1,4 +1,4 @@
-"""What an engine is asked to run, and what it says of it. Pure."""
+"""Commands for an engine to run, and the engine's reports on them. Pure."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Where one command is. ``why`` is what is known of its end, or what it waits for."""
+class CommandState:
+    """State of one command. ``why`` is the reason of its end, or what it waits for."""
 
     phase: Phase
     why: str = ""
@@ -48,12 +48,12 @@ class Engine(Protocol):
 
     @property
     def settle_s(self) -> float:
-        """How long a report may take to be seen after its command has ended."""
+        """Return the longest delay until the report of a command that ended can be seen."""
 
     def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
         """Have the commands of these numbers run, each once."""
 
-    def poll(self, plan: Plan) -> Mapping[int, State]:
+    def poll(self, plan: Plan) -> Mapping[int, CommandState]:
         """Return where each command of ``plan`` is."""
 
     def cancel(self, plan: Plan) -> None:
@@ -82,29 +82,29 @@ def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """What one command has of a machine for itself: its ``cores``, and a GPU where it has some."""
+class MachineSlot:
+    """A command's own part of a machine: its ``cores``, and a GPU if it has one."""
 
     cores: tuple[int, ...]
     device: str = ""
 
 
 def slots(
-    cores: Sequence[Sequence[int]], devices: Sequence[str], *, workers: int, at_once: int
-) -> tuple[Slot, ...]:
-    """Return equal parts of a machine: ``at_once`` of them, or as many as fit where that is 0.
+    cores: Sequence[Sequence[int]], devices: Sequence[str], *, workers: int, concurrent: int
+) -> tuple[MachineSlot, ...]:
+    """Return equal parts of a machine: ``concurrent`` of them, or as many as fit where that is 0.
 
-    Each of ``cores`` is a physical one, which is never parted. ``workers`` is how many of theirs a
-    session pins its workers to; one more is for perfci itself. One GPU serves one command.
+    Each of ``cores`` is a physical one, which is never split. ``workers`` is the number of cores
+    that a session pins its workers to. One more is for perfci itself. One GPU serves one command.
     """
     own = devices if len(devices) > 1 else ()
     needed = math.ceil((workers + 1) / min(map(len, cores)))
     fit = max(1, len(cores) // needed)
-    count = min(at_once or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
-    size = len(cores) // count if at_once else min(needed, len(cores))
+    count = min(concurrent or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
+    size = len(cores) // count if concurrent else min(needed, len(cores))
     return tuple(
-        Slot(
-            tuple(core for one in cores[size * at : size * (at + 1)] for core in one),
+        MachineSlot(
+            tuple(core for each in cores[size * at : size * (at + 1)] for core in each),
             own[at % len(own)] if own else "",
         )
         for at in range(count)

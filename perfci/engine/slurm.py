@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.engine.job import JobFolder
-from perfci.engine.plan import Plan, State, minutes
+from perfci.engine.plan import CommandState, Plan, minutes
 from perfci.errors import OutsideError, UsageError
 
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
 _CANCEL_S = 90.0
-"""Slurm lets a job write what it has for KillWait, 30 s where nobody changed it."""
+"""Slurm gives a job KillWait to write its results, which is 30 s by default."""
 _SIGNALLED = 128
 """A shell's exit code of a command that a signal ended is larger."""
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "SPECIAL_EXIT"}
@@ -56,15 +56,17 @@ class SlurmEngine:
             *self.options, str(script),
         )  # fmt: skip
         number = job.partition(";")[0]
-        self.folder.keep_submitted(kept | {str(one): number for one in numbers})
+        self.folder.keep_submitted(kept | {str(each): number for each in numbers})
 
-    def poll(self, plan: Plan) -> Mapping[int, State]:
+    def poll(self, plan: Plan) -> Mapping[int, CommandState]:
         """Ask for the tasks that wait or run; those that were submitted and don't have ended."""
         kept = self.folder.submitted()
         queued = self._queued()
         if queued is None:
-            away = State("waiting", "Slurm's controller to answer")
-            return {one: away if str(one) in kept else State("absent") for one in plan.numbers}
+            away = CommandState("waiting", "Slurm's controller to answer")
+            return {
+                each: away if str(each) in kept else CommandState("absent") for each in plan.numbers
+            }
         return {
             number: queued.get(number) or self._ended(number, kept.get(str(number), ""))
             for number in plan.numbers
@@ -87,24 +89,22 @@ class SlurmEngine:
         while time.monotonic() < end and self._queued() != {}:
             time.sleep(1.0)
 
-    def _queued(self) -> dict[int, State] | None:
-        """Return the tasks that Slurm has still to end; None where it doesn't answer."""
-        asked = _asked(
-            "squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r"
-        )
-        if asked.returncode != 0:
+    def _queued(self) -> dict[int, CommandState] | None:
+        """Return the tasks that Slurm has still to end, or None where it doesn't answer."""
+        done = _asked("squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r")
+        if done.returncode != 0:
             return None
-        return queued_tasks(asked.stdout)
+        return queued_tasks(done.stdout)
 
-    def _ended(self, number: int, job: str) -> State:
+    def _ended(self, number: int, job: str) -> CommandState:
         if not job:
-            return State("absent")
+            return CommandState("absent")
         path = self.folder.exit_path(number)
         code = path.read_text(encoding="ascii").strip() if path.exists() else ""
         known = [f"exit code {code}"] if code else []
         if not code or int(code) > _SIGNALLED:  # by Slurm, perhaps: the script outlives its command
             known.insert(0, _reason(f"{job}_{number}"))
-        return State("ended", ", ".join(filter(None, known)))
+        return CommandState("ended", ", ".join(filter(None, known)))
 
     def _run(self, *command: str) -> str:
         done = _asked(*command)
@@ -163,19 +163,19 @@ def array_script(plan: Plan, folder: JobFolder) -> str:
     return "\n".join(lines) + "\n"
 
 
-def queued_tasks(printed: str) -> dict[int, State]:
+def queued_tasks(printed: str) -> dict[int, CommandState]:
     """Return where each task is that ``squeue`` lists as ``%K|%T|%r``."""
-    found = {}
+    states = {}
     for line in printed.splitlines():
         task, phase, reason = line.split("|", 2)
         waits = phase in _WAITING
         why = reason if waits and reason != "None" else ""
-        found[int(task)] = State("waiting" if waits else "running", why)
-    return found
+        states[int(task)] = CommandState("waiting" if waits else "running", why)
+    return states
 
 
 def _reason(task: str) -> str:
-    """Return why a task ended that could write no exit code, in words; nothing where unknown."""
+    """Return why a task ended that could write no exit code, in words, or nothing where unknown."""
     for command in (
         ("sacct", "--jobs", task, "--allocations", "--parsable2", "--noheader",
          "--format=State,NodeList"),
@@ -183,9 +183,9 @@ def _reason(task: str) -> str:
     ):  # fmt: skip
         if shutil.which(command[0]) is None:
             continue
-        asked = _asked(*command)
-        if asked.returncode == 0 and asked.stdout.strip():
-            return end_text(asked.stdout)
+        done = _asked(*command)
+        if done.returncode == 0 and done.stdout.strip():
+            return end_text(done.stdout)
     return ""
 
 

@@ -33,7 +33,7 @@ from perfci.report.site.words import (
     short,
     size_text,
 )
-from perfci.trend.change import Change, Event, Trend
+from perfci.trend.change import Change, Trend, TrendEvent
 from perfci.trend.series import SeriesKey
 from perfci.units import counted
 
@@ -113,11 +113,11 @@ def steps(
     return tuple(writes)
 
 
-def _worse(event: Event) -> tuple[Change, ...]:
+def _worse(event: TrendEvent) -> tuple[Change, ...]:
     return tuple(change for change in event.changes if change.worse)
 
 
-def _marks(event: Event) -> tuple[str, ...]:
+def _marks(event: TrendEvent) -> tuple[str, ...]:
     """Return what its issue is known by: earlier versions opened one for each of its changes."""
     return tuple(mark_of(id_) for id_ in (event.id, *(change.id for change in event.changes)))
 
@@ -130,7 +130,7 @@ class _IssueTexts:
     subjects: dict[str, str]
     report_url: str
 
-    def content(self, marks: tuple[str, ...], events: Sequence[Event]) -> IssueContent:
+    def content(self, marks: tuple[str, ...], events: Sequence[TrendEvent]) -> IssueContent:
         changes = [change for event in events for change in _worse(event)]
         if len(events) > 1:
             title, text = _title_of_many(marks, events[0]), self._text_of_many(events)
@@ -142,7 +142,7 @@ class _IssueTexts:
         body = f"{_BEGIN} {' '.join(marks)} -->\n{whole}\n{_END}\n"
         return IssueContent(title, body, _close(changes))
 
-    def _text_of_event(self, event: Event) -> str:
+    def _text_of_event(self, event: TrendEvent) -> str:
         changes = _worse(event)
         before, after = map(_commit, event.commits)
         subject = escape(self.subjects.get(event.commits[1], ""), 200)
@@ -199,13 +199,13 @@ class _IssueTexts:
             where.append(("with 95 % confidence between", f"{first} and {last}"))
         return where
 
-    def _text_of_many(self, events: Sequence[Event]) -> str:
+    def _text_of_many(self, events: Sequence[TrendEvent]) -> str:
         first = f"{counted(len(events), 'more regression')} came in one report"
         rows = [self._event_row(event) for event in events]
         lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
         return "\n".join(lines)
 
-    def _event_row(self, event: Event) -> str:
+    def _event_row(self, event: TrendEvent) -> str:
         alone = event.changes[0]
         if len(event.changes) == 1:
             what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
@@ -245,13 +245,13 @@ def _title(change: Change) -> str:
     return _as_title(f"{series} got worse{size}")
 
 
-def _title_of_event(event: Event) -> str:
+def _title_of_event(event: TrendEvent) -> str:
     size = f" by {ratio_text(median(event.costs))}" if event.costs else ""
     names = names_text(event.benchmarks, _MOST_NAMES, lambda name: clean_line(name, 60))
     return _as_title(f"{event.series:,} series of {names} got worse{size}")
 
 
-def _title_of_many(marks: tuple[str, ...], first: Event) -> str:
+def _title_of_many(marks: tuple[str, ...], first: TrendEvent) -> str:
     since = f" since {short(first.commits[1])}" if first.commits[1] else ""
     return _as_title(f"{counted(len(marks), 'more regression')}{since}")
 

@@ -42,7 +42,7 @@ from perfci.report.site.words import (
     size_text,
     surety_text,
 )
-from perfci.trend.change import Change, Event, Trend
+from perfci.trend.change import Change, Trend, TrendEvent
 from perfci.trend.series import SeriesKey
 from perfci.units import counted, format_duration
 
@@ -164,7 +164,7 @@ def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
     return msgspec.json.encode({"text": text, "blocks": blocks})
 
 
-def _title(news: Sequence[Event]) -> str:
+def _title(news: Sequence[TrendEvent]) -> str:
     worse = sum(event.worse for event in news)
     parts = (
         counted(worse, "new regression") if worse else "",
@@ -175,7 +175,7 @@ def _title(news: Sequence[Event]) -> str:
     return f"perfci: {' and '.join(filter(None, parts))}{many}"
 
 
-def _event_text(event: Event, units: Mapping[SeriesKey, str]) -> str:
+def _event_text(event: TrendEvent, units: Mapping[SeriesKey, str]) -> str:
     """Return an event of one change as that change, else what its changes have in common."""
     alone = event.changes[0]
     if len(event.changes) == 1:
@@ -190,7 +190,7 @@ def _event_text(event: Event, units: Mapping[SeriesKey, str]) -> str:
     return "\n".join(lines)
 
 
-def _head(event: Event) -> str:
+def _head(event: TrendEvent) -> str:
     arrow = ":red_circle: worse:" if event.worse else ":large_green_circle: better:"
     if len(event.changes) == 1:
         return f"{arrow} {_where(event.changes[0].series)}"

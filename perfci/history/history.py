@@ -1,48 +1,45 @@
-"""The history as the rest of perfci sees it: opened by its address, and used for all else."""
+"""An open history: everything that is recorded into it and read from it."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
+
+from sqlalchemy import Connection, case, exists, false, insert, or_, select, text, update
 
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
-from perfci.history.database import WAIT_S, Database, parse_address, require_current
-from perfci.history.queries import (
-    Statistics,
-    acknowledge_change,
-    add_nothing,
-    claimed,
-    name_project,
-    read_changes,
-    read_distributions,
-    read_environments,
-    read_measured,
-    read_newest,
-    read_outcomes,
-    read_runs_without_points,
-    read_values,
-    statistics_of,
-    try_changes,
-    write_changes,
-    write_outcome,
-)
+from perfci.history.address import parse_address
+from perfci.history.database import WAIT_S, Database, insert_into, require_current
+from perfci.history.database_errors import translated
+from perfci.history.records import kind_of_field
 from perfci.history.runs import (
     header_of,
+    points_of,
     read_runs,
     record_runs,
     remove_runs,
     require_recordable,
     runs_query,
 )
+from perfci.history.schema import unpacked, unpacked_points
+from perfci.history.statistics import HistoryStatistics, statistics_of
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend.change import KnownChange
 from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
 
-_AT_ONCE = 20
-"""Runs in one transaction: waiting for the disk takes longer than writing one."""
+_TOGETHER = 20
+"""Runs in one transaction. Waiting for the disk takes longer than writing one run."""
+_SHORTEST_ID = 4
+_CHANGE_FIELDS = (
+    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event",
+)  # fmt: skip
+_RENEWED = ("environment", "case", "metric", "sha_before", "sha_after", "worse", "event")
 
 
 @contextmanager
@@ -51,9 +48,10 @@ def open_history(
 ) -> Iterator[OpenHistory]:
     """Yield the history in a file or at a ``postgresql://`` address.
 
-    It is made where it is missing (UsageError where not ``create``), and an older one is
-    upgraded. A damaged one is DamagedFile, a newer one UsageError. Another's lock is waited for
-    ``wait_s``; then, and where the database fails, OutsideError.
+    A missing one is made if ``create`` is set, and an older one is upgraded. Raises UsageError for
+    a missing one otherwise and for a newer perfci's, and DamagedFile for a damaged one. A lock of
+    another process is waited for up to ``wait_s``. After that, and where the database fails, it
+    raises OutsideError.
     """
     address = parse_address(url_or_path)
     if address.path is None:
@@ -74,27 +72,32 @@ class OpenHistory:
 
     @property
     def shown(self) -> str:
-        """Where it is, without a password."""
+        """Its address, without a password."""
         return self._database.address.shown
 
     def record(self, runs: Sequence[RecordedRun]) -> int:
-        """Add those of ``runs`` that aren't there yet, each whole or not at all; return how many.
+        """Add the ``runs`` that aren't there yet, each as a whole. Return their number.
 
-        UsageError, before anything is written, where one couldn't be read back as it is.
+        Raises UsageError, before anything is written, for a run that couldn't be read back as it
+        is.
         """
         for run in runs:
             require_recordable(run)
         return sum(
-            self._database.writing(partial(record_runs, runs=runs[first : first + _AT_ONCE]))
-            for first in range(0, len(runs), _AT_ONCE)
+            self._database.writing(partial(record_runs, runs=runs[first : first + _TOGETHER]))
+            for first in range(0, len(runs), _TOGETHER)
         )
 
-    def record_outcome(self, outcome: GateOutcome) -> bool:
-        """Add how a report ended; return whether it was new."""
-        return self._database.writing(lambda connection: write_outcome(connection, outcome))
+    def remove(self, run_ids: Collection[str]) -> int:
+        """Remove runs with their points. Return the number of runs that were there."""
+        ids = sorted(run_ids)
+        return sum(
+            self._database.writing(partial(remove_runs, run_ids=ids[first : first + _TOGETHER]))
+            for first in range(0, len(ids), _TOGETHER)
+        )
 
     def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
-        """Return the recorded runs, of one environment or of all, as they were measured."""
+        """Return the runs of one environment, or of all, in the order of measuring."""
         query = runs_query()
         if environment is not None:
             query = query.where(schema.environments.c.key == environment)
@@ -102,8 +105,8 @@ class OpenHistory:
             return tuple(header_of(row) for row in connection.execute(query))
 
     def load(self) -> LoadedHistory:
-        """Return all runs, and all series."""
-        from perfci.history.runs import load_history  # numpy, which recording does not need
+        """Return all runs and all series."""
+        from perfci.history.loading import load_history  # numpy, which recording does not need
 
         with self._database.reading() as connection:
             return load_history(connection)
@@ -114,78 +117,251 @@ class OpenHistory:
             yield from read_runs(connection)
 
     def records(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
-        """Yield everything there is: what an export holds."""
+        """Yield the content of an export: all runs, outcomes and known changes."""
         yield from self.read()
         yield from self.outcomes()
         yield from self.known_changes()
 
     def environments(self) -> tuple[str, ...]:
-        """Return the keys of the environments that something was measured in, sorted."""
+        """Return the keys of the environments that have runs, sorted."""
+        keys = select(schema.environments.c.key).join(schema.runs).distinct()
         with self._database.reading() as connection:
-            return read_environments(connection)
+            return tuple(sorted(connection.execute(keys).scalars()))
 
     def values(
         self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()
     ) -> Mapping[str, tuple[float, ...]]:
-        """Return one series' workers in those of the runs that have any, by run id.
+        """Return the workers' values of one series by run id, for the runs that have any.
 
-        ``earlier`` are the case's names of before it was renamed.
+        ``earlier`` are names of the case before it was renamed. Where a run has several of the
+        names, the case's own counts.
         """
+        runs, series, values = schema.runs, schema.series, schema.worker_values
+        query = (
+            select(runs.c.id, values.c.packed, series.c.case)
+            .join(values, values.c.run == runs.c.number)
+            .join(series, series.c.number == values.c.series)
+            .join(schema.environments, schema.environments.c.number == series.c.environment)
+            .where(
+                runs.c.id.in_(run_ids),
+                schema.environments.c.key == key.environment,
+                series.c.case.in_((key.case, *earlier)),
+                series.c.metric == key.metric,
+            )
+        )
         with self._database.reading() as connection:
-            return read_values(connection, key, run_ids, earlier)
+            own_last = sorted(connection.execute(query), key=lambda row: row.case == key.case)
+        return {row.id: unpacked(row.packed) for row in own_last}
 
     def newest(
         self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
     ) -> Mapping[SeriesKey, tuple[float, ...]]:
-        """Return values in the newest ``last`` runs of ``branch``, oldest first.
+        """Return the values of series in the newest ``last`` runs of ``branch``, oldest first.
 
-        ``names`` maps each series that is wanted to its case's earlier names.
+        ``names`` maps each series to its case's earlier names. A series without values is left out.
         """
         with self._database.reading() as connection:
-            return read_newest(connection, names, last, branch)
+            newest = {
+                environment: [
+                    dict(zip(*points_of(connection, run), strict=True))
+                    for run in reversed(_newest_runs(connection, environment, last, branch))
+                ]
+                for environment in {key.environment for key in names}
+            }
+            values = {
+                key: _series_values(connection, key, earlier, newest[key.environment])
+                for key, earlier in names.items()
+            }
+        return {key: of_series for key, of_series in values.items() if of_series}
 
     def distributions(self, run_ids: Iterable[str]) -> Distributions:
         """Return the workers' values of all series in some runs."""
+        runs, values, series = schema.runs, schema.worker_values, schema.series.c
+        names = select(series.number, schema.environments.c.key, series.case, series.metric)
+        distributions: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
         with self._database.reading() as connection:
-            return read_distributions(connection, run_ids)
+            rows = connection.execute(names.join(schema.environments))
+            keys = {number: SeriesKey(*name) for number, *name in rows}
+            for run in run_ids:
+                packed_values = connection.execute(
+                    select(values.c.series, values.c.packed)
+                    .join(runs, runs.c.number == values.c.run)
+                    .where(runs.c.id == run)
+                )
+                for number, packed in packed_values:
+                    distributions.setdefault(keys[number], {})[run] = unpacked(packed)
+        return distributions
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
+        runs, series, points = schema.runs, schema.series.c, schema.run_points
+        number = select(schema.environments.c.number).filter_by(key=environment).scalar_subquery()
+        known = select(series.number, series.case).where(series.environment == number)
+        with_points = (
+            select(runs.c.sha, points.c.packed)
+            .join(points, points.c.run == runs.c.number)
+            .where(runs.c.environment == number)
+            .execution_options(yield_per=20)
+        )
+        with_failures = (
+            select(runs.c.sha, schema.documents.c.content)
+            .join(schema.documents, schema.documents.c.number == runs.c.failed)
+            .where(runs.c.environment == number)
+        )
         with self._database.reading() as connection:
-            return read_measured(connection, environment, with_failed=failed)
+            cases = {row.number: row.case for row in connection.execute(known)}
+            measured = frozenset(
+                (sha, cases[at])
+                for sha, packed in connection.execute(with_points)
+                for at in unpacked_points(packed)[0]
+                if at in cases
+            )
+            if not failed:
+                return measured
+            return measured | {
+                (sha, name)
+                for sha, content in connection.execute(with_failures)
+                for name in json.loads(content)
+            }
 
     def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
+        runs, documents = schema.runs.c, schema.documents.c
+        query = (
+            select(runs.sha, documents.content)
+            .join(schema.documents, documents.number == runs.failed)
+            .where(runs.runner == runner, ~exists().where(schema.run_points.c.run == runs.number))
+            .order_by(*schema.AS_MEASURED)
+        )
         with self._database.reading() as connection:
-            return read_runs_without_points(connection, runner)
+            return tuple(
+                (sha, {name: kind_of_field(stored) for name, stored in json.loads(content).items()})
+                for sha, content in connection.execute(query)
+            )
 
     @contextmanager
     def claim(self, environment: str, sha: str) -> Iterator[bool]:
-        """Yield whether no other runner of ``environment`` has the commit in the works."""
-        with claimed(self._database, environment, sha) as mine:
-            yield mine
+        """Yield whether no other runner of ``environment`` is measuring the commit. Then claim it.
+
+        The claim is an advisory lock of a connection that is kept open meanwhile. The server frees
+        it at the end, also when this process is killed, so no claim has to expire. The lock needs a
+        session of its own. Behind a pooler in transaction mode every claim is granted.
+        """
+        database = self._database
+        if database.address.path is not None:  # a file has one machine, which claims by itself
+            yield True
+            return
+        digest = hashlib.sha256(f"{environment}\0{sha}".encode()).digest()
+        number = int.from_bytes(digest[:8], signed=True)
+        lock = text("SELECT pg_try_advisory_lock(:number)")
+        with translated(database):
+            connection = database.own_connection()
+            granted = bool(connection.execute(lock, {"number": number}).scalar_one())
+        try:
+            yield granted
+        finally:
+            connection.close()
+
+    def record_outcome(self, outcome: GateOutcome) -> bool:
+        """Add how a report ended. Return whether it was new."""
+        table = schema.outcomes
+
+        def write(connection: Connection) -> bool:
+            written = connection.execute(
+                insert_into(connection, table)
+                .values(**asdict(outcome))
+                .on_conflict_do_nothing(index_elements=["id"])
+                .returning(table.c.id)
+            )
+            return written.first() is not None
+
+        return self._database.writing(write)
 
     def outcomes(self) -> tuple[GateOutcome, ...]:
         """Return how the recorded reports ended, the oldest first."""
+        table = schema.outcomes
+        query = select(table).order_by(table.c.created_at, table.c.id)
         with self._database.reading() as connection:
-            return read_outcomes(connection)
+            return tuple(GateOutcome(**row) for row in connection.execute(query).mappings())
 
     def known_changes(self) -> tuple[KnownChange, ...]:
-        """Return the changes that earlier analyses remembered."""
+        """Return the changes that earlier analyses remembered, by when they were first seen."""
+        table = schema.known_changes
+        query = select(table).order_by(table.c.first_seen_at, table.c.id)
         with self._database.reading() as connection:
-            return read_changes(connection)
+            return tuple(
+                KnownChange(
+                    id=row["id"],
+                    series=SeriesKey(row["environment"], row["case"], row["metric"]),
+                    **{name: row[name] for name in _CHANGE_FIELDS},
+                )
+                for row in connection.execute(query).mappings()
+            )
 
     def remember(self, changes: Sequence[KnownChange]) -> None:
-        """Add or renew changes; when one was first seen, its acknowledgement and its note stay."""
-        self._database.writing(lambda connection: write_changes(connection, changes))
+        """Add or renew changes.
+
+        The time at which one was first seen, its acknowledgement and its note stay, because an
+        imported change may be older.
+        """
+        self._database.writing(partial(_write_changes, changes=changes))
+
+    def try_remember(self, changes: Sequence[KnownChange]) -> None:
+        """Raise what ``remember`` would raise now. Everything is written and rolled back."""
+
+        def write_and_undo(connection: Connection) -> None:
+            with connection.begin_nested() as attempt:
+                _write_changes(connection, changes)
+                attempt.rollback()
+
+        self._database.writing(write_and_undo)
+
+    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
+        """Acknowledge the change whose id is ``change``, or alone begins with it. Return its id.
+
+        The id of an event stands for all of its changes. Without ``note`` an earlier note stays.
+        ``undo`` removes an acknowledgement and its note.
+        """
+        table = schema.known_changes
+
+        def write(connection: Connection) -> str:
+            rows = connection.execute(
+                select(table.c.id, table.c.event).order_by(table.c.first_seen_at)
+            )
+            known = tuple(dict.fromkeys(id_ for row in rows for id_ in row if id_))
+            id_ = _only_match(change, known)
+            connection.execute(
+                update(table)
+                .where(or_(table.c.id == id_, table.c.event == id_))
+                .values(acknowledged=not undo, note=note if note or undo else table.c.note)
+            )
+            return id_
+
+        return self._database.writing(write)
 
     def require_writable(self) -> None:
-        """Raise what recording would raise now: no right to write, or a read-only disk."""
-        self._database.writing(add_nothing)
+        """Raise what recording would raise now: no right to write, or a read-only disk.
+
+        A transaction may begin where nothing can be written, so one row of nothing is inserted.
+        """
+        table = schema.documents
+        nothing = select(table.c.digest, table.c.content).where(false())
+        insert_nothing = insert(table).from_select(["digest", "content"], nothing)
+        self._database.writing(lambda connection: connection.execute(insert_nothing))
 
     def require_project(self, project: str) -> None:
-        """Make this ``project``'s history where it is nobody's yet; UsageError for another's."""
-        owner = self._database.writing(partial(name_project, project=project))
+        """Name the history after its first ``project``. Raises UsageError for any other project."""
+        table = schema.project
+
+        def name_project(connection: Connection) -> str:
+            connection.execute(
+                insert_into(connection, table)
+                .values(number=1, name=project)
+                .on_conflict_do_nothing(index_elements=["number"])
+            )
+            return str(connection.execute(select(table.c.name)).scalar_one())
+
+        owner = self._database.writing(name_project)
         if owner != project:
             raise UsageError(
                 "other-project",
@@ -195,31 +371,82 @@ class OpenHistory:
                 f'project = "{owner}" in [tool.perfci].',
             )
 
-    def try_remember(self, changes: Sequence[KnownChange]) -> None:
-        """Raise what ``remember`` would raise now: all is written, and taken back."""
-        self._database.writing(lambda connection: try_changes(connection, changes))
-
-    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
-        """Acknowledge the change with this id, or that alone begins so; return its id.
-
-        Without ``note`` an earlier one stays; ``undo`` takes an acknowledgement and its note back.
-        """
-        return self._database.writing(
-            lambda connection: acknowledge_change(connection, change, note, accepted=not undo)
-        )
-
-    def remove(self, run_ids: Collection[str]) -> int:
-        """Remove runs with their points; return how many there were."""
-        ids = sorted(run_ids)
-        return sum(
-            self._database.writing(partial(remove_runs, run_ids=ids[first : first + _AT_ONCE]))
-            for first in range(0, len(ids), _AT_ONCE)
-        )
-
-    def statistics(self) -> Statistics:
-        """Return how much there is, after looking the whole database over for damage."""
+    def statistics(self) -> HistoryStatistics:
+        """Return counts over the history. Raises DamagedFile for a damaged SQLite file."""
         with self._database.reading() as connection:
             return statistics_of(connection, self._database.address)
+
+
+def _newest_runs(connection: Connection, environment: str, last: int, branch: str) -> Sequence[int]:
+    """Return the newest runs by their place on the branch, and of one commit as measured."""
+    runs, environments = schema.runs, schema.environments
+    order = (runs.c.position, *schema.AS_MEASURED)
+    newest = (
+        select(runs.c.number)
+        .join(environments, environments.c.number == runs.c.environment)
+        .where(environments.c.key == environment, runs.c.branch == branch)
+        .order_by(*(column.desc().nulls_last() for column in order))
+        .limit(last)
+    )
+    return connection.execute(newest).scalars().all()
+
+
+def _series_values(
+    connection: Connection,
+    key: SeriesKey,
+    earlier: Collection[str],
+    runs: Sequence[Mapping[int, float]],
+) -> tuple[float, ...]:
+    """Return the values of one series in ``runs``, each of which maps series' numbers to values."""
+    series = schema.series.c
+    rows = connection.execute(
+        select(series.number, series.case)
+        .join(schema.environments, schema.environments.c.number == series.environment)
+        .where(
+            schema.environments.c.key == key.environment,
+            series.case.in_((key.case, *earlier)),
+            series.metric == key.metric,
+        )
+    )
+    own_first = [number for number, _ in sorted(rows, key=lambda row: row.case != key.case)]
+    of_runs = ([run[number] for number in own_first if number in run] for run in runs)
+    return tuple(values[0] for values in of_runs if values)
+
+
+def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
+    if not changes:
+        return
+    table = schema.known_changes
+    statement = insert_into(connection, table)
+    new = statement.excluded
+    renewed = {name: new[name] for name in _RENEWED} | {
+        "acknowledged": or_(table.c.acknowledged, new.acknowledged),
+        "note": case((table.c.note != "", table.c.note), else_=new.note),
+    }
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["id"], set_=renewed),
+        [
+            {"id": change.id, **change.series._asdict()}
+            | {name: getattr(change, name) for name in _CHANGE_FIELDS}
+            for change in sorted(changes, key=lambda change: change.id)
+        ],
+    )
+
+
+def _only_match(given: str, known: Sequence[str]) -> str:
+    """Return the known id that is, or alone begins with, ``given``."""
+    begin = [id_ for id_ in known if id_.startswith(given)] if len(given) >= _SHORTEST_ID else []
+    matches = [given] if given in known else begin
+    if len(matches) == 1:
+        return matches[0]
+    shown = f"Known: {', '.join(known[-5:])}." if known else "No change is known yet."
+    raise UsageError(
+        "unknown-change",
+        f"`{given}` is the beginning of {len(matches)} changes' ids"
+        if matches
+        else f"no change has the id `{given}`",
+        f"`perfci trend` names each change's id. {shown}",
+    )
 
 
 def _require_driver() -> None:

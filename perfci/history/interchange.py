@@ -1,7 +1,7 @@
-"""A whole history as text: JSON lines that import reads back as they were. Pure.
+"""A history as text: JSON lines, which an import reads back unchanged.
 
-One object a line: what the file is, then runs, outcomes and changes, then how many there were, so
-that a file cut short is noticed. Nothing in it is of the moment of writing: the same history gives
+Each line is one object: a header, then runs, outcomes and changes, then their number, so that a
+file cut short is noticed. The text doesn't depend on the time of writing. The same history gives
 the same text, and a new run adds lines.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile, PerfciError, UsageError
+from perfci.errors import DamagedFile, PerfciError, UnrecordableRun, UsageError
 from perfci.files import write_lines
 from perfci.model.case import Direction
 from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, header_fields
@@ -21,6 +21,8 @@ from perfci.trend.change import KnownChange
 
 SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
+FOLDER = "unrecorded"
+"""Folder, in the cache folder, of runs that a failing history did not take."""
 Record = RecordedRun | GateOutcome | KnownChange
 
 
@@ -81,10 +83,10 @@ def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
-    """Yield what ``to_lines`` wrote; exports one after the other are read as one.
+    """Yield what ``to_lines`` wrote. Several exports one after the other are read as one.
 
-    DamagedFile, which names the line, for one that can't be believed, and at the end of a file
-    that was cut short; UsageError for a newer perfci's.
+    Raises DamagedFile, which names the line, for a damaged line and at the end of a file that was
+    cut short, and UsageError for a newer perfci's export.
     """
     decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
     counted: int | None = None  # None outside an export
@@ -124,8 +126,8 @@ def _line(record: Record) -> _Run | _Outcome | _Change:
         source_hashes=dict(sorted(record.source_hashes.items())),
         failed=dict(sorted(record.failed.items())),
         points=[
-            _Point(one.case, one.metric, one.unit, one.direction, one.value, one.values)
-            for one in points
+            _Point(each.case, each.metric, each.unit, each.direction, each.value, each.values)
+            for each in points
         ],
     )
 
@@ -139,8 +141,8 @@ def _record(line: _Run | _Outcome | _Change) -> Record:
         **header_fields(line),
         environment=Environment(line.environment, line.facts),
         points=tuple(
-            Point(one.case, one.metric, one.unit, one.value, one.values, one.direction)
-            for one in line.points
+            Point(point.case, point.metric, point.unit, point.value, point.values, point.direction)
+            for point in line.points
         ),
         source_hashes=line.source_hashes,
         failed=line.failed,
@@ -169,35 +171,26 @@ def _damaged(name: str, number: int, why: str) -> DamagedFile:
     )
 
 
-# What was measured and a failing history did not take: kept in a file, which can be imported.
-
-FOLDER = "unrecorded"
-"""The folder of these files, in the cache folder."""
-_NEVER_TAKEN = "unrecordable-run"
-
-
 @contextmanager
 def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterator[None]:
-    """Write ``records`` below ``cache`` where the block fails to record them; the error says so.
+    """Write ``records`` below ``cache`` where the block fails to record them. The error says so.
 
-    Also where the server refuses: a password may be changed while something is measured. What no
-    history would ever take is not kept. Where one full disk has both, the error says so.
+    That includes a server that refuses, as a password may change during a measurement. A run that
+    no history would take is not kept. If the same disk is full, the error says so.
     """
     try:
         yield
     except PerfciError as error:
-        if error.slug == _NEVER_TAKEN or not records:
+        if isinstance(error, UnrecordableRun) or not records:
             raise
         try:
             kept = _written(records, cache / FOLDER)
         except OSError as full:
-            raise type(error)(
-                error.slug,
+            raise error.reworded(
                 f"{error.message}. What was measured is in no history",
                 f"{cache / FOLDER} can't keep it either: {full.strerror or full}.\n{error.advice}",
             ) from error
-        raise type(error)(
-            error.slug,
+        raise error.reworded(
             error.message,
             f"What was measured is in {kept}. Once the history is well again: "
             f"perfci history import {kept}\n{error.advice}",

@@ -52,8 +52,8 @@ def recorded_run(
             run.created_at,
             runner,
             [
-                [side, one.case, one.metric, one.value, list(one.values)]
-                for side, one in _sided(run)
+                [side, each.case, each.metric, each.value, list(each.values)]
+                for side, each in _sided(run)
             ],
             sorted(failed.items()),
         ),
@@ -78,7 +78,7 @@ def recorded_run(
 
 def failed_field(failures: Iterable[Failure]) -> str:
     """Return what is stored of a case's failures."""
-    return "; ".join(f"{one.kind}{_END_OF_KIND}{one.message}" for one in failures)
+    return "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
 
 
 def kind_of_field(stored: str) -> str:
@@ -87,7 +87,7 @@ def kind_of_field(stored: str) -> str:
 
 
 def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
-    """Return how ``report`` ended; None where it compared nothing, or was a test of the gate."""
+    """Return how ``report`` ended, or None where it compared nothing, or was a test of the gate."""
     if report.base is None or report.injected or report.interrupted:
         return None
     gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
@@ -144,7 +144,7 @@ def _center(metric: Metric, values: Sequence[float]) -> float:
 def _metrics(case: CaseRun) -> Iterable[Metric]:
     known = dict(METRICS)
     for worker in case.workers:
-        known |= {one.name: one for one in worker.extra_metrics if one.name not in METRICS}
+        known |= {each.name: each for each in worker.extra_metrics if each.name not in METRICS}
     present = {name for worker in case.workers for name in worker.values}
     return (metric for name, metric in known.items() if name in present)
 
@@ -209,7 +209,7 @@ def _by_branch(runs: Sequence[RunHeader]) -> Iterable[list[RunHeader]]:
 
 
 def _commits(runs: Sequence[RunHeader]) -> dict[str, list[RunHeader]]:
-    """Return the runs of each commit, in order; a run without one is a commit of its own."""
+    """Return the runs of each commit, in order. A run without one is a commit of its own."""
     commits: dict[str, list[RunHeader]] = {}
     for index in order_runs(runs, ranks={}).kept:
         commits.setdefault(runs[index].sha or runs[index].id, []).append(runs[index])

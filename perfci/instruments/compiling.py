@@ -1,4 +1,4 @@
-"""What the first call spends in torch.compile, phase by phase, and what that makes.
+"""Time that the first call spends in torch.compile, by phase, with each phase's products.
 
 Dynamo reports each step of a compilation to a logger of its own (since torch 2.5), where they are
 heard; a step counts for the phase that it belongs to, without the phases within it. Steps of
@@ -42,7 +42,7 @@ _PHASES = {
     "CachingAutotuner.coordinate_descent_tuning": _TUNING,
     "benchmark_fused_nodes": _TUNING,
 }
-"""The phases by the steps (as of torch 2.13) that begin them; others belong to what they are in."""
+"""The phases by the steps (as of torch 2.13) that begin them. Others belong to what they are in."""
 _MAKES = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
 """What a phase goes through or makes, which is counted, and so exact."""
 _CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
@@ -86,7 +86,7 @@ class _Phases:
 
 @contextmanager
 def record(_scene: RecordingScene) -> Iterator[dict[str, Any]]:
-    """Listen to the steps of the first call's compilations, whoever calls torch.compile.
+    """Listen to the steps of all compilations in the first call.
 
     Raises Unusable where this torch doesn't report them.
     """
@@ -131,13 +131,13 @@ def _heard(phases: _Phases) -> Iterator[None]:
 def _made() -> dict[str, int]:
     """Return what phases have made so far, as far as this torch counts it."""
     dynamo = counters() or {}
-    found = {
+    made = {
         _DYNAMO: dynamo.get("stats", Counter())["calls_captured"],
         _AOT: dynamo.get("stats", Counter())["unique_graphs"],
         **{cache: dynamo.get(cache, Counter())[name] for cache, name in _CACHES.items()},
     }
     kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
-    return found | ({_INDUCTOR: kernels} if isinstance(kernels, int) else {})
+    return made | ({_INDUCTOR: kernels} if isinstance(kernels, int) else {})
 
 
 # In the parent. Pure.

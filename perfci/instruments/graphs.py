@@ -1,4 +1,4 @@
-"""What torch.compile makes of the first call: its breaks, its nodes by line, and its kernels.
+"""Result of torch.compile in the first call: breaks, nodes by line, and kernels.
 
 Dynamo traces in each process, whatever is in a cache, and gives each graph to its backend: there
 its nodes are counted. What is private to torch is read guarded: what one side doesn't say is not
@@ -34,7 +34,7 @@ _FRAME = re.compile(
 
 @contextmanager
 def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
-    """Listen to torch.compile, whoever calls it, where set-up has imported torch."""
+    """Listen to all of torch.compile's calls, if set-up has imported torch."""
     recorded: dict[str, Any] = {"events": [], "nodes": None, "kernels": None}
     if "torch" not in sys.modules:
         yield recorded
@@ -48,7 +48,7 @@ def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
         yield recorded
     if frames_traced() == traced:
         return
-    recorded["events"] = [asdict(one) for one in watch.summary(scene.order.root).events]
+    recorded["events"] = [asdict(event) for event in watch.summary(scene.order.root).events]
     if heard and len(nodes) <= _MOST_NODES:
         recorded["nodes"] = [[*key, count] for key, count in nodes.items()]
     recorded["kernels"] = _kernels()
@@ -110,7 +110,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
     yield from lines
     counts = before["kernels"], after["kernels"]
     if None not in counts and counts[0] != counts[1]:
-        (file, line), *others = [(one.file, one.line) for one in lines] or [("", 0)]
+        (file, line), *others = [(each.file, each.line) for each in lines] or [("", 0)]
         yield Difference(
             "graphs",
             "graph-kernels",
@@ -122,16 +122,16 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 
 
 def _events(before: Recorded, after: Recorded) -> Iterator[Difference]:
-    old, new = ([GraphEvent(**one) for one in side["events"]] for side in (before, after))
+    old, new = ([GraphEvent(**each) for each in side["events"]] for side in (before, after))
     for events, code in ((new_events(old, new), "graph-new"), (new_events(new, old), "graph-gone")):
-        for one in events:
+        for event in events:
             yield Difference(
                 "graphs",
                 code,
-                {"kind": one.kind, "reason": one.reason},
+                {"kind": event.kind, "reason": event.reason},
                 metric="latency",
-                file=one.file,
-                line=one.line,
+                file=event.file,
+                line=event.line,
             )
 
 
@@ -163,10 +163,10 @@ def _lines(
 
 
 def _by_node(rows: Sequence[Sequence[Any]]) -> Counter[tuple[str, str, str]]:
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for name, file, _, text, count in rows:
-        found[name, file, text] += count
-    return found
+        counts[name, file, text] += count
+    return counts
 
 
 def _nodes(*, node: str, before: int, after: int, others: int) -> str:

@@ -1,4 +1,4 @@
-"""What head's calls show that is often a mistake. It is no reason for any verdict."""
+"""Frequent mistakes that head's calls show. They are no reason for any verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FALLS = 0.10
 _MANY_READS = 10
 """Without a device, reading so few single values a call costs nothing that anyone would see."""
 _FUSED_SHARE, _FEWEST_FUSED = 0.5, 5
-"""From so many elementwise operators a call, and such a share of its time, fusing them may pay."""
+"""Least share of a call's time, and number, of elementwise operators that may be worth fusing."""
 _COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
 """Elementwise as well, and mostly there to be taken out."""
 
@@ -52,7 +52,7 @@ def record(scene: RecordingScene) -> Recorded:
     seen, keeps_graph = _Seen(), False
     if "torch" in sys.modules:
         with _counting_loads(seen):
-            if scene.compiled:  # under a mode it would be compiled anew, or not at all
+            if scene.compiled:  # under a mode it would be recompiled, or not compiled at all
                 output = scene.call()
             else:
                 with _watching(scene, seen):
@@ -146,7 +146,7 @@ def _counting_loads(seen: _Seen) -> Iterator[None]:
 
 
 def _keeps_graph(output: Any) -> bool:
-    """Whether an output could be differentiated."""
+    """Return whether an output could be differentiated."""
     if isinstance(output, dict):
         return any(map(_keeps_graph, output.values()))
     if isinstance(output, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Which modules a start or the first call newly imports, which own ones take longer; who asks.
+"""Modules that a start or first call newly imports, and own modules that take longer.
 
 A library's module that both sides load from the same file is the same work: what its import takes
 moves with the machine, and with who asks for it first. It is never a difference.
@@ -30,7 +30,7 @@ _MOST_MODULES, _LONGEST = 4_000, 200
 _LEAST_S = 0.001
 _LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
 """An own module that takes this much longer is slower: on the processor, or by the clock, and as a
-share of the other side's. By the clock alone it may have been somebody else's: that isn't exact.
+share of the other side's. By the clock alone another program may be the cause, so that isn't exact.
 """
 
 # In the worker.
@@ -55,7 +55,7 @@ class _Import:
 
 
 class _ImportTimes:
-    """Times each import while it is open, in s; its value is what it has recorded by its end."""
+    """Times each import while it is open, in s. Its value is what it has recorded by its end."""
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
@@ -71,37 +71,37 @@ class _ImportTimes:
 
     def __exit__(self, *_: object) -> None:
         self._bootstrap._find_and_load = self._real  # noqa: SLF001
-        self._recorded["modules"] = [self._row(one) for one in self._found]
+        self._recorded["modules"] = [self._row(each) for each in self._found]
 
     def _timed(self, name: str, import_: Any) -> Any:
-        one = _Import(name, *self._asking(), late=self._scene.set_up)
-        if one.late:  # a library that puts its imports off, or an instrument, asks for thousands
-            one.kept = self._way[-1].kept if self._way else bool(self._scene.place(one.file))
-        self._way.append(one)
+        timed = _Import(name, *self._asking(), late=self._scene.set_up)
+        if timed.late:  # a library that puts its imports off, or an instrument, asks for thousands
+            timed.kept = self._way[-1].kept if self._way else bool(self._scene.place(timed.file))
+        self._way.append(timed)
         started, started_cpu = perf_counter(), thread_time()
         try:
             return self._real(name, import_)
         finally:
             took, took_cpu = perf_counter() - started, thread_time() - started_cpu
             self._way.pop()
-            one.self_s, one.cpu_s = took - one.inside, took_cpu - one.inside_cpu
+            timed.self_s, timed.cpu_s = took - timed.inside, took_cpu - timed.inside_cpu
             if self._way:
                 self._way[-1].inside += took
                 self._way[-1].inside_cpu += took_cpu
-            if one.kept and name in sys.modules and len(self._found) < _MOST_MODULES:
-                self._found.append(one)
+            if timed.kept and name in sys.modules and len(self._found) < _MOST_MODULES:
+                self._found.append(timed)
 
-    def _row(self, one: _Import) -> list[Any]:
+    def _row(self, module: _Import) -> list[Any]:
         """Return a module: name, importer, its file and line, times, its file, if own, if late."""
-        origin = getattr(sys.modules.get(one.name), "__file__", None)
+        origin = getattr(sys.modules.get(module.name), "__file__", None)
         origin = origin if isinstance(origin, str) else ""
         own = self._scene.place(origin)
-        asked = self._scene.place(one.file)
-        line = one.line if asked else 0
-        names = [text[:_LONGEST] for text in (one.name, one.by, asked)]
-        times = (round(one.self_s, 7), round(one.cpu_s, 7))
+        importer_file = self._scene.place(module.file)
+        line = module.line if importer_file else 0
+        names = [text[:_LONGEST] for text in (module.name, module.by, importer_file)]
+        times = (round(module.self_s, 7), round(module.cpu_s, 7))
         source = _digest(origin) if own else ""
-        return [*names, line, *times, own or origin[:_LONGEST], bool(own), one.late, source]
+        return [*names, line, *times, own or origin[:_LONGEST], bool(own), module.late, source]
 
     def _asking(self) -> tuple[str, str, int]:
         """Return the module, the file and the line whose code asks for what is imported now.
@@ -116,7 +116,7 @@ class _ImportTimes:
         if frame is None:
             return "", "", 0
         asker = _module_of(frame)
-        under_way = {one.name for one in self._way}
+        under_way = {each.name for each in self._way}
         if self._scene.set_up or asker in under_way or self._scene.place(frame.f_code.co_filename):
             return asker, frame.f_code.co_filename, frame.f_lineno
         caller: FrameType | None = frame
@@ -142,7 +142,7 @@ def _module_of(frame: FrameType) -> str:
 
 
 def _digest(path: str) -> str:
-    """Return what tells one source from another; nothing of what can't be read."""
+    """Return what tells one source from another, or nothing of what can't be read."""
     try:
         return f"{zlib.crc32(Path(path).read_bytes()):08x}"
     except OSError:
@@ -153,7 +153,7 @@ def _digest(path: str) -> str:
 
 
 class _Module(NamedTuple):
-    """A module as a worker recorded it: who asked for it, and where; ``own`` is the side's own,
+    """A module as a worker recorded it: who asked for it, and where. ``own`` is the side's own,
     ``late`` what the first call asked for, ``source`` tells its text from another.
     """
 
@@ -171,7 +171,7 @@ class _Module(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
-    """What a line of the side's own asks for, and how much came with it."""
+    """Imports that a line of the side's own code causes."""
 
     file: str
     line: int
@@ -189,11 +189,11 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         ("import-new", after, before, 1.0),
         ("import-gone", before, after, -1.0),
     ):
-        for one in _entries(these, others):
-            if one.seconds >= _LEAST_S:
+        for entry in _entries(these, others):
+            if entry.seconds >= _LEAST_S:
                 yield _difference(
-                    code, sign * one.seconds, one.file, one.line,
-                    module=one.module, others=one.modules - 1, gain=sign * one.seconds,
+                    code, sign * entry.seconds, entry.file, entry.line,
+                    module=entry.module, others=entry.modules - 1, gain=sign * entry.seconds,
                 )  # fmt: skip
     for name in before.keys() & after.keys():
         was, now = before[name], after[name]
@@ -202,11 +202,13 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         if was.source and was.source == now.source:
             continue  # one process of each side: by as much the same import differs by chance
         if _is_longer(was, now) or _is_longer(now, was):
-            found = _difference(
+            difference = _difference(
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
                 module=name, before=was.self_s, after=now.self_s,
             )  # fmt: skip
-            yield replace(found, exact=_computes_longer(was, now) or _computes_longer(now, was))
+            yield replace(
+                difference, exact=_computes_longer(was, now) or _computes_longer(now, was)
+            )
 
 
 def _is_longer(quick: _Module, slow: _Module) -> bool:
@@ -228,37 +230,42 @@ def _difference(code: str, seconds: float, file: str, line: int, **arguments: Pl
 
 def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Collection[_Entry]:
     """Return what these import and the others don't, by the own line that pulls it in."""
-    found: dict[tuple[str, int, str], _Entry] = {}
-    for one in these.values():
-        if one.name in others:
+    entries: dict[tuple[str, int, str], _Entry] = {}
+    for each in these.values():
+        if each.name in others:
             continue
-        top = _pulled_in(one, these)
-        if one.late and not top.file:  # what a library puts off until its first use
+        top = _pulled_in(each, these)
+        if each.late and not top.file:  # what a library puts off until its first use
             continue
-        name = top.name if top.own else _shortest_new(one if top.name in others else top, others)
-        entry = found.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
-        entry.seconds += one.self_s
+        name = top.name if top.own else _shortest_new(each if top.name in others else top, others)
+        entry = entries.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
+        entry.seconds += each.self_s
         entry.modules += 1
-    return found.values()
+    return entries.values()
 
 
-def _shortest_new(one: _Module, others: Mapping[str, _Module]) -> str:
+def _shortest_new(module: _Module, others: Mapping[str, _Module]) -> str:
     """Return the outermost package of a module that the other side doesn't import."""
-    parts = one.name.split(".")
+    parts = module.name.split(".")
     names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-    return next((name for name in names if name not in others), one.name)
+    return next((name for name in names if name not in others), module.name)
 
 
-def _pulled_in(one: _Module, modules: Mapping[str, _Module]) -> _Module:
+def _pulled_in(module: _Module, modules: Mapping[str, _Module]) -> _Module:
     """Return the module, ``one`` or an importer of it as late, that a line of own code asks for."""
-    climbed = {one.name}
-    while not one.own:
-        importer = modules.get(one.by)
-        if importer is None or importer.own or importer.name in climbed or importer.late < one.late:
+    climbed = {module.name}
+    while not module.own:
+        importer = modules.get(module.by)
+        if (
+            importer is None
+            or importer.own
+            or importer.name in climbed
+            or importer.late < module.late
+        ):
             break
         climbed.add(importer.name)
-        one = importer
-    return one
+        module = importer
+    return module
 
 
 def _one_sided(verb: str) -> Callable[..., str]:

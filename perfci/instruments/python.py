@@ -1,4 +1,4 @@
-"""Where a call's time on the host goes outside of operators: stacks, sampled beside a profile.
+"""Host time of a call outside of operators, by stack, sampled next to a profile.
 
 A thread looks at the stack of the main one; the profiler's events say whether an operator ran at
 that moment. An operator gives the interpreter's lock back, and Python code within the switch
@@ -36,14 +36,14 @@ _DEEPEST, _MOST_STACKS, _LONGEST = 60, 400, 160
 _LEAST_OF_CALL, _LEAST_GROWTH = 0.05, 0.25
 """A function that takes so much more, as a share of base's call and of its own time, is named."""
 _LEAST_OF_GROWTH = 0.1
-"""What explains less of what all functions grew by is none of its reasons."""
+"""Least share of the total growth that a function explains."""
 _FEWEST_SAMPLES, _ERRORS = 30, 3.0
-"""A gain of fewer standard errors, those of counting samples, is none."""
+"""Least gain in standard errors, which are those of counting samples."""
 _MOST_FOLDED = 150
 """Stacks of a flame graph; there are rarely more that take 0.1 % of a call."""
 
 _COMPREHENSION = re.compile(r"(?:\.<locals>)?\.?<(?:(?:list|dict|set)comp|genexpr)>")
-"""A frame of its own before Python 3.12; its time is the function's."""
+"""A frame of its own before Python 3.12. Its time is the function's."""
 
 # In the worker.
 
@@ -52,7 +52,7 @@ _Stack = tuple[tuple[CodeType, int], ...]
 
 @contextmanager
 def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
-    """Look at this thread's stack now and then; times are in ns since the epoch."""
+    """Look at this thread's stack now and then. Times are in ns since the epoch."""
     seen: list[tuple[int, _Stack]] = []
     over = threading.Event()
     thread = threading.get_ident()
@@ -81,7 +81,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Sample calls for a while; where torch is loaded, beside a profile of its operators."""
+    """Sample calls for a while, with a profile of torch's operators if torch is loaded."""
     profiler = _profiler()
     if profiler is None:
         with _sampled() as seen:
@@ -123,23 +123,23 @@ def _recorded(
     call_s: float,
 ) -> Recorded:
     outermost: list[tuple[int, int, str]] = []
-    for one in ran:
-        if not outermost or one[0] >= outermost[-1][1]:
-            outermost.append(one)
+    for each in ran:
+        if not outermost or each[0] >= outermost[-1][1]:
+            outermost.append(each)
     starts = [start for start, _, _ in outermost]
     frames = _Frames(scene)
-    found: Counter[tuple[tuple[int, ...], str]] = Counter()
+    counts: Counter[tuple[tuple[int, ...], str]] = Counter()
     for now, stack in seen:
         place = bisect_right(starts, now) - 1
         inside = place >= 0 and now < outermost[place][1]
         operator = outermost[place][2][:_LONGEST] if inside else ""
         if of_call := frames.of(stack):
-            found[of_call, operator] += 1
+            counts[of_call, operator] += 1
     return {
         "call_s": call_s,
-        "samples": sum(found.values()),
+        "samples": sum(counts.values()),
         "frames": frames.rows,
-        "stacks": [[*key, count] for key, count in found.most_common(_MOST_STACKS)],
+        "stacks": [[*key, count] for key, count in counts.most_common(_MOST_STACKS)],
     }
 
 
@@ -245,20 +245,20 @@ def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, .
     if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
         raise ValueError("a time that is none")
     every = dict.fromkeys(name for side in sides for name in side)
-    found = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in every]
-    found.sort(key=lambda one: -(one.base + one.head))
-    return tuple(found[:_MOST_FOLDED])
+    stacks_of = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in every]
+    stacks_of.sort(key=lambda each: -(each.base + each.head))
+    return tuple(stacks_of[:_MOST_FOLDED])
 
 
 def _folded(runs: Sequence[Recorded]) -> Mapping[tuple[str, ...], float]:
-    found: dict[tuple[str, ...], float] = defaultdict(float)
+    times: dict[tuple[str, ...], float] = defaultdict(float)
     for run in runs:
         each_s = run["call_s"] / max(1, run["samples"]) / len(runs)
         names = [f"{function} ({file})" for file, _, _, function, _ in run["frames"]]
         for numbers, operator, count in run["stacks"]:
             frames = [names[number] for number in numbers] + [str(operator)] * bool(operator)
-            found[tuple(frames)] += count * each_s
-    return found
+            times[tuple(frames)] += count * each_s
+    return times
 
 
 def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[float, ...]]:
@@ -276,13 +276,13 @@ def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[flo
 
 def _times(run: Recorded) -> Mapping[_Line, float]:
     """Return a run's time outside of operators by the innermost own line, in s a call."""
-    found: dict[_Line, float] = defaultdict(float)
+    times: dict[_Line, float] = defaultdict(float)
     for numbers, operator, count in run["stacks"]:
         own = [run["frames"][number] for number in numbers if run["frames"][number][4]]
         if own and not operator:
             file, line, text, function, _ = own[-1]
-            found[_Line(file, function, line, text)] += count / run["samples"] * run["call_s"]
-    return found
+            times[_Line(file, function, line, text)] += count / run["samples"] * run["call_s"]
+    return times
 
 
 def _line_that_moved(

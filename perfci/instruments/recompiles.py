@@ -1,4 +1,4 @@
-"""What torch.compile compiles again after the first call: the guard that failed, and its line.
+"""Recompilations after the first call: the guard that failed, and its line.
 
 Each of some calls is heard for itself, so that both sides are compared over as many calls. Who
 calls torch.compile doesn't matter: a plain callable around a compiled model is heard as well.
@@ -46,9 +46,9 @@ def record(scene: RecordingScene) -> Recorded:
             raise Unusable("torch", unheard)
         now = Counter(
             {
-                (one.kind, one.reason, one.file, one.line): one.count
-                for one in heard.events
-                if one.kind.startswith("recompile")
+                (each.kind, each.reason, each.file, each.line): each.count
+                for each in heard.events
+                if each.kind.startswith("recompile")
             }
         )
         calls.append([[*event, count] for event, count in (now - known).items()])

@@ -19,7 +19,7 @@ WORDS: Words = {}
 
 _MOST_CALLS, _MOST_EVENTS, _LONGEST = 10, 50_000, 200
 MOST_BYTES = 64 << 20
-"""Who reads a trace that is larger refuses it: a worker may send anything."""
+"""Limit of a trace when it is read. A worker may send anything."""
 
 
 def record(scene: RecordingScene) -> Recorded:
@@ -72,7 +72,7 @@ def differences(_base: Sequence[Recorded], _head: Sequence[Recorded]) -> Sequenc
 
 
 def trace_text(recorded: Recorded) -> str:
-    """Return the trace that was recorded. ValueError where it is none, or too large."""
+    """Return the recorded trace. Raises ValueError for anything else, or a too large one."""
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(base64.b64decode(recorded["trace"], validate=True), MOST_BYTES)

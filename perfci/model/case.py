@@ -39,7 +39,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be measured; field names are those of the report file.
+    """A failure to measure something. Field names are those of the report file.
 
     ``alone`` is how base did when it was tried again without head: ``ran`` or ``failed``; empty
     where it was not tried.
@@ -69,11 +69,11 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class FileImports:
-    """What importing one benchmark file, or a list of modules, did to its process.
+    """Effects of importing one benchmark file, or a list of modules, on its process.
 
     ``modules`` are those that the side's own code asked for and that are not its own, in order.
     ``environment`` are variables that were set (``NAME=value``) or removed (``NAME``), ``programs``
-    what libraries started, ``read`` files of the tree that they opened; ``state`` is torch's.
+    what libraries started, ``read`` files of the tree that they opened. ``state`` is torch's.
     """
 
     modules: tuple[str, ...] = ()
@@ -85,9 +85,9 @@ class FileImports:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What one side's benchmark files hold: cases, the files that failed, and the side's facts.
+    """Content of one side's benchmark files: cases, failed files, and the side's facts.
 
-    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``;
+    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``.
     ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
     device that other distributions add there, ``metrics`` modules of metrics, with the
     distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 IN_WORDS = "in-words"
-"""The code of what a file from before there were codes says; its words are its ``text``."""
+"""The code of what a file from before there were codes says. Its words are its ``text``."""
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
 DELAYED_MORE = "delayed-more"
@@ -50,7 +50,7 @@ Plain = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of a row: ``code`` is a slug that stays, ``arguments`` its plain values."""
+    """A finding about a row. ``code`` is a stable slug, ``arguments`` are its plain values."""
 
     code: str
     arguments: Mapping[str, Plain] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def because(code: str, why: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one instrument found to differ between the sides, as a code with its arguments.
+    """A difference between the sides that one instrument found, as a code with its arguments.
 
     ``seconds`` is how much slower that made a call of head, or its start, and ``bytes`` how much
     larger; below zero where it is better, 0 where that isn't known. ``metric`` is what such a
@@ -115,7 +115,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a profile of head shows that is often a mistake. It is no reason for any verdict."""
+    """A frequent mistake that a profile of head shows. It is no reason for any verdict."""
 
     instrument: str
     code: str
@@ -135,7 +135,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why one case moved: the differences, the first the likeliest reason.
+    """The differences that explain why one case moved, the likeliest first.
 
     ``stacks`` are where both sides' calls spend their time on the host, those that take most.
     ``untold`` says by instrument why it could not say anything, ``""`` standing for all of them.

@@ -58,10 +58,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Why a regression fails nothing: because somebody says that it is meant, and how far.
+    """An accepted regression, which fails nothing up to a limit.
 
     ``by`` is who wrote that, as far as it is known. ``up_to`` is the largest change that is
-    accepted, of the kind that the row's threshold is; ``until`` is the last day (ISO 8601).
+    accepted, of the kind that the row's threshold is. ``until`` is the last day (ISO 8601).
     """
 
     because: str
@@ -82,7 +82,7 @@ class Comparison:
     with ``df`` degrees of freedom. ``welch_p`` stands beside the paired test. ``rounds_set_aside``
     and ``set_aside_worse`` count excluded rounds, in files from when there were any.
     ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
-    ``caveat`` is why a significant change would not be believed; ``base_sessions`` is how many
+    ``caveat`` is why a significant change would not be believed. ``base_sessions`` is how many
     sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
     many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
     unpaired sides, and in files from before there were any. ``outliers`` are the places of
@@ -152,7 +152,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where the session's time went, in s; ``measured_s`` is inside bursts only."""
+    """Durations of the session, in s. ``measured_s`` is inside bursts only."""
 
     wall_s: float
     measured_s: float
@@ -161,7 +161,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a comparison moved: a graph break at file:line, an import, a cold-start phase."""
+    """A reason why a comparison moved: a graph break at a line, an import, a cold-start phase."""
 
     case: str
     metric: str
@@ -173,7 +173,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Where a benchmark is written: ``file`` relative to the repository, ``line`` from 1."""
+    """Place of a definition. ``file`` is relative to the repository, ``line`` counts from 1."""
 
     benchmark: str
     file: str
@@ -204,7 +204,7 @@ class Report:
     between the sides. ``findings`` are those of ``notes`` that have a code,
     and whether nothing of the change was exercised.
     ``why`` is what instruments found to differ inside of cases that moved. ``benchmarks_of`` is the
-    commit whose benchmark files ran on both sides; empty where it is head.
+    commit whose benchmark files ran on both sides, or empty where it is head.
     """
 
     perfci_version: str
@@ -239,7 +239,7 @@ class Report:
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether head was measured alone, and is compared with nothing."""
+        """Return whether head was measured alone, without a base."""
         return self.base is None and self.command == "run"
 
     def to_frame(self) -> pd.DataFrame:
@@ -280,7 +280,7 @@ class ModeMatrix:
 
     ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
     A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
-    ``base_best`` are base's, empty where there is none; ``moved`` are the modes of which latency,
+    ``base_best`` are base's, empty where there is none. ``moved`` are the modes of which latency,
     memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
     """
 
@@ -296,7 +296,7 @@ class ModeMatrix:
 
     @property
     def changed(self) -> bool:
-        """Whether a mode moved, or another is to be used than on base."""
+        """Return whether a mode moved, or another mode is advised than on base."""
         decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
         return bool(self.moved) or (decided and self.best != self.base_best)
 
@@ -305,7 +305,7 @@ class ModeMatrix:
 class ShapeRow:
     """One shape of head. Times in s; what isn't known is None.
 
-    ``ratio`` is head's latency ÷ base's with its 95 % interval; ``compiles`` is 1 where the
+    ``ratio`` is head's latency ÷ base's with its 95 % interval. ``compiles`` is 1 where the
     shape's first call compiled, by the failed ``guard``, empty where there was none.
     """
 
@@ -338,7 +338,7 @@ class ShapeTable:
 
     @property
     def changed(self) -> bool:
-        """Whether a shape moved, or base served another share of them."""
+        """Return whether a shape moved, or base served another share of the shapes."""
         rates = (self.hit_rate, self.base_hit_rate)
         return bool(self.moved) or (None not in rates and self.hit_rate != self.base_hit_rate)
 

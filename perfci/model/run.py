@@ -15,7 +15,7 @@ WRONG_CODE = "wrong_code"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: a commit or the working tree, and the Python that runs it."""
+    """One side: a commit or the working tree, and the Python that runs it."""
 
     rev: str
     sha: str
@@ -55,7 +55,7 @@ class Run:
 class Point:
     """One case's metric in one recorded run.
 
-    ``value`` is the centre over workers, in ``unit``; ``values`` is one number for each worker,
+    ``value`` is the centre over workers, in ``unit``. ``values`` is one number for each worker,
     empty where an imported file has none.
     """
 
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What one run says of itself: of which commit it is, and where and when it was measured.
+    """Description of a run: its commit, its place and its time.
 
     ``source`` is how it came: ``run``, ``compare``, ``nightly``, or an importer's name such as
     ``asv``. ``sha`` is empty where an imported file has none. ``position`` counts the commit's
@@ -88,7 +88,7 @@ class RunHeader:
     runner: str
 
 
-HEADER = tuple(one.name for one in fields(RunHeader))
+HEADER = tuple(each.name for each in fields(RunHeader))
 
 
 def header_fields(run: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def header_fields(run: Any) -> dict[str, Any]:
 class RecordedRun(RunHeader):
     """One run of one commit on one machine, whole. A run recorded twice is there once.
 
-    ``source_hashes`` maps a case to the hash of its benchmark's source; ``failed`` maps a case to
+    ``source_hashes`` maps a case to the hash of its benchmark's source. ``failed`` maps a case to
     why it has no points.
     """
 
@@ -112,7 +112,7 @@ class RecordedRun(RunHeader):
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """How one comparison of two sides ended: what the gate's own health is made of.
+    """End of one comparison of two sides, of which the gate's own health is made.
 
     ``same`` says that both sides were the same commit (A/A), so that each ``fail`` was false.
     ``comparisons`` counts the gating ones; ``regressed`` and ``inconclusive`` are of these.
@@ -142,7 +142,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class SideRan:
-    """What one side's workers ran. Paths are relative to its tree.
+    """Code that one side's workers ran. Paths are relative to its tree.
 
     ``tree`` is git's hash of the tree that was checked out, uncommitted changes included.
     ``folders`` are those that modules were imported from. ``outside`` are files in the user's
@@ -164,7 +164,7 @@ class SideRan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What ran on both sides; ``base`` is None where one side was measured alone."""
+    """Code that ran on both sides. ``base`` is None where one side was measured alone."""
 
     base: SideRan | None
     head: SideRan

@@ -1,4 +1,4 @@
-"""What goes into a worker (``WorkOrder``), what comes out, and the settings of measuring."""
+"""Input of a worker (``WorkOrder``), its output, and the settings of measuring."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class SavedModel:
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """What one worker has to do. Sent as JSON on its order pipe.
+    """Work of one worker. Sent as JSON on its order pipe.
 
-    ``root`` is the side's tree (the worker's directory), in which its benchmark files lie;
+    ``root`` is the side's tree (the worker's directory), in which its benchmark files lie.
     ``benchmark_file`` is an absolute path, empty for a saved model.
     ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
@@ -121,17 +121,17 @@ class Block:
 
     @property
     def calls(self) -> int:
-        """How often the work was called."""
+        """Return the number of calls of the work."""
         return self.bursts * (self.lead_in + self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a worker sends back: raw, before the parent reduces it to a ``WorkerOutput``.
+    """A worker's raw answer, which the parent reduces to a ``WorkerOutput``.
 
     ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the
-    metrics that are not derived from samples, in base units; ``missing`` says why one is absent,
+    metrics that are not derived from samples, in base units. ``missing`` says why one is absent,
     ``remarks`` what to know beside one. ``observed_ns`` has, by metric and encoded likewise, what
     each call of the blocks took in it, those included that lead a burst in.
     """
@@ -157,7 +157,7 @@ class Measurement:
 class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
-    ``values`` holds metrics in base units; ``missing`` says why a metric is absent, ``remarks``
+    ``values`` holds metrics in base units. ``missing`` says why a metric is absent, ``remarks``
     what to know beside one. ``first_calls`` are the first ones' latencies in s, warm-up included.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call, and compiler
@@ -166,7 +166,7 @@ class WorkerOutput:
     worker, the log of its own value ÷ the other's. ``bursts`` has what that is made of, the median
     of each burst in turn, None where it was excluded: within a session, and in files of perfci
     before 1.0. Of ``bursts_measured``, ``bursts_set_aside`` were excluded, and
-    ``bursts_disturbed`` kept all the same, as they were most of the worker's; ``disturbance`` is
+    ``bursts_disturbed`` kept all the same, as they were most of the worker's. ``disturbance`` is
     the commonest reason of either. ``bursts_delayed`` counts those that the kernel kept off their
     core, excluded or not, and ``with_delayed`` has the values that differ where those are kept;
     both within a session. ``ancestor`` numbers the process that both workers of the round
@@ -210,7 +210,7 @@ WorkerResult = WorkerOutput | WorkerFailure
 
 @dataclass(frozen=True, slots=True)
 class MeasureSettings:
-    """How rounds are measured. Times in s, memory in bytes.
+    """Settings of measuring. Times are in s, memory in bytes.
 
     ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most;
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from perfci.calibrate.calibration import Calibration, Seen, SettingTrial, Suggestion
+from perfci.calibrate.calibration import Calibration, SeenMetric, SettingTrial, Suggestion
 from perfci.config.loading import PROJECT_FILE
 from perfci.model.codec import to_plain
 from perfci.report.clean import Clean, Safe, clean_line, clean_prose, clean_styled
@@ -95,7 +95,7 @@ def answers(calibration: Calibration) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _own_gate(row: Seen) -> str:
+def _own_gate(row: SeenMetric) -> str:
     if row.gate != "fail":
         return "it gates nothing"
     blind = ", which is blind here" if row.sees_threshold is False else ""
@@ -111,19 +111,19 @@ def session_text(calibration: Calibration) -> str:
     )
 
 
-def main_rows(calibration: Calibration) -> tuple[Seen, ...]:
+def main_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
     """Return the rows of median latency."""
     return tuple(row for row in calibration.seen if row.metric == MAIN_METRIC)
 
 
-def other_rows(calibration: Calibration) -> tuple[Seen, ...]:
+def other_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
     """Return the rows of the other gating metrics."""
     return tuple(
         row for row in calibration.seen if row.metric != MAIN_METRIC and row.metric not in _TAILS
     )
 
 
-def tail_rows(calibration: Calibration) -> tuple[Seen, ...]:
+def tail_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
     """Return the rows of P95 and P99."""
     return tuple(row for row in calibration.seen if row.metric in _TAILS)
 
@@ -133,14 +133,14 @@ def share(value: float | None) -> str:
     return format_share(None if value is None else float(f"{value:.2g}"))
 
 
-def rounds(count: int | None, row: Seen) -> str:
+def rounds(count: int | None, row: SeenMetric) -> str:
     """Return the rounds that a change needs."""
     if not row.spread:
         return "–"
     return "–" if count is None else str(count) if count < 1000 else "over 999"
 
 
-def modes_text(row: Seen) -> str:
+def modes_text(row: SeenMetric) -> str:
     """Return both modes with the share of workers in each, or nothing."""
     if row.modes is None:
         return ""
@@ -198,9 +198,9 @@ def spent_text(calibration: Calibration) -> str:
     )
 
 
-def metric_ranges(rows: Sequence[Seen]) -> tuple[tuple[str, str, str, str], ...]:
+def metric_ranges(rows: Sequence[SeenMetric]) -> tuple[tuple[str, str, str, str], ...]:
     """Return for each metric: its name, the spreads, what is seen, and the threshold."""
-    by_metric: dict[str, list[Seen]] = {}
+    by_metric: dict[str, list[SeenMetric]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
     return tuple(
@@ -217,7 +217,7 @@ def metric_ranges(rows: Sequence[Seen]) -> tuple[tuple[str, str, str, str], ...]
 def blind_text(calibration: Calibration) -> str:
     """Return which thresholds this machine can't see with the present configuration."""
     gating = [row for row in calibration.seen if row.gate == "fail"]
-    by_metric: dict[str, list[Seen]] = {}
+    by_metric: dict[str, list[SeenMetric]] = {}
     for row in gating:
         if row.sees_threshold is False:
             by_metric.setdefault(row.metric, []).append(row)
@@ -388,7 +388,7 @@ def _table(*columns: str, left: int = 1) -> Table:
     return table
 
 
-def _seen_table(rows: Sequence[Seen], *, with_metric: bool) -> Table:
+def _seen_table(rows: Sequence[SeenMetric], *, with_metric: bool) -> Table:
     head = ("case", "metric") if with_metric else ("case",)
     table = _table(
         *head, "pairs", "spread", "sees", "promises", "1 %", "2 %", "5 %", left=len(head)
@@ -408,7 +408,7 @@ def _seen_table(rows: Sequence[Seen], *, with_metric: bool) -> Table:
     return table
 
 
-def _ranges(rows: Sequence[Seen]) -> Table:
+def _ranges(rows: Sequence[SeenMetric]) -> Table:
     table = _table("metric", "spread", "sees", "threshold")
     for metric, *cells in metric_ranges(rows):
         table.add_row(Text(clean_line(metric)), *cells)

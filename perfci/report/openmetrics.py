@@ -16,7 +16,7 @@ from statistics import median
 from prometheus_client.core import CollectorRegistry, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from perfci.trend.change import Change, ChangeStatus, Event, EventKind, Trend
+from perfci.trend.change import Change, ChangeStatus, EventKind, Trend, TrendEvent
 from perfci.trend.series import Series, SeriesKey
 
 _UNITS = {
@@ -170,7 +170,7 @@ def _events(trend: Trend) -> tuple[Metric, ...]:
     )
 
 
-def _event(event: Event) -> dict[str, str]:
+def _event(event: TrendEvent) -> dict[str, str]:
     labels = {"environment": event.environment, "event": event.id, "kind": event.kind}
     return labels | {"status": event.status, "way": _way(event)}
 
@@ -242,7 +242,7 @@ def _status(change: Change | None) -> dict[str, str]:
     return {"status": change.status, "way": _way(change)}
 
 
-def _way(moved: Change | Event) -> str:
+def _way(moved: Change | TrendEvent) -> str:
     return "worse" if moved.worse else "better"
 
 

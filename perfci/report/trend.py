@@ -20,7 +20,7 @@ from perfci.report.site.catalogue import SeriesStanding, TrendRow, TrendRows, ca
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
 from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
-from perfci.trend.change import Change, Drift, Event, Replacement, Trend
+from perfci.trend.change import Change, Drift, Replacement, Trend, TrendEvent
 from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 
 MOST_LINES = 20
@@ -180,7 +180,7 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
     }
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: TrendEvent) -> dict[str, Any]:
     return {
         "id": event.id,
         "kind": event.kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,8 +28,8 @@ _BACK = 0.25
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
-class Analysed(NamedTuple):
-    """What an analysis found: changes and drifts, the worst first, and notes for the reader.
+class Analysis(NamedTuple):
+    """Result of an analysis: changes and drifts, the worst first, and notes for the reader.
 
     The series in ``too_few`` are too short to be examined.
     """
@@ -48,7 +48,7 @@ def analyse(
     now: str,
     settings: TrendSettings | None = None,
     run_all: RunAll = map,
-) -> Analysed:
+) -> Analysis:
     """Find what moved. ``run_all`` maps chunks of series, like ``map`` or a process pool's.
 
     ``known`` are the changes that earlier reports named: they keep their ids.
@@ -61,17 +61,17 @@ def analyse(
     dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
     seen: set[str] = set()
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
-    for one, sure in zip(series, _surely(series, examined, settings), strict=True):
+    for each, sure in zip(series, _surely(series, examined, settings), strict=True):
         if sure:
-            mine = by_series.get(one.key, [])
-            environment = one.key.environment
-            changes[one.key] = _changes(
-                one, timelines[environment], dates[environment], sure, mine, now
+            known_of = by_series.get(each.key, [])
+            environment = each.key.environment
+            changes[each.key] = _changes(
+                each, timelines[environment], dates[environment], sure, known_of, now
             )
-            seen.update(found.id for found in changes[one.key])
+            seen.update(change_of.id for change_of in changes[each.key])
     drifts = find_drifts(series, timelines, changes, settings)
-    short = frozenset(one.key for one in series if too_few(one.values))
-    return Analysed(
+    short = frozenset(each.key for each in series if too_few(each.values))
+    return Analysis(
         changes=tuple(sorted((c for some in changes.values() for c in some), key=_worst_first)),
         drifts=drifts,
         notes=(
@@ -92,23 +92,23 @@ def _examined(
         for start in range(0, len(order), _CHUNK)
     ]
     parts = run_all(partial(examine_all, settings=settings), chunks)
-    found: list[tuple[SizedMove, ...]] = [()] * len(series)
-    for index, moves in zip(order, (one for part in parts for one in part), strict=True):
-        found[index] = moves
-    return found
+    moves_of: list[tuple[SizedMove, ...]] = [()] * len(series)
+    for index, moves in zip(order, (each for part in parts for each in part), strict=True):
+        moves_of[index] = moves
+    return moves_of
 
 
 def _surely(
     series: Sequence[Series], examined: Sequence[tuple[SizedMove, ...]], settings: TrendSettings
 ) -> list[list[tuple[SizedMove, float]]]:
     """Keep of each series the moves whose q, over all series, is small enough, with their q."""
-    long_enough = sum(len(one.values) >= SHORTEST_SERIES for one in series)
-    further = sum(max(0, len(found) - 1) for found in examined)
+    long_enough = sum(len(each.values) >= SHORTEST_SERIES for each in series)
+    further = sum(max(0, len(moves) - 1) for moves in examined)
     q_values = iter(
-        benjamini_hochberg([move.p for found in examined for move in found], long_enough + further)
+        benjamini_hochberg([move.p for moves in examined for move in moves], long_enough + further)
     )
-    with_q = [[(move, next(q_values)) for move in found] for found in examined]
-    return [[(move, q) for move, q in found if q <= settings.false_discoveries] for found in with_q]
+    with_q = [[(move, next(q_values)) for move in moves] for moves in examined]
+    return [[(move, q) for move, q in moves if q <= settings.false_discoveries] for moves in with_q]
 
 
 def _changes(
@@ -121,50 +121,56 @@ def _changes(
 ) -> tuple[Change, ...]:
     runs = [timeline.runs[row] for row in series.rows.tolist()]
     moves = [move for move, _ in sure]
-    sign = 1.0 if series.direction == "lower" else -1.0
-    names = [_between(runs[move.before], runs[move.after]) for move in moves]
-    places = [
-        Place(
-            change_id(series.key, *ends),
-            move.before,
-            move.after,
-            move.within,
-            (runs[move.before].sha, runs[move.after].sha),
-            ends,
-            sign * (move.level_after - move.level_before) > 0.0,
+    new = [
+        replace(
+            _new_change(series, runs, move),
+            at=dates[int(series.rows[move.after])],
+            q=q,
+            first_seen_at=now,
         )
-        for move, ends in zip(moves, names, strict=True)
+        for move, q in sure
     ]
-    matched = match_known(places, known, _points(runs) if known else {})
-    made = []
-    for index, ((move, q), place) in enumerate(zip(sure, places, strict=True)):
-        found = matched.get(index)
-        made.append(
-            Change(
-                id=found.id if found else place.id,
-                series=series.key,
-                kind=move.kind,
-                before=move.before,
-                after=move.after,
-                within=move.within,
-                commits=place.commits,
-                commits_within=(runs[move.within[0]].sha, runs[move.within[1]].sha),
-                names=place.names,
-                at=dates[int(series.rows[move.after])],
-                ratio=move.ratio,
-                ratio_lo=move.ratio_lo,
-                ratio_hi=move.ratio_hi,
-                difference=move.level_after - move.level_before,
-                p=move.p,
-                q=q,
-                worse=place.worse,
-                status=status_of(index, moves, found),
-                first_seen_at=found.first_seen_at if found else now,
-                note=found.note if found else "",
-                benchmark_changed=_benchmark_changed(series, move),
+    matched = match_known(new, known, _points(runs) if known else {})
+    changes = []
+    for index, change in enumerate(new):
+        same = matched.get(index)
+        status = status_of(index, moves, same)
+        changes.append(
+            replace(
+                change, status=status, id=same.id, first_seen_at=same.first_seen_at, note=same.note
             )
+            if same
+            else replace(change, status=status)
         )
-    return tuple(made)
+    return tuple(changes)
+
+
+def _new_change(series: Series, runs: Sequence[RunHeader], move: SizedMove) -> Change:
+    before, after = runs[move.before], runs[move.after]
+    first, last = move.within
+    names = _between(before, after)
+    difference = move.level_after - move.level_before
+    return Change(
+        id=change_id(series.key, *names),
+        series=series.key,
+        kind=move.kind,
+        before=move.before,
+        after=move.after,
+        within=move.within,
+        commits=(before.sha, after.sha),
+        commits_within=(runs[first].sha, runs[last].sha),
+        names=names,
+        at="",
+        ratio=move.ratio,
+        ratio_lo=move.ratio_lo,
+        ratio_hi=move.ratio_hi,
+        difference=difference,
+        p=move.p,
+        q=move.p,
+        worse=difference > 0.0 if series.direction == "lower" else difference < 0.0,
+        # give or take a point
+        benchmark_changed=any(first <= index <= last + 1 for index in series.source_changes),
+    )
 
 
 def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
@@ -183,12 +189,6 @@ def _between(before: RunHeader, after: RunHeader) -> tuple[str, str]:
     return before.sha or before.id, after.sha or after.id
 
 
-def _benchmark_changed(series: Series, move: SizedMove) -> bool:
-    """Whether the benchmark's own source changed where it may lie, give or take a point."""
-    first, last = move.within
-    return any(first <= index <= last + 1 for index in series.source_changes)
-
-
 def _worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
     size = math.inf if change.ratio is None else abs(math.log(change.ratio))
     return (not change.worse, -size, change.series, change.before)
@@ -203,45 +203,28 @@ def _notes(
             f"{short:,} of {len(series):,} series have too few runs: {NOISY_SERIES} are "
             f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
         )
-    keys = {one.key for one in series}
-    lost = sum(one.series in keys and one.id not in seen for one in known)
+    keys = {each.key for each in series}
+    lost = sum(each.series in keys and each.id not in seen for each in known)
     if lost:
         changes = "1 known change is" if lost == 1 else f"{lost} known changes are"
         notes.append(f"{changes} no longer seen in what is now recorded.")
     return tuple(notes)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A change of a series to be matched: where it is, between which commits, which way.
-
-    ``within`` is (before, after) with 95 % confidence. ``id`` is what it is called if it is new,
-    and ``names`` are its ends as ``KnownChange`` has them.
-    """
-
-    id: str
-    before: int
-    after: int
-    within: tuple[int, int]
-    commits: tuple[str, str]
-    names: tuple[str, str]
-    worse: bool
-
-
 def match_known(
-    places: Sequence[Place], known: Sequence[KnownChange], points: Mapping[str, int]
+    changes: Sequence[Change], known: Sequence[KnownChange], points: Mapping[str, int]
 ) -> dict[int, KnownChange]:
-    """Return for each index into ``places`` the known change that it is, the nearest first.
+    """Return, by index into ``changes``, the known change that each is. The nearest goes first.
 
     ``points`` maps a commit to the index of its first point in the series, and a run to that of
     its own. Each known change is matched once.
     """
     pairs = []
-    for index, place in enumerate(places):
-        for number, one in enumerate(known):
-            if one.worse != place.worse:
+    for index, change in enumerate(changes):
+        for number, candidate in enumerate(known):
+            if candidate.worse != change.worse:
                 continue
-            distance = _distance(place, one, points)
+            distance = _distance(change, candidate, points)
             if distance is not None:
                 pairs.append((distance, number, index))
     matched: dict[int, KnownChange] = {}
@@ -253,27 +236,27 @@ def match_known(
     return matched
 
 
-def _distance(place: Place, known: KnownChange, points: Mapping[str, int]) -> int | None:
-    """Points between a place and a known change; None where they are too far apart to be one.
+def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> int | None:
+    """Return the points between both, or None where they are too far apart to be the same.
 
-    The id goes before the commits: several steps may lie between runs of one commit, and
-    earlier versions remembered no more of such a step than that commit, twice.
+    The id is compared before the commits. Several steps may lie between runs of one commit, and
+    earlier versions remembered only that commit, twice.
     """
-    if known.id == place.id:
+    if known.id == change.id:
         return -1
     ends = (known.sha_before, known.sha_after)
-    if all(ends) and ends in {place.names, place.commits}:
+    if all(ends) and ends in {change.names, change.commits}:
         return 0
     before, after = points.get(known.sha_before), points.get(known.sha_after)
     near = []
     if after is not None:
-        near.append(abs(after - place.after))
+        near.append(abs(after - change.after))
     if before is not None:
-        near.append(abs(before - place.before))
-    if before is not None and after is not None and before < place.after and place.before < after:
-        near.append(1)  # the ranges overlap: a ramp was a step, or the other way about
+        near.append(abs(before - change.before))
+    if before is not None and after is not None and before < change.after and change.before < after:
+        near.append(1)  # the ranges overlap, as of a ramp that was a step, or the reverse
     distance = min(near, default=WOBBLE + 1)
-    may_be_there = after is not None and place.within[0] < after <= place.within[1]
+    may_be_there = after is not None and change.within[0] < after <= change.within[1]
     return distance if distance <= WOBBLE or may_be_there else None
 
 
@@ -287,8 +270,8 @@ def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, 
         return first is not None and day is not None and day < first
 
     return tuple(
-        replace(one, status="known") if one.status == "new" and is_old(one) else one
-        for one in changes
+        replace(each, status="known") if each.status == "new" and is_old(each) else each
+        for each in changes
     )
 
 

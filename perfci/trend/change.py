@@ -1,4 +1,4 @@
-"""What an analysed history says: changes with their status, drift, health; the whole ``Trend``."""
+"""Records of an analysed history: changes with their status, drift, health, and ``Trend``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A place where a series moved, and for good.
+    """A lasting move of a series.
 
     ``before`` and ``after`` are indices into the series: the last point of the old level and the
-    first of the new one (a ramp's beginning and end), where they fit best; ``within`` is the same
+    first of the new one (a ramp's beginning and end), where they fit best. ``within`` is the same
     pair with 95 % confidence. ``commits`` is ``(sha of before, sha of after)``, and
     ``commits_within`` of ``within``: what moved it is in that range, the first not included.
     ``names`` are its ends as ``KnownChange`` has them.
     ``ratio`` is new ÷ old level with its 95 % interval; for a level of zero ``ratio`` is None and
     ``difference`` says how far.
-    ``p`` is of this series alone, ``q`` after false-discovery control over the whole report;
+    ``p`` is of this series alone, ``q`` after false-discovery control over the whole report.
     ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
     ``benchmark_changed`` says that the benchmark's own source changed there.
     """
@@ -55,30 +55,30 @@ class Change:
 
     @property
     def confidence(self) -> float:
-        """1 - q."""
+        """Return 1 - q."""
         return 1.0 - self.q
 
     @property
     def cost(self) -> float | None:
-        """The ratio, turned so that above 1 is worse; None where there is none."""
+        """Return the ratio, inverted where needed so that above 1 is worse, or None."""
         if not self.ratio:
             return None
         return self.ratio if (self.ratio > 1.0) == self.worse else 1.0 / self.ratio
 
     @property
     def same_commit(self) -> bool:
-        """Whether it moved between runs of one commit: then no commit did it."""
+        """Return whether it moved between runs of one commit, so that no commit caused it."""
         return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Changes of one place in one environment, told as one; each change is in one event.
+class TrendEvent:
+    """Changes of one place in one environment, reported together. Each change is in one event.
 
     ``id`` stays from report to report, as its changes' do.
     ``changes`` are the worst first. ``back`` are the changes by which an excursion came back.
     ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
-    is in that range, the first not included; ``ended_at`` is when an excursion came back.
+    is in that range, the first not included. ``ended_at`` is when an excursion came back.
     ``measured`` counts the series of the environment that were there before and after.
     ``evidence`` says why it is taken for the environment's.
     """
@@ -97,46 +97,48 @@ class Event:
 
     @property
     def worse(self) -> bool:
-        """Whether at least half of its series moved the wrong way."""
-        return 2 * sum(one.worse for one in self.changes) >= len(self.changes)
+        """Return whether at least half of its series moved the wrong way."""
+        return 2 * sum(change.worse for change in self.changes) >= len(self.changes)
 
     @property
     def status(self) -> ChangeStatus:
-        """What is left to do: new, then known, then acknowledged, then fixed."""
+        """Return the least settled status: new, then known, then acknowledged, then fixed."""
         order: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
-        return min((one.status for one in self.changes), key=order.index)
+        return min((change.status for change in self.changes), key=order.index)
 
     @property
     def news(self) -> bool:
-        """Whether people are to be notified: no report has named it, or it has doubled since."""
-        new = sum(one.status == "new" for one in self.changes)
+        """Return whether to notify people: most of its changes are in no earlier report."""
+        new = sum(change.status == "new" for change in self.changes)
         return 2 * new > len(self.changes)
 
     @property
     def series(self) -> int:
-        """How many series moved."""
-        return len({one.series for one in self.changes})
+        """Return the number of series that moved."""
+        return len({change.series for change in self.changes})
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
-        """Their benchmarks, by name."""
-        return tuple(sorted({benchmark_of(one.series.case) for one in self.changes}))
+        """Return their benchmarks, by name."""
+        return tuple(sorted({benchmark_of(change.series.case) for change in self.changes}))
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """By how much each changed that moved the event's way; above 1 is worse."""
+        """Return the cost of each change in the event's direction. Above 1 is worse."""
         return tuple(
-            one.cost for one in self.changes if one.worse is self.worse and one.cost is not None
+            change.cost
+            for change in self.changes
+            if change.worse is self.worse and change.cost is not None
         )
 
     @property
     def largest_cost(self) -> float | None:
-        """The one of ``costs`` that is furthest from 1; None where there is none."""
+        """Return the one of ``costs`` that is furthest from 1, or None."""
         return max(self.costs, key=lambda cost: abs(math.log(cost)), default=None)
 
 
 def benchmark_of(case: str) -> str:
-    """Return the benchmark that ``case`` belongs to: what stands before its axes."""
+    """Return the benchmark of ``case``, which is its id without axes."""
     return case.partition("[")[0] or case
 
 
@@ -145,7 +147,7 @@ class KnownChange:
     """A change as the history remembers it, to be found again in the next report.
 
     ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
-    and where both are the same one. ``event`` is the id of the event that it was told with.
+    and where both are the same one. ``event`` is the id of the event that it was reported with.
     """
 
     id: str
@@ -180,7 +182,7 @@ class Replacement:
 
     Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new) of
     what differs. ``median_cost`` is of the first runs ÷ the last ones, over ``series`` measured in
-    both and above 1 for worse; None where none can be compared.
+    both and above 1 for worse, or None where none can be compared.
     """
 
     runner: str
@@ -194,7 +196,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class RunnerDrift:
-    """How one runner's speed moved over all its series: ``ratios`` by run, 1 is its median."""
+    """Speed of one runner over all its series. ``ratios`` are by run, and 1 is its median."""
 
     environment: str
     runner: str
@@ -222,12 +224,12 @@ class Health:
 
     @property
     def false_alarm_rate(self) -> float | None:
-        """Failed A/A reports ÷ A/A reports."""
+        """Return failed A/A reports ÷ A/A reports."""
         return self.same_failed / self.same_reports if self.same_reports else None
 
     @property
     def inconclusive_share(self) -> float | None:
-        """Inconclusive ÷ all gating comparisons."""
+        """Return inconclusive ÷ all gating comparisons."""
         return self.inconclusive / self.comparisons if self.comparisons else None
 
 
@@ -238,7 +240,7 @@ class Trend:
     ``events`` are the changes again, those of one place together; the newest first.
 
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
-    measured. ``reported_before``: whether an earlier report named a change; in a first report
+    measured. ``reported_before``: whether an earlier report named a change. In a first report
     what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
     """
 
@@ -254,7 +256,7 @@ class Trend:
     too_few: frozenset[SeriesKey] = frozenset()
     reported_before: bool = True
     gone: frozenset[SeriesKey] = frozenset()
-    events: tuple[Event, ...] = ()
+    events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""
     replacements: tuple[Replacement, ...] = ()
@@ -262,7 +264,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class TrendSettings:
-    """How sure, how large, how recent.
+    """Settings of an analysis: its certainty, its smallest sizes and its days.
 
     ``alpha`` is about the chance of any false change in one quiet series, ``false_discoveries``
     bounds the share of false ones among all that a report names. ``floor`` is the smallest change

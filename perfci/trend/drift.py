@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
 
 from perfci.stats.levels import benjamini_hochberg
 from perfci.trend.change import Change, Drift, TrendSettings
@@ -14,20 +13,15 @@ from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_varian
 from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 from perfci.units import counted, day_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 BASELINE = 30
 """Runs that make an accepted level."""
-
 FEWEST = 4
-"""Runs on each side: with fewer there is nothing to say."""
+"""Least number of runs on each side."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
-    """What to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
+class DriftStretches:
+    """Parts to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
 
     They are indices into the series. ``steps`` are log ratios of the changes named since then; the
     first of them ends the accepted level at ``until``, which is not of it.
@@ -37,64 +31,6 @@ class Stretches:
     until: int
     recent: int
     steps: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """The last days ÷ the accepted level, with its 95 % interval and p."""
-
-    points: int
-    ratio: float
-    ratio_lo: float
-    ratio_hi: float
-    p: float
-
-
-def shift(values: NDArray[Any], stretches: Stretches, floor: float) -> Shift | None:
-    """Return how far the last days are off, None where that is not worth naming.
-
-    Changes that were named since then are subtracted first: a drift is what is left, where that
-    is more than ``floor``.
-
-    Notes
-    -----
-    Student's t on what is left, each mean with the series' variance, inflated for
-    AR(1), and the wander on top; no search, as both stretches are given.
-    """
-    from scipy import special
-
-    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
-    count, recent = end - stretches.begin, len(values) - stretches.recent
-    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
-        return None
-    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
-    least = math.log1p(floor)
-    if abs(math.log(last / first) - math.fsum(stretches.steps)) < least / 2:
-        return None  # far from it: spare the rest
-    prepared = prepare(values)
-    sums = cumulate(prepared.cleaned)
-    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
-    unexplained = difference - math.fsum(stretches.steps)
-    if abs(difference) < least or abs(unexplained) < least:
-        return None
-    wander = measure_blocks(prepared, sums.values).wander()
-    one, one_df = stretch_variance(prepared, sums, stretches.begin, end)
-    two, two_df = stretch_variance(prepared, sums, stretches.recent, len(values))
-    wandered = wander.variance(count, recent)
-    variance = one + two + wandered
-    df = variance**2 / (one**2 / one_df + two**2 / two_df + wandered**2 / wander.df)
-    error = math.sqrt(variance)
-    half = float(special.stdtrit(df, 0.975)) * error
-    return Shift(
-        points=recent,
-        ratio=ratio_of(difference),
-        ratio_lo=ratio_of(difference - half),
-        ratio_hi=ratio_of(difference + half),
-        p=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
-    )
-
-
-# The drift of every series, with its own false-discovery control.
 
 
 def find_drifts(
@@ -108,29 +44,28 @@ def find_drifts(
     A level is accepted where it began with an acknowledged change or one for the better; before
     any of these it is how the series began.
     """
-    recents = {key: _recent_row(line, settings.drift_days) for key, line in timelines.items()}
-    found: list[tuple[Series, int, Shift]] = []
-    tested = 0
-    for one in series:
-        stretches = _stretches(one, recents[one.key.environment], changes.get(one.key, ()))
-        tested += 1
-        moved = shift(one.values, stretches, settings.drift_floor)
-        if moved is not None:
-            found.append((one, stretches.begin, moved))
-    q_values = benjamini_hochberg([moved.p for *_, moved in found], tested)
-    drifts = [
-        _drift(one, timelines[one.key.environment], begin, moved, q, settings.drift_days)
-        for (one, begin, moved), q in zip(found, q_values, strict=True)
+    days = settings.drift_days
+    recents = {key: _recent_row(line, days) for key, line in timelines.items()}
+    drifts = []
+    for each in series:
+        stretches = _stretches(each, recents[each.key.environment], changes.get(each.key, ()))
+        drift = _drift(each, timelines[each.key.environment], stretches, settings)
+        if drift is not None:
+            drifts.append(drift)
+    q_values = benjamini_hochberg([drift.q for drift in drifts], len(series))
+    sure = [
+        replace(drift, q=q)
+        for drift, q in zip(drifts, q_values, strict=True)
         if q <= settings.false_discoveries
     ]
-    return tuple(sorted(drifts, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
+    return tuple(sorted(sure, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
 
 
 def drift_notes(
     series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
 ) -> tuple[str, ...]:
     """Return a note where no drift can be tested: too few runs are older than the last days."""
-    tested = {one.key.environment for one in series if len(one.values) >= NOISY_SERIES}
+    tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
     days = settings.drift_days
     without = sum(_recent_row(timelines[key], days) < FEWEST for key in tested)
     if not without:
@@ -155,13 +90,13 @@ def _recent_row(timeline: Timeline, days: int) -> int:
     return row
 
 
-def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> Stretches:
+def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> DriftStretches:
     import numpy as np
 
     accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
     begin = max(accepted, default=0)
     since = [c for c in changes if c.after > begin]
-    return Stretches(
+    return DriftStretches(
         begin=begin,
         until=min((c.before + 1 for c in since), default=len(series.rows)),
         recent=max(
@@ -172,17 +107,52 @@ def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> St
 
 
 def _drift(
-    series: Series, timeline: Timeline, begin: int, moved: Shift, q: float, days: int
-) -> Drift:
-    rising = moved.ratio > 1.0
+    series: Series, timeline: Timeline, stretches: DriftStretches, settings: TrendSettings
+) -> Drift | None:
+    """Return the drift of the last days with its p as ``q``, or None for a small one.
+
+    Changes that were reported since the accepted level are subtracted first. The rest is a drift
+    if it is more than ``drift_floor``.
+
+    Notes
+    -----
+    Student's t on what is left, each mean with the series' variance, inflated for
+    AR(1), and the wander on top; no search, as both stretches are given.
+    """
+    from scipy import special
+
+    values = series.values
+    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
+    count, recent = end - stretches.begin, len(values) - stretches.recent
+    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
+        return None
+    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
+    least = math.log1p(settings.drift_floor)
+    if abs(math.log(last / first) - math.fsum(stretches.steps)) < least / 2:
+        return None  # far from it: spare the rest
+    prepared = prepare(values)
+    sums = cumulate(prepared.cleaned)
+    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
+    unexplained = difference - math.fsum(stretches.steps)
+    if abs(difference) < least or abs(unexplained) < least:
+        return None
+    wander = measure_blocks(prepared, sums.values).wander()
+    accepted, accepted_df = stretch_variance(prepared, sums, stretches.begin, end)
+    newest, newest_df = stretch_variance(prepared, sums, stretches.recent, len(values))
+    wandered = wander.variance(count, recent)
+    variance = accepted + newest + wandered
+    df = variance**2 / (accepted**2 / accepted_df + newest**2 / newest_df + wandered**2 / wander.df)
+    error = math.sqrt(variance)
+    half = float(special.stdtrit(df, 0.975)) * error
+    ratio = ratio_of(difference)
     return Drift(
         series=series.key,
-        baseline_sha=timeline.runs[int(series.rows[begin])].sha,
-        days=days,
-        points=moved.points,
-        ratio=moved.ratio,
-        ratio_lo=moved.ratio_lo,
-        ratio_hi=moved.ratio_hi,
-        q=q,
-        worse=rising == (series.direction == "lower"),
+        baseline_sha=timeline.runs[int(series.rows[stretches.begin])].sha,
+        days=settings.drift_days,
+        points=recent,
+        ratio=ratio,
+        ratio_lo=ratio_of(difference - half),
+        ratio_hi=ratio_of(difference + half),
+        q=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
+        worse=(ratio > 1.0) == (series.direction == "lower"),
     )

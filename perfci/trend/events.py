@@ -1,4 +1,4 @@
-"""Changes of one place as one event: what code did, what the environment did, what came back."""
+"""Group changes of one place as one event: of the code, of the environment, or an excursion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend.change import Change, Event, Evidence, KnownChange
+from perfci.trend.change import Change, Evidence, KnownChange, TrendEvent
 from perfci.trend.noise import CRITICAL
 from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 0.5
-"""Of an environment's series: where as many move at once, it may be the environment itself."""
+"""Share of an environment's series that move together if the environment itself changed."""
 FEWEST_SERIES = 5
-"""Series: in fewer, most of them may well be of one cause in the code."""
+"""Least number of series. Fewer may well have one cause in the code."""
 ELSEWHERE = 0.1
-"""Of the same series in another environment: where no more moved, it was not the code."""
+"""Share of the same series elsewhere, up to which the code is not the cause."""
 LONGEST_EXCURSION = 30
-"""Runs: what comes back later is a regression that was fixed."""
+"""Runs. A change that comes back later is a regression that was fixed."""
 LONG_RAMP = 7
-"""Runs: a longer ramp is no event of one night, and is grouped with ramps alone."""
+"""Runs. A longer ramp is no event of one night, and is grouped only with ramps."""
 _BACK = 0.25
-"""As in ``matching``: of the change, what may be left of it when it has come back."""
+"""Share of a change that may be left when it has come back."""
 OWN_PLACE = 10.0
-"""What a place costs, as twice a log likelihood: more than a change gains by moving to the edge of
-its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
+"""Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
+of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedChange:
     """A change with its rows, and those between which it may be."""
 
     change: Change
@@ -54,30 +54,30 @@ def group_events(
     series: Sequence[Series],
     timelines: Mapping[str, Timeline],
     known: Iterable[KnownChange] = (),
-) -> tuple[Event, ...]:
-    """Return the events that ``changes`` are of, the newest first. Each change is in one.
+) -> tuple[TrendEvent, ...]:
+    """Return the events of ``changes``, the newest first. Each change is in one event.
 
     ``known`` are the changes that earlier reports named: their events keep their ids.
     """
-    by_key = {one.key: one for one in series}
-    placed: dict[str, list[_Placed]] = {}
+    by_key = {each.key: each for each in series}
+    placed: dict[str, list[_PlacedChange]] = {}
     for change in changes:
         at = _placed(change, by_key[change.series])
         placed.setdefault(change.series.environment, []).append(at)
-    surroundings = _Surroundings(series, timelines, placed)
-    events: list[Event] = []
+    surroundings = _EventContext(series, timelines, placed)
+    events: list[TrendEvent] = []
     for environment, some in placed.items():
         grouped = [
             _event(environment, place, members, surroundings)
             for long in (False, True)
-            for place, members in _grouped([one for one in some if one.long is long])
+            for place, members in _grouped([each for each in some if each.long is long])
         ]
         events += _with_excursions(grouped)
-    events = _with_known_ids(events, {one.id: one.event for one in known if one.event})
+    events = _with_known_ids(events, {each.id: each.event for each in known if each.event})
     return tuple(sorted(events, key=_newest_first, reverse=True))
 
 
-def _placed(change: Change, series: Series) -> _Placed:
+def _placed(change: Change, series: Series) -> _PlacedChange:
     rows = series.rows
     lo, before, after, hi = (
         int(rows[index])
@@ -89,29 +89,29 @@ def _placed(change: Change, series: Series) -> _Placed:
         if after - before > LONG_RAMP:
             lo, hi = middle - quarter, middle + quarter
         before, after = max(lo, middle - 1), min(hi, middle + 1)
-    return _Placed(change, ends, Span(min(lo, before), before, after, max(hi, after)))
+    return _PlacedChange(change, ends, Span(min(lo, before), before, after, max(hi, after)))
 
 
-def _grouped(some: Sequence[_Placed]) -> Iterator[tuple[int, list[_Placed]]]:
-    found: dict[int, list[_Placed]] = {}
-    for one, place in zip(some, common_places([one.span for one in some]), strict=True):
-        found.setdefault(place, []).append(one)
-    yield from found.items()
+def _grouped(some: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_PlacedChange]]]:
+    groups: dict[int, list[_PlacedChange]] = {}
+    for each, place in zip(some, common_places([each.span for each in some]), strict=True):
+        groups.setdefault(place, []).append(each)
+    yield from groups.items()
 
 
 def _event(
-    environment: str, place: int, members: Sequence[_Placed], surroundings: _Surroundings
-) -> Event:
+    environment: str, place: int, members: Sequence[_PlacedChange], surroundings: _EventContext
+) -> TrendEvent:
     runs = surroundings.timelines[environment].runs
     rows = _common_rows(place, members)
-    keys = {one.change.series for one in members}
+    keys = {member.change.series for member in members}
     measured = surroundings.measured(environment, rows)
     evidence = tuple(surroundings.evidence(environment, rows, keys, measured))
-    return Event(
+    return TrendEvent(
         id=event_id(environment, members[0].change.id),
         kind="environment" if evidence else "code",
         environment=environment,
-        changes=tuple(one.change for one in members),
+        changes=tuple(member.change for member in members),
         back=(),
         rows=rows,
         commits=(runs[rows[0]].sha, runs[rows[1]].sha),
@@ -122,24 +122,24 @@ def _event(
     )
 
 
-def _common_rows(place: int, members: Sequence[_Placed]) -> tuple[int, int]:
+def _common_rows(place: int, members: Sequence[_PlacedChange]) -> tuple[int, int]:
     """Return the narrowest range around ``place``: where no run is missing, a single step."""
-    if any(one.long for one in members):
-        ends = [median_low(one.rows[side] for one in members) for side in (0, 1)]
+    if any(member.long for member in members):
+        ends = [median_low(member.rows[side] for member in members) for side in (0, 1)]
         return ends[0], ends[1]
-    spans = [one.span for one in members if one.span.before < place <= one.span.after]
+    spans = [member.span for member in members if member.span.before < place <= member.span.after]
     before = max((span.before for span in spans), default=place - 1)
     return before, min((span.after for span in spans), default=place)
 
 
-class _Surroundings:
-    """What else was measured when an event happened, there and in other environments."""
+class _EventContext:
+    """Other measurements at the time of an event, there and in other environments."""
 
     def __init__(
         self,
         series: Sequence[Series],
         timelines: Mapping[str, Timeline],
-        placed: Mapping[str, Sequence[_Placed]],
+        placed: Mapping[str, Sequence[_PlacedChange]],
     ) -> None:
         import numpy as np
 
@@ -148,22 +148,22 @@ class _Surroundings:
         self._reached = {key: tuple(accumulate(some, max)) for key, some in self.dates.items()}
         self._placed = placed
         self._series: dict[str, list[Series]] = {}
-        for one in series:
-            self._series.setdefault(one.key.environment, []).append(one)
+        for each in series:
+            self._series.setdefault(each.key.environment, []).append(each)
         self._ends = {
-            key: np.array([(one.rows[0], one.rows[-1]) for one in some])
+            key: np.array([(each.rows[0], each.rows[-1]) for each in some])
             for key, some in self._series.items()
         }
 
     def measured(self, environment: str, rows: tuple[int, int]) -> int:
-        """Return how many series of the environment were measured before and after."""
+        """Return the number of the environment's series that were measured before and after."""
         first, last = self._ends[environment].T
         return int(((first <= rows[0]) & (rows[1] <= last)).sum())
 
     def evidence(
         self, environment: str, rows: tuple[int, int], keys: set[SeriesKey], measured: int
     ) -> Iterator[Evidence]:
-        """Yield why it is the environment's; nothing where the code may have done it."""
+        """Yield evidence that the environment is the cause. Yield none if the code may be."""
         if len(keys) < max(FEWEST_SERIES, MOST * measured):
             return
         runs = self.timelines[environment].runs
@@ -178,8 +178,8 @@ class _Surroundings:
     def _unmoved_elsewhere(
         self, environment: str, rows: tuple[int, int], names: set[tuple[str, str]]
     ) -> bool:
-        """Whether another environment measured the same series over the same commits, in vain."""
-        asked = False
+        """Return whether the same series did not move elsewhere over the same commits."""
+        compared = False
         for other in self._series:
             if other == environment or not self._alike(environment, other):
                 continue
@@ -187,52 +187,52 @@ class _Surroundings:
             if around is None:
                 continue
             there = {
-                one.key
-                for one in self._series[other]
-                if (one.key.case, one.key.metric) in names and _spans(one, around)
+                each.key
+                for each in self._series[other]
+                if (each.key.case, each.key.metric) in names and _spans(each, around)
             }
             if len(there) < max(FEWEST_SERIES, MOST * len(names)):
                 continue
-            asked = True
+            compared = True
             moved = {
-                one.change.series
-                for one in self._placed.get(other, ())
-                if one.change.series in there
-                and one.span.lo < around[1]
-                and around[0] < one.span.hi
+                each.change.series
+                for each in self._placed.get(other, ())
+                if each.change.series in there
+                and each.span.lo < around[1]
+                and around[0] < each.span.hi
             }
             if len(moved) > ELSEWHERE * len(there):
                 return False
-        return asked
+        return compared
 
-    def _alike(self, one: str, other: str) -> bool:
-        """Whether code that moves the one should move the other: both are of one kind of device."""
-        facts, others = self.timelines[one].facts, self.timelines[other].facts
+    def _alike(self, environment: str, other: str) -> bool:
+        """Return whether both have one kind of device, so that code should move both."""
+        facts, others = self.timelines[environment].facts, self.timelines[other].facts
         return facts.get("device_name") == others.get("device_name")
 
     def _same_time(
         self, environment: str, other: str, rows: tuple[int, int]
     ) -> tuple[int, int] | None:
-        """Return the rows of ``other`` around the same commits; None where it has none."""
-        mine, its = self._reached[environment], self._reached[other]
-        first = bisect_right(its, mine[rows[0]]) - 1
-        last = bisect_left(its, mine[rows[1]])
-        return (first, last) if 0 <= first < last < len(its) else None
+        """Return the rows of ``other`` around the same commits, or None where it has none."""
+        dates, other_dates = self._reached[environment], self._reached[other]
+        first = bisect_right(other_dates, dates[rows[0]]) - 1
+        last = bisect_left(other_dates, dates[rows[1]])
+        return (first, last) if 0 <= first < last < len(other_dates) else None
 
 
 def _spans(series: Series, rows: tuple[int, int]) -> bool:
     return bool(series.rows[0] <= rows[0] and rows[1] <= series.rows[-1])
 
 
-def _with_excursions(events: Sequence[Event]) -> list[Event]:
-    """Join what went away with what came back, where most of both are of the same series."""
+def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
+    """Join an event with the later one that takes it back in most of its series."""
     where = {id(change): index for index, event in enumerate(events) for change in event.changes}
     returns = _returns(change for event in events for change in event.changes)
     joined: dict[int, int] = {}
-    for index, event in sorted(enumerate(events), key=lambda one: one[1].rows):
+    for index, event in sorted(enumerate(events), key=lambda each: each[1].rows):
         if index in joined.values():
             continue  # what came back didn't go away by that
-        ends = [where[id(back)] for one in event.changes if (back := returns.get(id(one)))]
+        ends = [where[id(back)] for each in event.changes if (back := returns.get(id(each)))]
         end = max(set(ends), key=ends.count, default=-1)
         if end >= 0 and end != index and end not in joined.values():
             most = max(len(event.changes), len(events[end].changes)) / 2
@@ -252,47 +252,49 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
     by_series: dict[SeriesKey, list[Change]] = {}
     for change in changes:
         by_series.setdefault(change.series, []).append(change)
-    found = {}
+    returns = {}
     for some in by_series.values():
-        some.sort(key=lambda one: one.after)
+        some.sort(key=lambda each: each.after)
         for out, back in pairwise(some):
             if abs(out.difference + back.difference) <= _BACK * abs(out.difference):
-                found[id(out)] = back
-    return found
+                returns[id(out)] = back
+    return returns
 
 
-def _excursion(out: Event, back: Event) -> Event:
+def _excursion(out: TrendEvent, back: TrendEvent) -> TrendEvent:
     return replace(out, kind="excursion", back=back.changes, ended_at=back.at)
 
 
 def event_id(environment: str, change: str) -> str:
-    """Return twelve characters that name an event, of the worst change it was first told with."""
+    """Return twelve characters that name an event by the worst change of its first report."""
     text = f"event\n{environment}\n{change}"
     return "e" + hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:11]
 
 
-def _with_known_ids(events: Sequence[Event], remembered: Mapping[str, str]) -> list[Event]:
-    """Give each event the id that most of its changes had; one that came apart, to its largest."""
+def _with_known_ids(
+    events: Sequence[TrendEvent], remembered: Mapping[str, str]
+) -> list[TrendEvent]:
+    """Give each event the id of most of its changes, or of a split event to the largest part."""
     claims = []
     for index, event in enumerate(events):
         had = Counter(remembered.get(change.id, "") for change in event.changes)
         claims += [(-count, id_, index) for id_, count in had.items() if id_]
-    found: dict[int, str] = {}
+    ids: dict[int, str] = {}
     taken: set[str] = set()
     for _, id_, index in sorted(claims):
-        if index not in found and id_ not in taken:
-            found[index] = id_
+        if index not in ids and id_ not in taken:
+            ids[index] = id_
             taken.add(id_)
-    return [replace(one, id=found.get(index, one.id)) for index, one in enumerate(events)]
+    return [replace(each, id=ids.get(index, each.id)) for index, each in enumerate(events)]
 
 
-def _newest_first(event: Event) -> tuple[str, int, str, tuple[int, int]]:
+def _newest_first(event: TrendEvent) -> tuple[str, int, str, tuple[int, int]]:
     return event.at, event.series, event.environment, event.rows
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a change may be, in rows: its first new one is after ``lo``, at ``hi`` at the latest.
+    """Rows where a change may be. Its first new row is after ``lo`` and at ``hi`` at the latest.
 
     ``before`` and ``after`` are the same where it fits best.
     """
@@ -317,7 +319,7 @@ def common_places(spans: Sequence[Span]) -> list[int]:
     if not spans:
         return []
     profiles, which = np.unique(
-        np.array([(one.lo, one.before, one.after, one.hi) for one in spans], dtype=np.int64),
+        np.array([(span.lo, span.before, span.after, span.hi) for span in spans], dtype=np.int64),
         axis=0,
         return_inverse=True,
     )

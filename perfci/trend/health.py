@@ -1,14 +1,15 @@
-"""The gate's own health: false alarms of A/A reports, undecided answers, missing dates, runners."""
+"""The gate's health: false alarms, missing dates, runners, and environments that were replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import GateOutcome
-from perfci.trend.change import Health, RunnerDrift
-from perfci.trend.replaced import is_own
-from perfci.trend.series import Series, Timeline
+from perfci.trend.change import Health, Replacement, RunnerDrift
+from perfci.trend.series import Series, SeriesKey, Timeline
 from perfci.units import date_of, day_of, in_utc
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 
 SPAN = 21
 """Runs around a run, itself included, whose median its values are compared with."""
-
-_FURTHEST = 1e30
-"""A pace that is no machine's, and that four bytes still hold."""
-
 FEWEST = 5
-"""Series: with fewer, a run's pace is that of its benchmarks, not of its machine."""
+"""Least number of series for a run's pace. With fewer it is the benchmarks', not the machine's."""
+_FURTHEST = 1e30
+"""Limit of a pace. No machine reaches it, and four bytes hold it."""
+_RUNS = 14
+"""Runs on each side of a replacement that are compared, at most."""
+_OWN = {"run", "compare", "check", "nightly"}
+"""Sources of runs that perfci measured itself. Others import a file now and then."""
+_DAYS = 14
+"""Days on which its environment was measured without a series, after which the series is gone."""
 
 
 def health(
@@ -34,7 +39,7 @@ def health(
 ) -> Health:
     """Return the gate's health, from how its reports ended and from the whole history.
 
-    ``now`` is ISO 8601 in UTC; ``replaced`` are environments in which nothing more will come.
+    ``now`` is ISO 8601 in UTC. ``replaced`` are environments without any further runs.
     """
     own = {key: line for key, line in sorted(timelines.items()) if is_own(line)}
     current = {key: line for key, line in own.items() if key not in replaced}
@@ -61,40 +66,40 @@ def missing_nights(timeline: Timeline) -> tuple[str, ...]:
 
 def _days_since_run(timelines: Mapping[str, Timeline], now: str) -> dict[str, int]:
     today = day_of(in_utc(now))
-    found = {}
+    since = {}
     for key, line in timelines.items():
         days = [day for run in line.runs if (day := day_of(in_utc(run.measured_at)))]
         if days and today is not None:
-            found[key] = max(0, today - max(days))
-    return found
+            since[key] = max(0, today - max(days))
+    return since
 
 
 def runner_drift(
     timelines: Mapping[str, Timeline], series: Sequence[Series]
 ) -> tuple[RunnerDrift, ...]:
-    """Return each runner's pace: by run, the median over series of value ÷ running median.
+    """Return each runner's pace, which is by run the median over series of value ÷ running median.
 
     Only metrics in seconds count, as a slower machine shows in all of them at once and in no
-    count or size; runs with fewer than ``FEWEST`` of them are left out. Dates rise.
+    count or size. Runs with fewer than ``FEWEST`` of them are left out. Dates rise.
     """
     by_environment: dict[str, list[Series]] = {}
-    for one in series:
-        if one.unit == "s" and one.direction == "lower" and len(one.values) >= FEWEST:
-            by_environment.setdefault(one.key.environment, []).append(one)
-    found: list[RunnerDrift] = []
+    for each in series:
+        if each.unit == "s" and each.direction == "lower" and len(each.values) >= FEWEST:
+            by_environment.setdefault(each.key.environment, []).append(each)
+    drifts: list[RunnerDrift] = []
     for key, some in sorted(by_environment.items()):
-        found += _of_environment(timelines[key], some)
-    return tuple(found)
+        drifts += _of_environment(timelines[key], some)
+    return tuple(drifts)
 
 
 def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
     import numpy as np
 
     table = np.full((len(series), len(timeline.runs)), np.nan, dtype=np.float32)
-    for index, one in enumerate(series):
-        if one.values.min() > 0.0:
-            paces = one.values / _running_median(one.values)
-            table[index, one.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
+    for index, each in enumerate(series):
+        if each.values.min() > 0.0:
+            paces = each.values / _running_median(each.values)
+            table[index, each.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
     usable = np.flatnonzero(counts >= FEWEST)
     if not len(usable):
@@ -125,3 +130,107 @@ def _running_median(values: NDArray[Any]) -> NDArray[Any]:
     size = min(SPAN, (len(values) - 1) // 2 * 2 + 1)
     smooth: NDArray[Any] = ndimage.median_filter(values, size=size, mode="nearest")
     return smooth
+
+
+def replacements(
+    timelines: Mapping[str, Timeline], series: Sequence[Series]
+) -> tuple[Replacement, ...]:
+    """Return where an environment ended on a runner before another began there, newest first.
+
+    Environments that take turns don't replace each other. Runs of other tools are left out, because
+    what they call a machine may be several.
+    """
+    spans = _spans_by_runner(timelines)
+    spans.pop("", None)
+    by_environment: dict[str, dict[tuple[str, str], Series]] = {}
+    for item in series:
+        known = by_environment.setdefault(item.key.environment, {})
+        known[item.key.case, item.key.metric] = item
+    replaced = []
+    for runner, of_runner in spans.items():
+        ordered = sorted(of_runner, key=of_runner.__getitem__)
+        for old, new in pairwise(ordered):
+            if of_runner[old][1] < of_runner[new][0]:
+                costs = tuple(_costs(by_environment.get(old, {}), by_environment.get(new, {})))
+                facts = _differing(timelines[old].facts, timelines[new].facts)
+                cost = median(costs) if costs else None
+                at = of_runner[new][0]
+                replaced.append(Replacement(runner, old, new, at, facts, len(costs), cost))
+    return tuple(sorted(replaced, key=lambda each: (each.at, each.runner), reverse=True))
+
+
+def _costs(
+    olds: Mapping[tuple[str, str], Series], news: Mapping[tuple[str, str], Series]
+) -> Iterator[float]:
+    for name in olds.keys() & news.keys():
+        old, new = olds[name], news[name]
+        before = float(median(old.values[-_RUNS:].tolist()))
+        after = float(median(new.values[:_RUNS].tolist()))
+        if old.unit == new.unit and before > 0.0 and after > 0.0:
+            yield after / before if old.direction == "lower" else before / after
+
+
+def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+    return tuple(
+        (name, old.get(name, ""), new.get(name, ""))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name, "") != new.get(name, "") and not name.startswith("note_")
+    )
+
+
+def is_own(timeline: Timeline) -> bool:
+    """Return whether perfci itself measured in the environment."""
+    return any(run.source in _OWN for run in timeline.runs)
+
+
+def _spans_by_runner(
+    timelines: Mapping[str, Timeline],
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """Return by runner, then by environment of perfci's own runs, its first and last moment."""
+    spans: dict[str, dict[str, tuple[str, str]]] = {}
+    for key, timeline in timelines.items():
+        for run in timeline.runs if is_own(timeline) else ():
+            if moment := in_utc(run.measured_at):
+                of_runner = spans.setdefault(run.runner, {})
+                first, last = of_runner.get(key, (moment, moment))
+                of_runner[key] = min(first, moment), max(last, moment)
+    return spans
+
+
+def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
+    """Return the environments that each of their runners has left for one that began later.
+
+    So a new driver replaces the old one, but two that take turns on one machine stay two.
+    Environments of other tools' runs are left out, because what they call a machine may be several.
+    """
+    known: set[str] = set()
+    in_use: set[str] = set()
+    for of_runner in _spans_by_runner(timelines).values():
+        newest_began = max(first for first, _ in of_runner.values())
+        known.update(of_runner)
+        in_use.update(key for key, (_, last) in of_runner.items() if last >= newest_began)
+    return frozenset(known - in_use)
+
+
+def series_gone(
+    timelines: Mapping[str, Timeline], series: Sequence[Series], replaced: Collection[str]
+) -> frozenset[SeriesKey]:
+    """Return the series of ``replaced`` environments and of benchmarks that are no longer there.
+
+    Days with runs are counted, not their distance, as a wrong clock may put a run far ahead.
+    """
+    import numpy as np
+
+    days = {
+        key: np.array([day_of(run.measured_at) or 0 for run in timeline.runs])
+        for key, timeline in timelines.items()
+    }
+    every = {key: np.unique(some) for key, some in days.items()}
+    gone = set()
+    for each in series:
+        key = each.key.environment
+        last = days[key][each.rows].max()
+        later = len(every[key]) - int(np.searchsorted(every[key], last, side="right"))
+        if key in replaced or later >= _DAYS:
+            gone.add(each.key)
+    return frozenset(gone)

@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 
 WINDOW = 7
 ODD = 4.0
-"""Scales off the runs around it: an odd run."""
+"""Scales off the runs around it, from which a run is odd."""
 SMALLEST_SCALE = 0.0005
-"""A share of the level: noise is taken for at least this much, so that no digit is a change."""
+"""Least noise, as a share of the level, so that a last digit is no change."""
 LARGEST_RHO = 0.8
 SHIFT = 0.5
-"""By how many 1/√n the estimate of rho is raised: too small a rho makes false alarms, too large a
-one costs little. From benchmarks/trend/critical_values.py."""
+"""Number of 1/√n by which the estimate of rho is raised. Too small a rho makes false alarms, too
+large a one costs little. From benchmarks/trend/critical_values.py."""
 _NORMAL = 0.6744897501960817
 _TRIM = 0.1
 _STEPS = 2
-"""So many steps may be in the shortest series without an effect on its noise."""
+"""Steps that the shortest series may have without an effect on its noise."""
 # Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
 LARGEST_BLOCK = 30
-"""Runs, of the shortest blocks."""
+"""Largest number of runs in the shortest blocks."""
 BLOCKS = 36
-"""Blocks that a series is made of: enough for a median that a handful of steps does not move."""
+"""Blocks in a series, enough for a median that a handful of steps doesn't move."""
 GROWTH = 2.0
-"""From one length of blocks to the next. benchmarks/trend/wander.py compares 1.5, 2 and 3."""
+"""Factor from one length of blocks to the next. benchmarks/trend/wander.py compares some."""
 FEWEST_BLOCKS = 8
-"""Blocks of a length, and degrees of freedom: of fewer a median says too little."""
+"""Least number of blocks of a length for a median, and below it the least degrees of freedom."""
 FEWEST_DF = 6.0
 LEAST_LEFT = 0.5
-"""Of the wander that white noise would have at the next length: a cycle may leave less."""
+"""Least share of the wander that white noise would have at the next length."""
 PRIOR = 20.0
-"""Points: the weight of the series' variance beside that of a stretch's own."""
+"""Points that the series' variance counts as, against a stretch's own points."""
 # Fitted to benchmarks/trend/critical_values.py: in a quiet series of 16 to 1,500 points a false
 # change is about as rare as alpha says, but for strong autocorrelation in fewer than 100 points.
 SEARCHES = 40.0
@@ -84,7 +84,7 @@ def prepare(values: NDArray[Any]) -> Prepared:
 
 
 def prepare_all(values: NDArray[Any]) -> list[Prepared]:
-    """Do so for each row of ``values`` (k, n): what a row gives doesn't depend on the others."""
+    """Prepare each row of ``values`` (k, n) by itself."""
     import numpy as np
 
     logarithmic = values.min(axis=1) > 0.0
@@ -100,7 +100,7 @@ def prepare_all(values: NDArray[Any]) -> list[Prepared]:
     cleaned = _without_outliers(levels, np.maximum(local, SMALLEST_SCALE), mirrored=exact)
     sigma, rho = _scale_and_correlation(cleaned)
     sigma[exact], rho[exact] = SMALLEST_SCALE, 0.0
-    numbers = zip(*(one.tolist() for one in (sigma, rho, logarithmic, unit, exact)), strict=True)
+    numbers = zip(*(each.tolist() for each in (sigma, rho, logarithmic, unit, exact)), strict=True)
     return [Prepared(levels[row], cleaned[row], *of_row) for row, of_row in enumerate(numbers)]
 
 
@@ -139,12 +139,12 @@ def _scale_and_correlation(cleaned: NDArray[Any]) -> tuple[NDArray[Any], NDArray
     """
     import numpy as np
 
-    one = _trimmed(np.diff(cleaned), _STEPS)
-    two = _trimmed(cleaned[:, 2:] - cleaned[:, :-2], 2 * _STEPS)
-    still = one <= 0.0
-    one[still] = two[still] = 1.0
-    rho = np.clip(two / one - 1.0 + SHIFT / np.sqrt(cleaned.shape[1]), 0.0, LARGEST_RHO)
-    sigma = np.maximum(np.sqrt(one / 2.0 / (1.0 - rho)), SMALLEST_SCALE)
+    lag_1 = _trimmed(np.diff(cleaned), _STEPS)
+    lag_2 = _trimmed(cleaned[:, 2:] - cleaned[:, :-2], 2 * _STEPS)
+    still = lag_1 <= 0.0
+    lag_1[still] = lag_2[still] = 1.0
+    rho = np.clip(lag_2 / lag_1 - 1.0 + SHIFT / np.sqrt(cleaned.shape[1]), 0.0, LARGEST_RHO)
+    sigma = np.maximum(np.sqrt(lag_1 / 2.0 / (1.0 - rho)), SMALLEST_SCALE)
     sigma[still], rho[still] = SMALLEST_SCALE, 0.0
     return sigma, rho
 
@@ -185,7 +185,7 @@ def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
 class Wander:
     """A variance that every difference of two levels has on top, and its degrees of freedom.
 
-    ``by_length`` has for blocks of so many runs, the shortest first, by how much the difference of
+    ``by_length`` has for blocks of each length, the shortest first, by how much the difference of
     two neighbouring ones varies beyond what AR(1) explains.
     """
 
@@ -193,7 +193,7 @@ class Wander:
     df: float = 1.0
 
     def variance(self, *runs: int) -> float:
-        """Return the variance of the difference of two levels of so many ``runs`` each.
+        """Return the variance of the difference of two levels of ``runs`` runs each.
 
         Each level has half of what blocks vary by that are about as long: of a cycle of 20 nights
         little is left in 180, a slow swing of 300 moves blocks of 10 little.
@@ -247,8 +247,8 @@ def wander_by_length(
     a median is often too small by chance, so that at least ``LEAST_LEFT`` is left of what white
     noise would leave.
     """
-    found = shortest.wander(moving)
-    by_length = list(found.by_length)
+    shortest_wander = shortest.wander(moving)
+    by_length = list(shortest_wander.by_length)
     count, size = len(sums) - 1, shortest.size
     while by_length and count >= FEWEST_BLOCKS * (size := round(GROWTH * size)):
         longer = measure_blocks(prepared, sums, size).wander(moving)
@@ -258,7 +258,7 @@ def wander_by_length(
         by_length.append(
             (size, max(longer.variance(size, size), LEAST_LEFT * variance * shorter / size))
         )
-    return Wander(tuple(by_length), found.df)
+    return Wander(tuple(by_length), shortest_wander.df)
 
 
 def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blocks:
@@ -274,12 +274,12 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
 
     size = size or max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
     means = (sums[size:] - sums[:-size]) / size
-    one = float(inflation(float(size), prepared.rho)) / size
-    two = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
+    of_block = float(inflation(float(size), prepared.rho)) / size
+    of_pair = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
     return Blocks(
         gaps=np.abs(means[size:] - means[:-size]),
         size=size,
-        expected=prepared.sigma**2 * 4.0 * (one - two),
+        expected=prepared.sigma**2 * 4.0 * (of_block - of_pair),
     )
 
 

@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# The one straight rise, flat before and after it, that fits points best.
-
 SHORTEST_RAMP = 12
-"""Points: what rises faster is a step."""
-
+"""Points. A shorter rise is a step."""
+REACH = 120
+"""Points of the levels before and after that are looked at."""
+MOST_STEPS = 6
+"""Steps that one ramp is first made of. Longer ramps are joined of such, which costs less."""
 _GRID = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """Flat up to ``before``, then straight to ``after``, then flat; ``variance`` of the difference.
+    """A line that is flat up to ``before``, straight to ``after``, then flat.
 
-    ``error`` is the sum of squares around it.
+    ``variance`` is that of the difference, ``error`` the sum of squares around the line.
     """
 
     before: int
@@ -36,10 +37,10 @@ class Ramp:
 
 
 def fit_ramp(points: NDArray[Any]) -> Ramp | None:
-    """Fit flat, straight, flat to ``points`` (n,) by least squares; None where there is no room.
+    """Fit a ramp to ``points`` (n,) by least squares. Return None for too few points.
 
-    ``variance`` of the result is for independent noise of variance 1. First on a coarse grid of
-    beginnings and ends, then twice on a finer one around the best.
+    ``variance`` of the result is for independent noise of variance 1. The search uses a coarse grid
+    of beginnings and ends, then finer ones around the best.
     """
     import numpy as np
 
@@ -71,7 +72,7 @@ def _best(
     begins: NDArray[Any],
     ends: NDArray[Any],
 ) -> Ramp | None:
-    """The least squared error over all pairs of a beginning and an end.
+    """Return the ramp with the least squared error over all pairs of a beginning and an end.
 
     ``sums`` and ``moments`` (n + 1,) are the cumulated centred points x, and t x.
 
@@ -105,16 +106,9 @@ def _best(
     )
 
 
-REACH = 120
-"""Points of the levels before and after that are looked at."""
-
-MOST_STEPS = 6
-"""Steps that one ramp is first taken for: longer ones are joined of such, which costs less."""
-
-
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Splits ``first`` to ``last``, both included, that are one ramp."""
+class RampSplits:
+    """Splits from ``first`` to ``last``, both included, that are one ramp."""
 
     first: int
     last: int
@@ -123,23 +117,23 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A stretch fitted to the points ``low`` to ``high``; ``gain`` is by how much it is better."""
+    """A ramp fitted to the points ``low`` to ``high``. ``gain`` is its advantage over steps."""
 
-    stretch: Stretch
+    stretch: RampSplits
     low: int
     high: int
     gain: float
 
 
-def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[Stretch, ...]:
-    """Return the stretches of ``splits`` that are ramps, without overlap, in order.
+def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits, ...]:
+    """Return the ``splits`` that are ramps, without overlap, in order.
 
     Notes
     -----
     By the Bayesian information criterion with the long-run variance: a step costs two numbers
     (place and level), a ramp three (two places and a level).
     """
-    found: list[Stretch] = []
+    ramps: list[RampSplits] = []
     start = 0
     for stop in range(1, len(splits) + 1):
         turned = stop == len(splits) or (
@@ -147,27 +141,27 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[Stretch, ..
         )
         if turned:
             best = _best_first(prepared, splits, start, stop)
-            found += [fitted.stretch for fitted in _separate(prepared, splits, best)]
+            ramps += [fitted.stretch for fitted in _separate(prepared, splits, best)]
             start = stop
-    return tuple(found)
+    return tuple(ramps)
 
 
 def _best_first(
     prepared: Prepared, splits: Sequence[Split], start: int, stop: int
 ) -> list[_Fitted]:
-    """Find the best ramp among splits of one direction, then the best without its splits, …."""
-    found = []
+    """Return the best ramp among splits of one direction, then the best of the other splits, …."""
+    fits = []
     for first in range(start, stop):
         for last in range(first, min(stop, first + MOST_STEPS)):
             low = max(splits[first].begin, splits[first].place - REACH)
             high = min(splits[last].end, splits[last].place + REACH)
-            found.append(_fit(prepared, splits[first : last + 1], first, low, high))
+            fits.append(_fit(prepared, splits[first : last + 1], first, low, high))
     taken: set[int] = set()
     chosen = []
-    for fitted in sorted(filter(None, found), key=lambda fitted: -fitted.gain):
-        mine = range(fitted.stretch.first, fitted.stretch.last + 1)
-        if taken.isdisjoint(mine):
-            taken.update(mine)
+    for fitted in sorted(filter(None, fits), key=lambda fitted: -fitted.gain):
+        own = range(fitted.stretch.first, fitted.stretch.last + 1)
+        if taken.isdisjoint(own):
+            taken.update(own)
             chosen.append(fitted)
     return sorted(chosen, key=lambda fitted: fitted.low)
 
@@ -175,17 +169,17 @@ def _best_first(
 def _separate(
     prepared: Prepared, splits: Sequence[Split], ramps: Sequence[_Fitted]
 ) -> list[_Fitted]:
-    """Join neighbours that claim the same rise, or part them where two slopes explain it better.
+    """Join neighbours that claim the same rise, or part them where two slopes fit better.
 
-    Both look at the level between them, so that each may take its rise for its own.
+    Both include the level between them, so that each may claim its rise.
     """
     done: list[_Fitted] = []
     for fitted in ramps:
         new = fitted
         while done and _meet(done[-1], new):
             old = done.pop()
-            mine = splits[old.stretch.first : new.stretch.last + 1]
-            joined = _fit(prepared, mine, old.stretch.first, old.low, new.high)
+            both = splits[old.stretch.first : new.stretch.last + 1]
+            joined = _fit(prepared, both, old.stretch.first, old.low, new.high)
             parted, gain = _parted(prepared, splits, old, new)
             if joined is None or joined.gain < gain:
                 done += parted[:-1]
@@ -206,9 +200,9 @@ def _meet(old: _Fitted, new: _Fitted) -> bool:
 def _parted(
     prepared: Prepared, splits: Sequence[Split], old: _Fitted, new: _Fitted
 ) -> tuple[list[_Fitted], float]:
-    """Return the two, each on its side of the middle of what both claim, and their gain.
+    """Return both ramps, each on its side of the middle of the shared rise, and their gain.
 
-    One of them alone where that is better: the other one's splits are steps again.
+    If one alone is better, return only that one. The splits of the other are steps again.
     """
     first, last = old.stretch, new.stretch
     begin, end = splits[first.last].place, splits[last.first].place
@@ -232,7 +226,7 @@ def _parted(
 def _fit(
     prepared: Prepared, splits: Sequence[Split], first: int, low: int, high: int
 ) -> _Fitted | None:
-    """Fit a ramp for ``splits``, the first of which has index ``first``; None if no better."""
+    """Fit a ramp for ``splits`` from index ``first`` on. Return None if steps are better."""
     import numpy as np
 
     points = prepared.cleaned[low:high]
@@ -257,4 +251,4 @@ def _fit(
         variance=ramp.variance * unit,
         error=ramp.error,
     )
-    return _Fitted(Stretch(first, first + len(splits) - 1, moved), low, high, gain)
+    return _Fitted(RampSplits(first, first + len(splits) - 1, moved), low, high, gain)

@@ -18,7 +18,7 @@ _MARGIN = 1.2
 
 
 class SeriesKey(NamedTuple):
-    """What names a series. ``case`` is its newest name where it was renamed."""
+    """Identity of a series. ``case`` is its newest name where it was renamed."""
 
     environment: str
     case: str
@@ -125,8 +125,8 @@ def gaps(
     shas: Sequence[str], cases: Sequence[str], known: Collection[tuple[str, str]]
 ) -> tuple[Gap, ...]:
     """Return what ``known``, pairs of (sha, case), lacks of ``cases``, in the order of ``shas``."""
-    found = (Gap(sha, tuple(case for case in cases if (sha, case) not in known)) for sha in shas)
-    return tuple(gap for gap in found if gap.cases)
+    missing = (Gap(sha, tuple(case for case in cases if (sha, case) not in known)) for sha in shas)
+    return tuple(gap for gap in missing if gap.cases)
 
 
 def last_of_each_day(committed_at: Mapping[str, str]) -> tuple[str, ...]:

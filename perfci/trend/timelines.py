@@ -23,7 +23,7 @@ _SHORTEST = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class ArrangedHistory:
     """Timelines by environment, the series sorted by key, and what was left out and why."""
 
     timelines: Mapping[str, Timeline]
@@ -37,7 +37,7 @@ def arrange(
     order: Sequence[str] = (),
     branch: str = "",
     aliases: Mapping[str, str] | None = None,
-) -> Arranged:
+) -> ArrangedHistory:
     """Put a loaded history in order.
 
     ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
@@ -84,7 +84,7 @@ def arrange(
     notes += [_folded(some) for some in left_out.values()]
     notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
-    return Arranged(timelines=timelines, series=tuple(series), notes=tuple(notes))
+    return ArrangedHistory(timelines=timelines, series=tuple(series), notes=tuple(notes))
 
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
@@ -105,7 +105,7 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
 
 def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
     """Return the other names under which ``case`` may have been recorded, before it was renamed."""
-    found: list[str] = []
+    names: list[str] = []
     waiting = [case]
     while waiting:
         name = waiting.pop()
@@ -113,9 +113,9 @@ def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
         olds = [old for old, new in aliases.items() if new == name]
         if bracket:
             olds += [old + bracket + axes for old, new in aliases.items() if new == benchmark]
-        waiting += (fresh := [old for old in olds if old not in found and old != case])
-        found += fresh
-    return tuple(name for name in found if current_name(name, aliases) == case)
+        waiting += (fresh := [old for old in olds if old not in names and old != case])
+        names += fresh
+    return tuple(name for name in names if current_name(name, aliases) == case)
 
 
 def _folded(notes: Sequence[str]) -> str:
@@ -140,7 +140,7 @@ def _with_whole_commit(run: RunHeader, whole: Mapping[str, str]) -> RunHeader:
 
 
 def _in_utc(run: RunHeader) -> RunHeader:
-    """Return the run with its times in UTC; empty where they can't be read."""
+    """Return the run with its times in UTC, or empty where they can't be read."""
     return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
 
 
@@ -226,8 +226,8 @@ def _vanished_note(timeline: Timeline) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
-    """``kept`` are indices into the runs given, oldest commit first; ``vanished`` are shas.
+class RunOrder:
+    """``kept`` are indices into the runs given, oldest commit first. ``vanished`` are shas.
 
     ``notes`` say of which runs the times can't be trusted.
     """
@@ -237,7 +237,9 @@ class Ordered:
     notes: tuple[str, ...] = ()
 
 
-def order_runs(runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = "") -> Ordered:
+def order_runs(
+    runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = ""
+) -> RunOrder:
     """Order the runs by commit, and those of one commit as they were measured.
 
     ``ranks`` gives each commit of the branch its place, and is empty where no repository could
@@ -247,14 +249,14 @@ def order_runs(runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: s
     Where ``branch`` is given, runs recorded for another branch are left out.
     """
     if not ranks:
-        mine = [i for i, run in enumerate(runs) if _belongs(run, branch)]
-        return _by_record(runs, mine)
+        of_branch = [i for i, run in enumerate(runs) if _belongs(run, branch)]
+        return _by_record(runs, of_branch)
     placed = [i for i, run in enumerate(runs) if run.sha in ranks]
     placed.sort(key=lambda i: (ranks[runs[i].sha], *_measured(runs[i])))
     absent = [i for i, run in enumerate(runs) if run.sha not in ranks]
     nameless = [i for i in absent if not runs[i].sha and _belongs(runs[i], branch)]
     vanished = {runs[i].sha: None for i in absent if runs[i].sha and _belongs(runs[i], branch)}
-    return Ordered(
+    return RunOrder(
         kept=tuple(_between(runs, placed, [i for i in nameless if _time(runs[i])])),
         vanished=tuple(vanished),
         notes=_left_out(runs, nameless),
@@ -265,14 +267,14 @@ def _belongs(run: RunHeader, branch: str) -> bool:
     return not branch or not run.branch or run.branch == branch
 
 
-def _by_record(runs: Sequence[RunHeader], mine: Sequence[int]) -> Ordered:
+def _by_record(runs: Sequence[RunHeader], mine: Sequence[int]) -> RunOrder:
     positions = {i: runs[i].position for i in mine}
     if all(position is not None for position in positions.values()):
         placed = sorted(mine, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
-        return Ordered(kept=tuple(placed))
+        return RunOrder(kept=tuple(placed))
     dated = [i for i in mine if _time(runs[i])]
     dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
-    return Ordered(
+    return RunOrder(
         kept=tuple(dated),
         notes=(*_left_out(runs, mine), *_doubtful([runs[i] for i in dated])),
     )
@@ -334,10 +336,10 @@ def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str
     if not short:
         return {}
     ordered = sorted(known)
-    found = {}
+    whole = {}
     for sha in short:
         first = bisect_left(ordered, sha)
-        begin_so = [one for one in ordered[first : first + 2] if one.startswith(sha)]
+        begin_so = [each for each in ordered[first : first + 2] if each.startswith(sha)]
         if len(begin_so) == 1:
-            found[sha] = begin_so[0]
-    return found
+            whole[sha] = begin_so[0]
+    return whole

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NoReturn
 from perfci.api.distributed.launched import (
     RANK_AND_SIZE,
     VARIABLE,
-    Joined,
+    JoinRequest,
     Link,
     Meeting,
-    Orders,
+    RankOrders,
     connected,
     interface_of,
 )
@@ -60,14 +60,14 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def _joined(control: Link) -> Joined:
+def _joined(control: Link) -> JoinRequest:
     host = socket.gethostname()
     for variable, size in RANK_AND_SIZE.items():
         rank, world = os.environ.get(variable, ""), os.environ.get(size, "")
         if rank.isdigit():
             known = int(world) if world.isdigit() else 0
-            return Joined(host, control.here, control.there, variable, int(rank), known)
-    return Joined(host, control.here, control.there)
+            return JoinRequest(host, control.here, control.there, variable, int(rank), known)
+    return JoinRequest(host, control.here, control.there)
 
 
 def _await_end(control: Connection) -> NoReturn:
@@ -98,7 +98,7 @@ def _be_led(control: Connection, channel: Connection, output: Connection) -> Non
 
 
 def _started(
-    orders: Orders,
+    orders: RankOrders,
     control: Connection,
     channel: Connection,
     output: Connection,

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perfci.api.definition import Benchmark, Point, Work
+from perfci.api.definition import AxisPoint, Benchmark, Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS
 from perfci.metrics.own import ExtraMetric
@@ -145,7 +145,7 @@ def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn]
     raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
 
 
-def _set_up(benchmark: Benchmark, point: Point, go_on: GoOn) -> None:
+def _set_up(benchmark: Benchmark, point: AxisPoint, go_on: GoOn) -> None:
     if benchmark.hands_over:
         benchmark.function(lambda made: go_on(_work(made)), **point.values)
     else:

@@ -60,7 +60,7 @@ def test_a_quantile_list_takes_one_line(store: BaselineStore) -> None:
     (path,) = store.save_run(run(CASE), "one")
     text = path.read_text(encoding="utf-8")
     assert '"quantiles": [1.0, 1.01, 1.05, 1.1, 1.2, 1.3, 1.5, 1.9, 2.5]\n' in text
-    assert len(text.splitlines()) < 75
+    assert len(text.splitlines()) < 80
 
 
 def test_measuring_a_commit_again_adds_a_session(store: BaselineStore) -> None:

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from perfci.bisect.posterior import Answer, believe
-from perfci.bisect.search import SURE, Change, Question, Search, changes, next_question
+from perfci.bisect.posterior import SessionAnswer, believe
+from perfci.bisect.search import SURE, LevelChange, Question, Search, changes, next_question
 
 LENGTH, STEP, SE, DF = 16, 0.05, 0.004, 9.0
 
 
-def drawn_search(seed: int, layout: float, session: float) -> tuple[int, tuple[Change, ...]]:
+def drawn_search(seed: int, layout: float, session: float) -> tuple[int, tuple[LevelChange, ...]]:
     """Search a history with one step; return its place and the changes that were found.
 
     Each build is off by ``layout`` for good, each comparison by ``session``.
@@ -22,10 +22,10 @@ def drawn_search(seed: int, layout: float, session: float) -> tuple[int, tuple[C
     culprit = int(rng.integers(1, LENGTH + 1))
     levels = STEP * (np.arange(LENGTH + 1) >= culprit) + rng.normal(0.0, layout, LENGTH + 1)
 
-    def answer(question: Question) -> Answer:
+    def answer(question: Question) -> SessionAnswer:
         error = rng.normal(0.0, session) + SE * rng.standard_t(DF)
         change = float(levels[question.position] - levels[question.base] + error)
-        return Answer(question.position, change, SE, DF, 10, question.base)
+        return SessionAnswer(question.position, change, SE, DF, 10, question.base)
 
     answers = [answer(Question(LENGTH, 0.0))]
     while question := next_question(state := Search(LENGTH, tuple(answers))):
@@ -48,11 +48,11 @@ def test_of_answers_stated_as_sure_nearly_all_are_right(layout: float, session: 
 def test_measuring_one_build_again_tells_nothing_about_its_luck() -> None:
     """One commit stands out by as much as the commits of both levels differ among themselves."""
     values = {4: 0.012, 8: -0.01, 12: 0.009, 15: -0.012, 16: 0.03, 17: 0.062, 20: 0.04, 32: 0.061}
-    answers = [Answer(position, change, SE, DF) for position, change in values.items()]
+    answers = [SessionAnswer(position, change, SE, DF) for position, change in values.items()]
     again = [
         *answers,
-        *(Answer(16, 0.03, SE, DF) for _ in range(3)),
-        Answer(16, 0.042, SE, DF, 0, 15),
+        *(SessionAnswer(16, 0.03, SE, DF) for _ in range(3)),
+        SessionAnswer(16, 0.042, SE, DF, 0, 15),
     ]
     gap = 4
     once, repeated = believe(32, answers, 0.05), believe(32, again, 0.05)
@@ -65,12 +65,12 @@ def test_measuring_one_build_again_tells_nothing_about_its_luck() -> None:
 def test_luck_of_commits_and_of_sessions_are_told_apart_by_measuring_again() -> None:
     places = range(1, 9)
     of_commits = [
-        Answer(place, 0.02 * (-1) ** place + (0.1 if place > 4 else 0.0), SE, DF)
+        SessionAnswer(place, 0.02 * (-1) ** place + (0.1 if place > 4 else 0.0), SE, DF)
         for place in places
         for _ in range(2)
     ]
     of_sessions = [
-        Answer(place, 0.02 * (-1) ** number + (0.1 if place > 4 else 0.0), SE, DF)
+        SessionAnswer(place, 0.02 * (-1) ** number + (0.1 if place > 4 else 0.0), SE, DF)
         for place in places
         for number in range(2)
     ]
@@ -82,7 +82,7 @@ def test_luck_of_commits_and_of_sessions_are_told_apart_by_measuring_again() -> 
 def test_a_difference_of_the_ends_that_luck_explains_names_no_commit() -> None:
     rng = np.random.default_rng(3)
     values = dict(zip(range(1, 17), rng.normal(0.0, 0.01, 16), strict=True))
-    answers = [Answer(place, float(value), SE, DF) for place, value in values.items()]
-    answers[-1] = Answer(16, 0.02, SE, DF)
+    answers = [SessionAnswer(place, float(value), SE, DF) for place, value in values.items()]
+    answers[-1] = SessionAnswer(16, 0.02, SE, DF)
     assert max(believe(16, answers, 0.02).changed) < 0.5
     assert not math.isclose(believe(16, answers, 0.02).commit_luck, 0.0)

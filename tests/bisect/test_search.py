@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.bisect.posterior import Answer, believe
-from perfci.bisect.search import Change, Question, Search, changes, most_questions, next_question
+from perfci.bisect.posterior import SessionAnswer, believe
+from perfci.bisect.search import (
+    LevelChange,
+    Question,
+    Search,
+    changes,
+    most_questions,
+    next_question,
+)
 
 SE, DF = 0.004, 19.0
 FEW_ROUNDS = (0.009, 4.0)
@@ -21,9 +28,9 @@ def answered(
     asked: Question,
     error: float = 0.0,
     sure: tuple[float, float] = (SE, DF),
-) -> Answer:
+) -> SessionAnswer:
     change = levels[asked.position] - levels[asked.base] + error
-    return Answer(asked.position, change, *sure, 10, asked.base)
+    return SessionAnswer(asked.position, change, *sure, 10, asked.base)
 
 
 def search_of(
@@ -32,7 +39,7 @@ def search_of(
     errors: Mapping[int, float] | None = None,
     seen: Callable[[Question], None] = lambda _: None,
     sure: tuple[float, float] = (SE, DF),
-) -> tuple[Search, tuple[Change, ...]]:
+) -> tuple[Search, tuple[LevelChange, ...]]:
     """Search; ``errors`` are of the first answers about some positions."""
     length, left = len(levels) - 1, dict(errors or {})
     answers, skipped = [answered(levels, Question(length, 0.0), sure=sure)], []
@@ -110,15 +117,15 @@ def test_margins_lie_between_the_levels_that_are_to_be_told_apart() -> None:
 
 
 def test_a_clear_answer_counts_for_more_than_a_faint_one() -> None:
-    ends = Answer(64, 0.1, SE, DF)
-    clear = believe(64, [ends, Answer(32, 0.1, SE, DF)], 0.1)
-    faint = believe(64, [ends, Answer(32, 0.06, 0.03, 4.0)], 0.1)
+    ends = SessionAnswer(64, 0.1, SE, DF)
+    clear = believe(64, [ends, SessionAnswer(32, 0.1, SE, DF)], 0.1)
+    faint = believe(64, [ends, SessionAnswer(32, 0.06, 0.03, 4.0)], 0.1)
     assert clear.changed[0] > 0.95
     assert 0.5 < faint.changed[0] < 0.9
 
 
 def test_exact_answers_are_taken_as_they_are() -> None:
-    ends, middle = Answer(8, 2.0, 0.0, 1.0), Answer(4, 0.0, 0.0, 1.0)
+    ends, middle = SessionAnswer(8, 2.0, 0.0, 1.0), SessionAnswer(4, 0.0, 0.0, 1.0)
     beliefs = believe(8, [ends, middle], 2.0)
     assert beliefs.changed[0] < 0.05
     assert beliefs.changed[1] > 0.95
@@ -126,17 +133,19 @@ def test_exact_answers_are_taken_as_they_are() -> None:
 
 def test_a_search_ends_though_its_answers_contradict_each_other() -> None:
     length = 32
-    answers = [Answer(length, 0.1, SE, DF)]
+    answers = [SessionAnswer(length, 0.1, SE, DF)]
     while asked := next_question(Search(length, tuple(answers))):
         change = 0.1 * (sum(one.position == asked.position for one in answers) % 2)
-        answers.append(Answer(asked.position, change, SE, DF, 10, asked.base))
+        answers.append(SessionAnswer(asked.position, change, SE, DF, 10, asked.base))
     assert len(answers) <= most_questions(length)
 
 
 def test_ends_that_differ_are_asked_again_before_no_commit_is_named() -> None:
     """The last commit's level is the ends': one session of few rounds is all that shows it."""
-    answers = [Answer(256, 0.049, 0.0123, 9.0)]
-    answers += [Answer(one, 0.0, 0.007, 9.0) for one in (128, 192, 224, 240, 248, 252, 254, 255)]
+    answers = [SessionAnswer(256, 0.049, 0.0123, 9.0)]
+    answers += [
+        SessionAnswer(one, 0.0, 0.007, 9.0) for one in (128, 192, 224, 240, 248, 252, 254, 255)
+    ]
     asked = next_question(Search(256, tuple(answers)))
     assert asked is not None
     assert (asked.position, asked.base) == (256, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
-from perfci.history.database import files_at
+from perfci.history.address import files_at
 from perfci.history.history import open_history
 from perfci.outputs import require_distinct
 from tests.builders.project import Done, Project

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from msgspec import structs
+
 from perfci.calibrate.calibration import Calibration
 from perfci.calibrate.noise import Pairs
 from perfci.commands.calibrate import CalibrationFacts, concluded
@@ -126,7 +128,7 @@ def test_each_setting_is_switched_off_alone_and_the_one_that_matters_is_found() 
 
 
 def test_what_has_no_time_or_no_point_is_left_out_with_the_reason() -> None:
-    config = replace(Config(), quiet=replace(Quiet(), gc=False))
+    config = structs.replace(Config(), quiet=replace(Quiet(), gc=False))
     _, calibration = _run(Machine(), budget=60.0, config=config)
     left = {one.setting: one.reason for one in calibration.settings if one.helped == "left_out"}
     assert "off in the configuration" in left["gc"]
@@ -153,14 +155,14 @@ def test_a_spread_of_too_few_pairs_takes_time_from_the_settings() -> None:
 
 
 def test_promises_are_for_the_configured_session_not_for_the_calibration() -> None:
-    few = replace(Config(), settings=MeasureSettings(rounds=5, max_rounds=6))
-    many = replace(Config(), settings=MeasureSettings(rounds=9, max_rounds=40))
+    few = structs.replace(Config(), settings=MeasureSettings(rounds=5, max_rounds=6))
+    many = structs.replace(Config(), settings=MeasureSettings(rounds=9, max_rounds=40))
     seen = [_run(Machine(spread=0.02), 300.0, config)[1].seen[0] for config in (few, many)]
     assert seen[0].detectable > 1.5 * seen[1].detectable
 
 
 def test_a_budget_that_cannot_reach_the_most_rounds_promises_less_and_says_so() -> None:
-    config = replace(Config(), settings=MeasureSettings(budget=18.0))
+    config = structs.replace(Config(), settings=MeasureSettings(budget=18.0))
     found, calibration = _run(Machine(), config=config)
     assert found.session.most == 6
     assert any("6 rounds" in note for note in calibration.notes)
@@ -175,7 +177,7 @@ def test_too_little_time_is_no_calibration() -> None:
 
 
 def test_a_calibration_that_can_not_be_relied_on_suggests_nothing() -> None:
-    few = replace(Config(), settings=MeasureSettings(rounds=3, max_rounds=3))
+    few = structs.replace(Config(), settings=MeasureSettings(rounds=3, max_rounds=3))
     _, sound = _run(Machine(), config=few)
     assert [one.path for one in sound.suggestions] == [("max_rounds",)]
     _, unsound = _run(Machine(deaf=True), config=few)

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfci.engine.job import Gathered, JobFolder, gather
+from perfci.engine.job import GatheredReports, JobFolder, gather
 from perfci.engine.local import LocalEngine
-from perfci.engine.plan import Plan, Slot
+from perfci.engine.plan import MachineSlot, Plan
 from perfci.errors import DamagedFile, UsageError
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))
@@ -34,10 +34,10 @@ def shell(*scripts: str, folder: Path) -> Plan:
 
 def run(
     plan: Plan, folder: Path, *, at_once: int = 2, shown: Callable[[str], None] = lambda _: None
-) -> Gathered:
+) -> GatheredReports:
     job = JobFolder(folder / "job")
     job.open(plan)
-    engine = LocalEngine(job, [Slot(CORES)] * at_once)
+    engine = LocalEngine(job, [MachineSlot(CORES)] * at_once)
     return gather(plan, engine, job, finished=lambda _: True, shown=shown, pause_s=0.05)
 
 
@@ -62,7 +62,7 @@ def test_each_slot_has_its_cores_and_its_gpu(tmp_path: Path) -> None:
     plan = shell("taskset -cp $$ > $R; echo $CUDA_VISIBLE_DEVICES >> $R", folder=tmp_path)
     job = JobFolder(tmp_path / "job")
     job.open(plan)
-    engine = LocalEngine(job, [Slot(CORES[-1:], "GPU-x")])
+    engine = LocalEngine(job, [MachineSlot(CORES[-1:], "GPU-x")])
     found = gather(plan, engine, job, finished=lambda _: True, shown=print, pause_s=0.05)
     affinity, device = found.reports[1].read_text().splitlines()
     assert (affinity.split()[-1], device) == (str(CORES[-1]), "GPU-x")
@@ -137,7 +137,7 @@ def test_a_command_that_ended_and_was_not_waited_for_has_its_exit_code(
     plan = shell("exit 4", folder=tmp_path)
     job = JobFolder(tmp_path / "job")
     job.open(plan)
-    engine = LocalEngine(job, [Slot(CORES)])
+    engine = LocalEngine(job, [MachineSlot(CORES)])
     engine.submit(plan, [1])
     (child,) = engine._children.values()
     until(lambda: [process for process in living(tmp_path) if process.pid == child.pid], [])

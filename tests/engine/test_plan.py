@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfci.engine.job import JobFolder, gather
-from perfci.engine.plan import Plan, Slot, State, slots, time_limit_s
+from perfci.engine.plan import CommandState, MachineSlot, Plan, slots, time_limit_s
 from perfci.engine.slurm import array_script, end_text, queued_tasks, slurm_options
 from perfci.errors import UsageError
 
@@ -19,25 +19,35 @@ PAIRS = tuple((core, core + 4) for core in range(4))
 
 
 def test_as_many_sessions_fit_as_have_their_cores_and_one_for_perfci() -> None:
-    assert slots(EIGHT, (), workers=3, at_once=0) == (Slot((0, 1, 2, 3)), Slot((4, 5, 6, 7)))
-    assert slots(EIGHT, (), workers=4, at_once=0) == (Slot((0, 1, 2, 3, 4)),)
-    assert slots(EIGHT[:2], (), workers=1, at_once=0) == (Slot((0, 1)),)
-    assert slots(EIGHT[:1], (), workers=1, at_once=0) == (Slot((0,)),)
+    assert slots(EIGHT, (), workers=3, concurrent=0) == (
+        MachineSlot((0, 1, 2, 3)),
+        MachineSlot((4, 5, 6, 7)),
+    )
+    assert slots(EIGHT, (), workers=4, concurrent=0) == (MachineSlot((0, 1, 2, 3, 4)),)
+    assert slots(EIGHT[:2], (), workers=1, concurrent=0) == (MachineSlot((0, 1)),)
+    assert slots(EIGHT[:1], (), workers=1, concurrent=0) == (MachineSlot((0,)),)
 
 
 def test_two_that_share_a_physical_core_are_in_one_part() -> None:
-    assert slots(PAIRS, (), workers=2, at_once=0) == (Slot((0, 4, 1, 5)), Slot((2, 6, 3, 7)))
+    assert slots(PAIRS, (), workers=2, concurrent=0) == (
+        MachineSlot((0, 4, 1, 5)),
+        MachineSlot((2, 6, 3, 7)),
+    )
 
 
 def test_so_many_at_once_share_the_whole_machine_equally() -> None:
-    assert [one.cores for one in slots(EIGHT, (), workers=4, at_once=3)] == [(0, 1), (2, 3), (4, 5)]
-    assert len(slots(EIGHT[:2], (), workers=1, at_once=5)) == 2
+    assert [one.cores for one in slots(EIGHT, (), workers=4, concurrent=3)] == [
+        (0, 1),
+        (2, 3),
+        (4, 5),
+    ]
+    assert len(slots(EIGHT[:2], (), workers=1, concurrent=5)) == 2
 
 
 def test_each_of_several_gpus_serves_one_and_of_one_nothing_is_parted() -> None:
-    parts = slots(EIGHT, ("GPU-a", "GPU-b"), workers=1, at_once=0)
+    parts = slots(EIGHT, ("GPU-a", "GPU-b"), workers=1, concurrent=0)
     assert [one.device for one in parts] == ["GPU-a", "GPU-b"]
-    assert slots(EIGHT, ("GPU-a",), workers=1, at_once=0) == (Slot((0, 1)),)
+    assert slots(EIGHT, ("GPU-a",), workers=1, concurrent=0) == (MachineSlot((0, 1)),)
 
 
 def test_a_shard_gets_twice_its_last_time_and_never_more_than_its_budget() -> None:
@@ -70,10 +80,10 @@ def test_a_task_runs_its_own_command_whatever_its_words_hold(tmp_path: Path) -> 
 def test_what_squeue_lists_waits_or_runs() -> None:
     printed = "1|RUNNING|None\n3|PENDING|Resources\n4|COMPLETING|None\n12|PENDING|None\n"
     assert queued_tasks(printed) == {
-        1: State("running"),
-        3: State("waiting", "Resources"),
-        4: State("running"),
-        12: State("waiting"),
+        1: CommandState("running"),
+        3: CommandState("waiting", "Resources"),
+        4: CommandState("running"),
+        12: CommandState("waiting"),
     }
 
 
@@ -86,8 +96,11 @@ class Away:
 
     def cancel(self, plan: Plan) -> None: ...
 
-    def poll(self, plan: Plan) -> dict[int, State]:
-        return {number: State("waiting", "Slurm's controller to answer") for number in plan.numbers}
+    def poll(self, plan: Plan) -> dict[int, CommandState]:
+        return {
+            number: CommandState("waiting", "Slurm's controller to answer")
+            for number in plan.numbers
+        }
 
 
 def test_a_shard_that_waited_to_the_end_is_said_to_have_waited(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.engine.job import Gathered, JobFolder, gather
+from perfci.engine.job import GatheredReports, JobFolder, gather
 from perfci.engine.plan import Plan
 from perfci.engine.slurm import SlurmEngine, require_slurm
 from perfci.errors import OutsideError
@@ -47,7 +47,7 @@ def run(
     *options: str,
     settle_s: float = 0.2,
     shown: Callable[[str], None] = lambda _: None,
-) -> Gathered:
+) -> GatheredReports:
     job = JobFolder(folder / "job")
     job.open(plan)
     engine = SlurmEngine(job, f"perfci-{folder.name}", options, settle_s)

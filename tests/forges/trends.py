@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfci.model.run import RunHeader
-from perfci.trend.change import Change, Drift, Event, Health, Trend
+from perfci.trend.change import Change, Drift, Health, Trend, TrendEvent
 from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
@@ -74,7 +74,7 @@ def health(**changed: Any) -> Health:
     return Health(**(fields | changed))
 
 
-def event(*changes: Change, identity: str = "", **changed: Any) -> Event:
+def event(*changes: Change, identity: str = "", **changed: Any) -> TrendEvent:
     """Return the event of ``changes``, which goes by the first one's id."""
     fields: dict[str, Any] = {
         "id": identity or changes[0].id,
@@ -89,7 +89,7 @@ def event(*changes: Change, identity: str = "", **changed: Any) -> Event:
         "measured": 200,
         "evidence": (),
     }
-    return Event(**(fields | changed))
+    return TrendEvent(**(fields | changed))
 
 
 def trend(**changed: Any) -> Trend:

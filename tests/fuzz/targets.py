@@ -83,7 +83,7 @@ def _reported(content: bytes) -> None:
 
 
 def _exports() -> list[bytes]:
-    from perfci.history.importers.document import read_foreign
+    from perfci.history.importers import read_foreign
     from perfci.history.interchange import to_lines
 
     foreign = [read_foreign(one, "results.json", "2026-01-01T00:00:00+00:00") for one in _results()]
@@ -103,7 +103,7 @@ def _results() -> list[bytes]:
 
 
 def _foreign(content: bytes) -> None:
-    from perfci.history.importers.document import read_foreign
+    from perfci.history.importers import read_foreign
 
     read_foreign(content, "results.json", "2026-01-01T00:00:00+00:00")
 
@@ -173,7 +173,7 @@ def _arguments() -> list[bytes]:
 def _argument(content: bytes) -> None:
     """Believed where any of them takes it; a ValueError of ours is a sentence of the command."""
     from perfci.forges.webhook import require_webhook
-    from perfci.history.database import parse_address
+    from perfci.history.address import parse_address
     from perfci.units import parse_duration, parse_share
     from perfci.verdict.shards import parse_shard
 

@@ -21,7 +21,8 @@ from perfci.commands.project import Project as Opened
 from perfci.commands.recorder import Recorder, recorder
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
-from perfci.history.database import Database, copy_file, parse_address, upgrade
+from perfci.history.address import parse_address
+from perfci.history.database import Database, copy_file, upgrade
 from perfci.history.history import open_history
 from perfci.history.interchange import from_lines
 from perfci.measure.checkout.git import open_repository

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, TableClause, column, create_engine, insert, s
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history import schema
-from perfci.history.database import MIGRATIONS, Database, parse_address, upgrade
+from perfci.history.address import parse_address
+from perfci.history.database import MIGRATIONS, Database, upgrade
 from perfci.history.history import open_history
 from perfci.history.schema import unpacked_points
 from tests.builders.recorded import change, in_order, outcome, recorded

@@ -12,7 +12,7 @@ from perfci.commands.project import Project as Opened
 from perfci.commands.recorder import recorder
 from perfci.config.loading import Config
 from perfci.errors import UsageError
-from perfci.history.database import own_file, shared_file
+from perfci.history.address import own_file, shared_file
 from perfci.history.history import open_history
 from perfci.measure.checkout.commits import first_commit
 from perfci.measure.checkout.git import open_repository

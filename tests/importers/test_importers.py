@@ -8,7 +8,7 @@ from tests.builders.project import Project
 from tests.plugins import install
 
 STOPWATCH = """
-from perfci.history.importers.gathering import Gathering, Foreign, environment_of
+from perfci.history.foreign import RunBuilder, ForeignResults, environment_of
 
 TOOL = "stopwatch"
 COMPANIONS = {}
@@ -17,14 +17,14 @@ def recognised(plain):
     return isinstance(plain, dict) and "stopwatch" in plain
 
 def read(plain, name, beside):
-    gathering = Gathering(TOOL)
+    builder = RunBuilder(TOOL)
     for case, seconds in plain["stopwatch"].items():
-        gathering.point(case, "latency_p50", "s", seconds)
-    run = gathering.run(
+        builder.point(case, "latency_p50", "s", seconds)
+    run = builder.run(
         environment_of(TOOL, ("bench",), {}, {}),
         measured_at="2026-01-02T03:04:05+00:00", sha="", committed_at="", runner="",
     )
-    return Foreign(TOOL, (run,) if run else (), tuple(gathering.skipped), tuple(gathering.notes))
+    return ForeignResults(TOOL, (run,) if run else (), tuple(builder.skipped), tuple(builder.notes))
 """
 
 

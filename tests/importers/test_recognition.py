@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
-from perfci.history.importers import document
-from perfci.history.importers.document import foreign_parts, read_foreign
+from perfci.history import foreign as foreign_files
+from perfci.history.importers import foreign_parts, read_foreign
 from perfci.model.codec import to_plain
 from tests.importers.samples import (
     FILES,
@@ -119,7 +119,7 @@ def test_a_file_of_another_layout_says_what_was_expected_and_found(
 def test_a_file_that_is_too_large_or_unpacks_to_be_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(document, "MOST_BYTES", 1000)
+    monkeypatch.setattr(foreign_files, "MOST_BYTES", 1000)
     for text in (b" " * 1001, gzip.compress(b" " * 100_000)):
         with pytest.raises(UsageError, match="holds more than"):
             read(text)

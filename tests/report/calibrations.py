@@ -8,10 +8,10 @@ from perfci.calibrate.calibration import (
     FalseAlarms,
     Promise,
     PromiseCase,
-    Seen,
+    SeenMetric,
     SettingTrial,
-    Spent,
     Suggestion,
+    TimeSpent,
     TwoModes,
 )
 from perfci.model.case import Failure
@@ -21,7 +21,7 @@ ENCODER = "encoder[batch=1]"
 DECODER = "decoder[length=128]"
 
 
-def seen(case: str, metric: str = "latency_p50", **more: object) -> Seen:
+def seen(case: str, metric: str = "latency_p50", **more: object) -> SeenMetric:
     given = {
         "benchmark": case.partition("[")[0],
         "unit": "s",
@@ -40,7 +40,7 @@ def seen(case: str, metric: str = "latency_p50", **more: object) -> Seen:
         "p": 0.4,
         **more,
     }
-    return Seen(case=case, metric=metric, **given)
+    return SeenMetric(case=case, metric=metric, **given)
 
 
 def everything(case: str = ENCODER, text: str = "boom") -> Calibration:
@@ -51,7 +51,7 @@ def everything(case: str = ENCODER, text: str = "boom") -> Calibration:
         side=Side("HEAD", "1" * 40, "python"),
         environment=Environment("k", {"cpu": "AMD"}),
         session=DefaultSession(5, 20, 600.0, 0.01, 8),
-        spent=Spent(148.0, 150.0, 66.0, 51.0, 30.0, 96),
+        spent=TimeSpent(148.0, 150.0, 66.0, 51.0, 30.0, 96),
         seen=(
             seen(case),
             seen(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfci.stats.levels import benjamini_hochberg
-from perfci.trend.analysis import Analysed, analyse
+from perfci.trend.analysis import Analysis, analyse
 from perfci.trend.change import Change, KnownChange, TrendSettings
 from perfci.trend.drift import _recent_row
 from perfci.trend.series import Timeline
@@ -15,7 +15,7 @@ from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wob
 NOW = "2026-11-21T00:00:00Z"
 
 
-def report(*many, size=200, known=(), now=NOW, **settings) -> Analysed:
+def report(*many, size=200, known=(), now=NOW, **settings) -> Analysis:
     return analyse(many, timelines(size), known=known, now=now, settings=TrendSettings(**settings))
 
 

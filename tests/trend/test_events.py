@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.trend.events import score
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Event, KnownChange
+from perfci.trend.change import KnownChange, TrendEvent
 from perfci.trend.events import Span, common_places, group_events
 from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.trend.histories import run, wobbling
@@ -33,7 +33,7 @@ def lines(*environments: str, **facts: Mapping[str, str]) -> dict[str, Timeline]
     return {one: Timeline(one, runs, facts.get(one, {})) for one in environments}
 
 
-def events(series: list[Series], timelines: dict[str, Timeline]) -> tuple[Event, ...]:
+def events(series: list[Series], timelines: dict[str, Timeline]) -> tuple[TrendEvent, ...]:
     return group_events(analyse(series, timelines, now=NOW).changes, series, timelines)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from perfci.trend.moves import segment
 from perfci.trend.noise import Wander, prepare
-from perfci.trend.segmenting import segment
 
 SEEDS = range(60)
 

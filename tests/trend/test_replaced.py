@@ -9,7 +9,7 @@ import pytest
 
 from perfci.report.site.pages import render_site
 from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
-from perfci.trend.replaced import replacements
+from perfci.trend.health import replacements
 from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.report.hostile import NAMES
 from tests.report.site.histories import quiet_trend

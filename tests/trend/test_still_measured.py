@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perfci.trend.replaced import replaced_environments, series_gone
+from perfci.trend.health import replaced_environments, series_gone
 from perfci.trend.series import SeriesKey, Timeline
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines
 

@@ -11,7 +11,7 @@ from perfci.trend.series import (
     Timeline,
     dates_of,
 )
-from perfci.trend.timelines import Arranged, arrange, current_name, earlier_names
+from perfci.trend.timelines import ArrangedHistory, arrange, current_name, earlier_names
 from tests.trend.histories import ENVIRONMENT, date, run
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
@@ -28,7 +28,7 @@ def history(nights, *parts, sources=None) -> LoadedHistory:
     return LoadedHistory({ENVIRONMENT: {"cpu": "x"}}, runs, parts, sources or {})
 
 
-def shas(arranged: Arranged) -> list[int]:
+def shas(arranged: ArrangedHistory) -> list[int]:
     return [int(one.sha, 16) if one.sha else -1 for one in arranged.timelines[ENVIRONMENT].runs]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.calibrate.promise import Candidate, PromisePlan, judge_promise, plan_promise
+from perfci.calibrate.promise import PromiseCandidate, PromisePlan, judge_promise, plan_promise
 from perfci.model.report import Comparison
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.identical import identical
 
 ALPHA = 0.01 / 6
-EASY = Candidate("easy", 0.03, 0.004, 1.0)
-HARD = Candidate("hard", 0.06, 0.012, 1.0)
+EASY = PromiseCandidate("easy", 0.03, 0.004, 1.0)
+HARD = PromiseCandidate("hard", 0.06, 0.012, 1.0)
 
 
 def test_the_largest_promise_is_injected_where_the_time_allows_it() -> None:

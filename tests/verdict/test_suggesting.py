@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.calibrate.calibration import DefaultSession, Seen, TwoModes
+from perfci.calibrate.calibration import DefaultSession, SeenMetric, TwoModes
 from perfci.calibrate.suggestions import suggest
 from perfci.verdict.policy import default_policy
 
 SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)
-ROW = Seen(
+ROW = SeenMetric(
     case="encoder[batch=1]", benchmark="encoder", metric="latency_p50", unit="s", gate="fail",
     threshold=0.05, pairs=10, spread=0.01,
 )  # fmt: skip
 
 
-def _suggested(*rows: Seen, round_s: float = 5.0, **more: object) -> dict[str, float]:
+def _suggested(*rows: SeenMetric, round_s: float = 5.0, **more: object) -> dict[str, float]:
     found = suggest(rows, SESSION, default_policy(), round_s, **more)
     assert all(one.reason for one in found)
     return {".".join(one.path): one.value for one in found}

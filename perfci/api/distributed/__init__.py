@@ -1,1 +1,334 @@
-"""Ranks of a process group as work."""
+"""``perfci.distributed``: the ranks of a process group as work, led by their worker.
+
+``rank`` runs in a rank's process. ``member`` is the worker's view of a rank, and ``launched`` of
+ranks that a launcher starts on any node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import select
+import shlex
+import socket
+import sys
+import time
+import weakref
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from perfci.api.command import all_of
+from perfci.api.definition import Work, user_frame
+from perfci.api.distributed.launched import launch
+from perfci.api.distributed.member import (
+    END_S,
+    GRACE_S,
+    LAST_WORDS_S,
+    RAISED,
+    Member,
+    RankOutput,
+    RankTrouble,
+    StartedRanks,
+    answer_of,
+    death_of,
+    standing,
+    why_hanging,
+)
+from perfci.api.distributed.rank import (
+    LOOPBACK,
+    WHERE_IT_IS,
+    RankJob,
+    RankPlace,
+    RankTask,
+    environment,
+    serve,
+)
+from perfci.collecting import OutputSketch, Steps
+from perfci.errors import BenchmarkError, Unusable
+from perfci.metrics.observed.allocator import kept_pages
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
+_STACK_S = 5.0
+"""Time for a rank that hangs to write its stack. Its node may be busy, or far."""
+_LONGEST_POLL_MS = 2**31 - 1
+
+
+def distributed(
+    fn: Callable[..., Any],
+    *,
+    ranks: int,
+    backend: str = "gloo",
+    args: Sequence[Any] = (),
+    items: float | None = None,
+    timeout: float = 120.0,
+    start_method: str = "spawn",
+    launcher: str | Sequence[str] = "",
+) -> Work:
+    """Return the work of one step of ``ranks`` processes, from when all begin until the last ends.
+
+    Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
+    calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
+    step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
+    imports, "spawn" is always possible. A ``launcher`` ("srun --overlap --nodes=2 --ntasks=4")
+    starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
+    written wrongly.
+    """
+    wrongs = _wrongs(fn, ranks, backend, args, items, timeout, start_method, launcher)
+    if wrong := next(wrongs, ""):
+        raise BenchmarkError(
+            "bad-distributed",
+            f"{user_frame()}: perfci.distributed: {wrong}",
+            "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function "
+            "of the benchmark's file that sets up one rank and returns its step. What can't be "
+            "sent to a rank as one of `args`, make in that function.",
+        )
+    words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
+    if not words and start_method == "fork" and (why := _why_no_fork()):
+        raise Unusable(
+            "rank_unforkable",
+            f"{user_frame()}: ranks can't be forked: {why}; write start_method='spawn'",
+        )
+    job = RankJob(
+        fn.__module__,
+        fn.__qualname__,
+        pickle.dumps(tuple(args)),
+        backend,
+        ranks,
+        random.getrandbits(32),
+        kept_pages(),
+    )
+    start = partial(launch, words, timeout) if words else partial(start_children, start_method)
+    group = RankGroup(ranks, timeout, partial(start, job))
+    return Work(group, items=items, ranks=group)
+
+
+def _wrongs(
+    function: Any,
+    ranks: Any,
+    backend: Any,
+    args: Any,
+    items: Any,
+    timeout: Any,
+    start_method: Any,
+    launcher: Any,
+) -> Iterator[str]:
+    name = getattr(function, "__qualname__", "")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    try:
+        importable = attrgetter(name)(module)
+    except AttributeError:
+        importable = None
+    if not callable(function) or importable is not function:
+        yield f"{function!r} is no function that another process can import by its name"
+    if type(ranks) is not int or ranks < 1:
+        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
+    if backend not in BACKENDS:
+        yield f"`backend` is {backend!r}, not one of {', '.join(BACKENDS)}"
+    if start_method not in START_METHODS:
+        yield f"`start_method` is {start_method!r}, not one of {', '.join(START_METHODS)}"
+    if not (isinstance(launcher, str) and _can_be_split(launcher)) and not all_of(launcher, str):
+        yield f"`launcher` is {launcher!r}, not a command: 'srun --overlap --ntasks=2'"
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        yield f"`timeout` is {timeout!r}, not a time in s: more than 0"
+    if items is not None and not (isinstance(items, (int, float)) and 0 < items < math.inf):
+        yield f"`items` is {items!r}, not how many a step of all ranks handles: more than 0"
+    if not isinstance(args, (tuple, list)):
+        yield f"`args` is {repr(args)[:80]}, not a tuple of arguments"
+        return
+    try:
+        pickle.dumps(tuple(args))
+    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything)
+        yield f"`args` can't be pickled: {error}"
+
+
+def _can_be_split(words: str) -> bool:
+    try:
+        shlex.split(words)
+    except ValueError:  # a quotation without end
+        return False
+    return True
+
+
+def _why_no_fork() -> str:
+    """Return why this process must not fork, or nothing. Threads and devices die in a fork."""
+    until = time.monotonic() + END_S
+    while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
+        if time.monotonic() > until:
+            return "the worker has more threads than one"
+        time.sleep(0.005)  # the kernel may still list one that has ended
+    torch = sys.modules.get("torch")
+    return "the worker has initialised CUDA" if torch and torch.cuda.is_initialized() else ""
+
+
+class RankGroup:
+    """The ranks of a side. A call is one step of each, begun together, until the last has ended."""
+
+    def __init__(self, world: int, timeout: float, start: Callable[[StartedRanks], None]) -> None:
+        self._world = world
+        self._timeout = timeout
+        self._started = StartedRanks()
+        self._members = self._started.members
+        weakref.finalize(self, self._started.end)
+        start(self._started)
+        self._by_number: dict[int, Member] = {}
+        self._poll = select.poll()
+        for member in self._members:
+            self._by_number[member.channel.fileno()] = member
+            self._poll.register(member.channel.fileno(), select.POLLIN)
+            member.output.start()
+        self._act = "start"
+        self._answers(None)
+        self._act = "set-up"
+        self._all("set_up")
+        self._act = "step"
+
+    def __call__(self) -> None:
+        """Make a step of each rank."""
+        self._all("step")
+
+    def begin(self) -> None:
+        """Let the ranks know that they are warm: the bursts are next."""
+        self._all("begin")
+
+    def peaks(self) -> Sequence[Mapping[str, float]]:
+        """Return the most memory of each rank, by metric."""
+        return self._all("peaks")
+
+    def inspected(self, count: int) -> Sequence[Steps]:
+        """Return what ``count`` more steps of each rank are like."""
+        return self._all("inspected", count, times=count)
+
+    def outputs(self) -> Sequence[OutputSketch]:
+        """Return a sketch of what one more step of each rank returns."""
+        return self._all("outputs")
+
+    def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
+        """Send an order to every rank and return their answers."""
+        for member in self._members:
+            with contextlib.suppress(OSError):  # it died: its channel says so next
+                member.channel.send((order, *arguments))
+        return self._answers(times * self._timeout)
+
+    def _answers(self, within_s: float | None) -> list[Any]:
+        """Return the answers of all ranks. Raises Unusable, with its number, if a rank fails."""
+        answers: dict[int, Any] = {}
+        until = time.monotonic() + (within_s or 0.0)
+        while len(answers) < self._world:
+            left_ms = min(_LONGEST_POLL_MS, max(0.0, until - time.monotonic()) * 1e3)
+            ready = self._poll.poll(None if within_s is None else left_ms)
+            if not ready:
+                raise self._hanging(answers)
+            for number, _ in ready:
+                member = self._by_number[number]
+                answer = answer_of(member)
+                if isinstance(answer, RankTrouble):
+                    raise self._failure(answer)
+                answers[member.rank] = answer
+        return [answers[rank] for rank in range(self._world)]
+
+    def _failure(self, first: RankTrouble) -> Unusable:
+        """Return the failure of the rank that is to blame, and end all of them."""
+        troubles = [first]
+        until = time.monotonic() + GRACE_S
+        while (left_s := until - time.monotonic()) > 0 and len(troubles) < self._world:
+            for number, _ in self._poll.poll(left_s * 1e3):
+                self._poll.unregister(number)  # one that died is ready for ever
+                answer = answer_of(self._by_number[number])
+                if isinstance(answer, RankTrouble) and answer.rank != first.rank:
+                    troubles.append(answer)
+        worst = min([*troubles, *self._deaths({trouble.rank for trouble in troubles})])
+        member = self._members[worst.rank]
+        place = f"rank {worst.rank} of {self._world}{member.on_host}"
+        text = f"{place}, in its {self._act}, {worst.said}"
+        words = member.output.last_words(LAST_WORDS_S, worst.said.removeprefix(RAISED))
+        message = f"{text}:\n{words}" if words else text
+        message += self._started.launcher_said()
+        self._started.end(within_s=0.0)
+        return Unusable(worst.kind, message)
+
+    def _hanging(self, answered: Container[int]) -> Unusable:
+        """Return what the ranks that have not answered wait for, and end all of them."""
+        if deaths := self._deaths(answered):
+            return self._failure(min(deaths))
+        late = [each for each in self._members if each.rank not in answered]
+        for member in late:
+            member.process.show()
+        stand = [standing(each.rank, each.on_host, each.output.stack(_STACK_S)) for each in late]
+        self._started.end(within_s=0.0)
+        return Unusable(*why_hanging(stand, self._world, self._act, self._timeout))
+
+    def _deaths(self, but: Container[int]) -> list[RankTrouble]:
+        """Return who died without a word: its channel stays open as long as a child holds it."""
+        others = (member for member in self._members if member.rank not in but)
+        return [death_of(other) for other in others if other.process.exitcode]
+
+
+def start_children(start_method: str, job: RankJob, started: StartedRanks) -> None:
+    """Start the ranks of ``job``. Each is among those ``started`` before the next.
+
+    Rank 0 serves the rendezvous.
+    """
+    with socket.create_server((LOOPBACK, 0), backlog=2 * job.world) as listener:
+        port = listener.getsockname()[1]
+        for rank in range(job.world):
+            place = RankPlace(rank, job.world, local_rank=rank, local_world=job.world)
+            interface = {
+                name: os.environ.get(name, "lo")
+                for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+            }
+            variables = environment(place, (LOOPBACK, port), os.environ) | interface
+            task = RankTask(job, place, (LOOPBACK, port), os.getpid(), variables)
+            started.members.append(_child(task, start_method, listener, started.members))
+
+
+def _child(
+    task: RankTask, start_method: str, listener: socket.socket, others: Sequence[Member]
+) -> Member:
+    context: Any = multiprocessing.get_context(start_method)
+    channel, rank_end = context.Pipe()
+    source, sink = context.Pipe(duplex=False)
+    ours: tuple[Connection, ...] = (channel, source, *(other.channel for other in others))
+    inherited = ours if start_method == "fork" else ()
+    # no daemon: that may have no children, and a rank's DataLoader has some
+    process = context.Process(target=serve, args=(task, rank_end, sink, listener, inherited))
+    process.start()
+    rank_end.close()
+    sink.close()
+    rank = task.place.rank
+    return Member(rank, _Child(process), channel, RankOutput(f"rank {rank}", source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A child's process."""
+
+    process: BaseProcess
+
+    @property
+    def exitcode(self) -> int | None:
+        """Its exit code, or None while it lives."""
+        return self.process.exitcode
+
+    def join(self, within_s: float) -> None:
+        """Wait for its end."""
+        self.process.join(within_s)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.join()
+
+    def show(self) -> None:
+        """Have it write where it is."""
+        os.kill(self.process.pid or 0, WHERE_IT_IS)

@@ -26,8 +26,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
-from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, Started
-from perfci.api.distributed.rank import Job, Place, Task, environment
+from perfci.api import tied
+from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, StartedRanks
+from perfci.api.distributed.rank import RankJob, RankPlace, RankTask, environment
 from perfci.errors import Unusable
 
 JOINS = "join"
@@ -45,7 +46,7 @@ _CLOCK_READINGS = 3
 VARIABLE = "PERFCI_RANKS"
 """What a rank needs to find its worker, the key included: no other process of its has it."""
 _STRANGER_S = 5.0
-"""How long somebody who connects may take to prove the key: others wait meanwhile."""
+"""Time for a connection to prove the key. Others wait meanwhile."""
 _PROOF_S = 60.0
 _CONNECT_S = 3.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -57,12 +58,11 @@ _NOT_PROVED = (AuthenticationError, AssertionError, EOFError, OSError)
 
 
 BOOTSTRAP = str(Path(__file__).parents[2] / "worker" / "bootstrap.py")
-_TIED = str(Path(__file__).parents[1] / "tied.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """What a process says that is to become a rank: ``variable`` is the one that said which."""
+class JoinRequest:
+    """First message of a process that wants to be a rank. ``variable`` named its rank."""
 
     host: str
     here: str
@@ -73,17 +73,17 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
-    """What a rank gets beside its task: the worker's folder, import path and variables."""
+class RankOrders:
+    """Start of a launched rank: its task, and the worker's folder, import path and variables."""
 
-    task: Task
+    task: RankTask
     folder: str
     path: tuple[str, ...]
     variables: Mapping[str, str]
     address: str
 
 
-def launch(words: Sequence[str], within_s: float, job: Job, started: Started) -> None:
+def launch(words: Sequence[str], within_s: float, job: RankJob, started: StartedRanks) -> None:
     """Have the launcher start a process for each rank of ``job``, which join within the time.
 
     Raises Unusable, with what to do, where they don't.
@@ -109,10 +109,10 @@ def launch(words: Sequence[str], within_s: float, job: Job, started: Started) ->
 
 
 @dataclass(slots=True)
-class _Candidate:
+class _JoinedRank:
     """A rank whose connections are coming in."""
 
-    joined: Joined
+    joined: JoinRequest
     control: Connection
     others: dict[str, Connection] = field(default_factory=dict)
 
@@ -147,10 +147,10 @@ class _Joining:
     listener: socket.socket
     key: bytes
     within_s: float
-    candidates: dict[int, _Candidate] = field(default_factory=dict)
+    candidates: dict[int, _JoinedRank] = field(default_factory=dict)
     refused: int = 0
 
-    def all_joined(self) -> list[_Candidate]:
+    def all_joined(self) -> list[_JoinedRank]:
         """Return the ranks in their order, once each has all its connections."""
         until = time.monotonic() + self.within_s
         poll = select.poll()
@@ -170,13 +170,13 @@ class _Joining:
                     "it has to start one process a rank, on nodes that reach this one by TCP; "
                     "under Slurm, beside the other side's: srun --overlap",
                 )
-            whole = sum(len(one.others) == 2 for one in self.candidates.values())
+            whole = sum(len(candidate.others) == 2 for candidate in self.candidates.values())
         return [self.candidates[rank] for rank in range(self.world)]
 
     def close(self) -> None:
         """Hang up: no process that has joined lives on."""
-        for one in self.candidates.values():
-            for connection in (one.control, *one.others.values()):
+        for candidate in self.candidates.values():
+            for connection in (candidate.control, *candidate.others.values()):
                 connection.close()
 
     def _take(self) -> None:
@@ -184,68 +184,77 @@ class _Joining:
         if connection is None:
             self.refused += 1
             return
-        said, what = connection.recv()
-        if said != "control":
-            self.candidates[what].others[said] = connection
+        purpose, what = connection.recv()
+        if purpose != "control":
+            self.candidates[what].others[purpose] = connection
             return
         if wrong := self._wrong(what):
             connection.close()
             raise self._failure(*wrong)
-        self.candidates[what.rank] = _Candidate(what, connection)
+        self.candidates[what.rank] = _JoinedRank(what, connection)
 
-    def _wrong(self, one: Joined) -> tuple[str, str] | None:
-        """Return what is wrong with who joins, and what to do."""
+    def _wrong(self, request: JoinRequest) -> tuple[str, str] | None:
+        """Return an error in the request and advice, or None."""
         tasks = f"have it start as many processes as `ranks` says, {self.world}"
-        if not one.variable:
+        if not request.variable:
             known = ", ".join(RANK_AND_SIZE)
             return (
-                f"a process on {one.host} doesn't know which rank it is: it has none of {known}",
+                (
+                    f"a process on {request.host} doesn't know which rank it is: "
+                    f"it has none of {known}"
+                ),
                 "take a launcher that sets one of them, as srun, mpirun and torchrun do",
             )
-        if one.world and one.world != self.world:
-            size = RANK_AND_SIZE[one.variable]
-            return f"it starts {one.world} processes, by {size} on {one.host}", tasks
-        if not 0 <= one.rank < self.world:
-            return f"a process on {one.host} is rank {one.rank}, by {one.variable}", tasks
-        if other := self.candidates.get(one.rank):
-            hosts = f"{other.joined.host} and {one.host}"
-            return f"two processes are rank {one.rank}, by {one.variable}, on {hosts}", tasks
+        if request.world and request.world != self.world:
+            size = RANK_AND_SIZE[request.variable]
+            return f"it starts {request.world} processes, by {size} on {request.host}", tasks
+        if not 0 <= request.rank < self.world:
+            return (
+                f"a process on {request.host} is rank {request.rank}, by {request.variable}",
+                tasks,
+            )
+        if other := self.candidates.get(request.rank):
+            hosts = f"{other.joined.host} and {request.host}"
+            return (
+                f"two processes are rank {request.rank}, by {request.variable}, on {hosts}",
+                tasks,
+            )
         return None
 
     def _failure(self, what: str, advice: str) -> Unusable:
         missing = sorted({*range(self.world)} - {*self.candidates})
-        found = f"{len(self.candidates)} of {self.world} ranks joined"
+        state = f"{len(self.candidates)} of {self.world} ranks joined"
         if self.candidates:
             there = ", ".join(
-                f"{n} on {one.joined.host}" for n, one in sorted(self.candidates.items())
+                f"{n} on {each.joined.host}" for n, each in sorted(self.candidates.items())
             )
-            found += f" ({there}); {', '.join(map(str, missing))} didn't" if missing else ""
+            state += f" ({there}); {', '.join(map(str, missing))} didn't" if missing else ""
         if self.refused:
-            found += f"; {self.refused} that connected had not the key and were refused"
-        said = self.launcher.said()
-        said = f"\nIt said:\n{said}" if said else ""
+            state += f"; {self.refused} that connected had not the key and were refused"
+        output = self.launcher.said()
+        output = f"\nIt said:\n{output}" if output else ""
         self.close()
         self.launcher.end()
         return Unusable(
             "rank_launcher",
-            f"of the ranks' launcher `{self.launcher.line}`: {what}; {found}: {advice}{said}",
+            f"of the ranks' launcher `{self.launcher.line}`: {what}; {state}: {advice}{output}",
         )
 
 
-def _members(job: Job, joined: Sequence[_Candidate]) -> Iterator[Member]:
+def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
     """Give each rank its task, and yield what leads it."""
     here = socket.gethostname()
-    hosts = [one.joined.host for one in joined]
+    hosts = [each.joined.host for each in joined]
     nodes = list(dict.fromkeys(hosts))
     # what other nodes know this one by, which may have more addresses than they reach
-    seen_as = next((one.joined.there for one in joined if one.joined.host != here), "")
+    seen_as = next((each.joined.there for each in joined if each.joined.host != here), "")
     addresses = [
-        seen_as if seen_as and one.joined.host == here else one.joined.here for one in joined
+        seen_as if seen_as and each.joined.host == here else each.joined.here for each in joined
     ]
     master = addresses[0], joined[0].asked("listen", addresses[0])
-    for rank, one in enumerate(joined):
+    for rank, each in enumerate(joined):
         host = hosts[rank]
-        place = Place(
+        place = RankPlace(
             rank,
             job.world,
             local_rank=hosts[:rank].count(host),
@@ -254,21 +263,21 @@ def _members(job: Job, joined: Sequence[_Candidate]) -> Iterator[Member]:
             nodes=len(nodes),
             host=host,
         )
-        task = Task(job, place, master, 0, environment(place, master, os.environ))
-        ahead_ns = _ahead_ns(one)
+        task = RankTask(job, place, master, 0, environment(place, master, os.environ))
+        ahead_ns = _ahead_ns(each)
         folder, path = str(Path.cwd()), tuple(sys.path)
-        one.tell("serve", Orders(task, folder, path, dict(os.environ), addresses[rank]))
-        output = RankOutput(f"rank {rank}", one.others["output"])
-        process, channel = _Remote(one.control), one.others["channel"]
+        each.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
+        output = RankOutput(f"rank {rank}", each.others["output"])
+        process, channel = _Remote(each.control), each.others["channel"]
         yield Member(rank, process, channel, output, host, ahead_ns)
 
 
-def _ahead_ns(one: _Candidate) -> int:
+def _ahead_ns(rank: _JoinedRank) -> int:
     """Return by how much a rank's clock is ahead of this one's, by the quickest of its answers."""
     readings = []
     for _ in range(_CLOCK_READINGS):
         asked_ns = time.monotonic_ns()
-        theirs_ns = one.asked("clock")
+        theirs_ns = rank.asked("clock")
         took_ns = time.monotonic_ns() - asked_ns
         readings.append((took_ns, theirs_ns - asked_ns - took_ns // 2))
     return min(readings)[1]
@@ -284,8 +293,8 @@ class _Launcher:
         kept = {name: value for name, value in os.environ.items() if name not in named}
         source, sink = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", _TIED, str(os.getpid()), *words, sys.executable, "-P", BOOTSTRAP,
-             JOINS],
+            [sys.executable, "-P", tied.__file__, str(os.getpid()), *words,
+             sys.executable, "-P", BOOTSTRAP, JOINS],
             env={**kept, VARIABLE: secret},
             stdin=subprocess.DEVNULL,
             stdout=sink,
@@ -296,7 +305,7 @@ class _Launcher:
         self._output.start()
 
     def ended(self) -> str | None:
-        """Return how it ended; None while it runs."""
+        """Return how it ended, or None while it runs."""
         code = self._process.poll()
         if code is None:
             return None
@@ -322,7 +331,7 @@ class _Launcher:
 
 
 class _Remote:
-    """A rank's process, as the one beside it says that started it."""
+    """A rank's process, as reported by the process that started it."""
 
     def __init__(self, control: Connection) -> None:
         self._control = control
@@ -331,7 +340,7 @@ class _Remote:
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code; None while it lives, or where its node is gone."""
+        """Its exit code, or None while it lives, or where its node is gone."""
         self.join(0.0)
         return self._code
 
@@ -364,7 +373,7 @@ class _Remote:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Where a worker waits for its ranks, and the key that both ends prove."""
+    """Addresses where a worker waits for its ranks, and the key that both ends prove."""
 
     addresses: tuple[str, ...]
     port: int
@@ -403,7 +412,7 @@ def meeting(backlog: int) -> tuple[socket.socket, Meeting]:
 
 
 def accepted(listener: socket.socket, key: bytes) -> Connection | None:
-    """Return the next connection; None where who connects does not prove the key."""
+    """Return the next connection, or None where who connects does not prove the key."""
     try:
         channel, _ = listener.accept()
     except OSError:  # it hung up meanwhile
@@ -417,30 +426,30 @@ def connected(where: Meeting) -> Link:
 
     Raises ConnectionError, with what each address said.
     """
-    said = []
+    failures = []
     for address in where.addresses:
         try:
             channel = socket.create_connection((address, where.port), _CONNECT_S)
         except OSError as error:
-            said.append(f"{address}: {error.strerror or error}")
+            failures.append(f"{address}: {error.strerror or error}")
             continue
         with channel:
             here, there = channel.getsockname()[0], channel.getpeername()[0]
             if connection := _proved(channel, where.key, _PROOF_S, asks_first=False):
                 return Link(connection, here, there)
-            said.append(f"{address}: it doesn't prove the key of this worker")
-    raise ConnectionError(f"no worker on port {where.port} of any address ({'; '.join(said)})")
+            failures.append(f"{address}: it doesn't prove the key of this worker")
+    raise ConnectionError(f"no worker on port {where.port} of any address ({'; '.join(failures)})")
 
 
 def interface_of(address: str) -> str:
-    """Return the name of the interface with that address; nothing where there is none."""
-    return next((name for name, one in _interfaces() if one == address), "")
+    """Return the name of the interface with that address, or an empty string."""
+    return next((name for name, each in _interfaces() if each == address), "")
 
 
 def _proved(
     channel: socket.socket, key: bytes, within_s: float, *, asks_first: bool
 ) -> Connection | None:
-    """Return the connection; None where the other end has not the key, or isn't in time."""
+    """Return the connection, or None where the other end has not the key, or isn't in time."""
     channel.setblocking(True)
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -466,24 +475,27 @@ def _limit(channel: socket.socket, within_s: float) -> None:
 
 def _addresses() -> tuple[str, ...]:
     """Return this machine's addresses, those that only it can use last."""
-    found = [one for _, one in _interfaces()]
+    addresses = [each for _, each in _interfaces()]
     try:
         named = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
-        found += [str(one[4][0]) for one in named]
-    except OSError:  # a name that nobody knows
+        addresses += [str(entry[4][0]) for entry in named]
+    except OSError:  # an unknown name
         pass
     return tuple(
-        sorted(dict.fromkeys(found), key=lambda one: one.startswith("127.") or one == "::1")
+        sorted(
+            dict.fromkeys(addresses),
+            key=lambda address: address.startswith("127.") or address == "::1",
+        )
     )
 
 
 def _interfaces() -> Iterator[tuple[str, str]]:
     """Yield each interface of this machine that is up, with its IPv4 address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             request = array.array("B", struct.pack(f"{_INTERFACE}s", name.encode()))
             try:
-                fcntl.ioctl(asked, _SIOCGIFADDR, request, True)
+                fcntl.ioctl(probe, _SIOCGIFADDR, request, True)
             except OSError:  # it has none
                 continue
             yield name, socket.inet_ntoa(request.tobytes()[20:24])

@@ -1,4 +1,4 @@
-"""A rank as its worker sees it: what it answers, what it prints, how it failed or ended."""
+"""A rank as its worker sees it: its answers, its output, its failure or end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any, Protocol
 
-from perfci.api.distributed.rank import Raised
+from perfci.api.distributed.rank import RankRaised
 
 GRACE_S = 0.5
 """What else goes wrong within it may be the reason for what was seen first."""
@@ -37,12 +37,12 @@ _POLL_S, _WRITING_S = 0.01, 0.2
 """How often a stack is looked for, and how long the rest of it may take."""
 
 
-class Process(Protocol):
+class RankProcess(Protocol):
     """The process of a rank, wherever it runs."""
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code, negative for a signal; None while it lives, or where nobody knows."""
+        """Return its exit code, negative for a signal. None while it lives, or if unknown."""
 
     def join(self, within_s: float) -> None:
         """Wait for its end."""
@@ -59,7 +59,7 @@ class Member:
     """``host`` is the node of a launched rank; ``ahead_ns`` by how much its clock is ahead."""
 
     rank: int
-    process: Process
+    process: RankProcess
     channel: Connection
     output: RankOutput
     host: str = ""
@@ -67,13 +67,13 @@ class Member:
 
     @property
     def on_host(self) -> str:
-        """Where it runs, as a part of a sentence."""
+        """Return its host as a part of a sentence."""
         return f" on {self.host}" if self.host else ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Trouble:
-    """Why a rank can't go on. Of several the least is the reason."""
+class RankTrouble:
+    """Reason why a rank can't go on. Of several the least is the cause."""
 
     when_ns: int
     rank: int
@@ -82,21 +82,21 @@ class Trouble:
 
 
 def answer_of(member: Member) -> Any:
-    """Return what a rank has answered, or a ``Trouble``."""
+    """Return what a rank has answered, or a ``RankTrouble``."""
     try:
         answer = member.channel.recv()
     except (EOFError, OSError):  # of a node that is gone the kernel says "timed out"
         member.process.join(GRACE_S)
         return death_of(member)
-    if isinstance(answer, Raised):
+    if isinstance(answer, RankRaised):
         when_ns = answer.when_ns - member.ahead_ns
-        return Trouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.said}")
+        return RankTrouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.said}")
     return answer
 
 
-def death_of(member: Member) -> Trouble:
+def death_of(member: Member) -> RankTrouble:
     """Return how a rank ended."""
-    return Trouble(_DIED_NS, member.rank, "rank_died", _how_ended(member.process.exitcode))
+    return RankTrouble(_DIED_NS, member.rank, "rank_died", _how_ended(member.process.exitcode))
 
 
 def _how_ended(code: int | None) -> str:
@@ -108,17 +108,17 @@ def _how_ended(code: int | None) -> str:
 
 
 class Launcher(Protocol):
-    """What started ranks that are no children."""
+    """Starter of ranks that aren't children of the worker."""
 
     def said(self) -> str:
-        """Return its last lines; nothing where it said none."""
+        """Return its last lines, or an empty string."""
 
     def end(self) -> None:
         """Wait a little for its end, which its ranks' ends should bring, or kill it."""
 
 
 @dataclass(slots=True)
-class Started:
+class StartedRanks:
     """The ranks that were started so far, and by what, where they aren't the worker's children."""
 
     members: list[Member] = field(default_factory=list)
@@ -126,8 +126,8 @@ class Started:
 
     def launcher_said(self) -> str:
         """Return the launcher's last lines, as the end of a message."""
-        said = self.launcher.said() if self.launcher else ""
-        return f"\nIts launcher said:\n{said}" if said else ""
+        output = self.launcher.said() if self.launcher else ""
+        return f"\nIts launcher said:\n{output}" if output else ""
 
     def end(self, within_s: float = END_S) -> None:
         """End them: by themselves, if they wait for an order, so that the watch hears of it."""
@@ -144,7 +144,7 @@ class Started:
 
 
 class RankOutput:
-    """Empties the pipe of one rank's standard streams in a thread; its last lines are kept.
+    """Empties the pipe of one rank's standard streams in a thread. Its last lines are kept.
 
     ``whose`` they are goes before each line in the log.
     """
@@ -200,15 +200,15 @@ def _without(lines: list[str], known: str) -> list[str]:
     """Return ``lines`` but for the last that say ``known``, in whatever lines that is broken."""
     for size in range(1, _LAST_LINES):
         for at in range(len(lines) - size, -1, -1):
-            said = " ".join(" ".join(lines[at : at + size]).split())
-            if said.removesuffix(":") == known:
+            text = " ".join(" ".join(lines[at : at + size]).split())
+            if text.removesuffix(":") == known:
                 return lines[:at] + lines[at + size :]
     return lines
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a rank stands: ``place`` in the user's code; whether it ``waits`` for other ranks.
+class RankStanding:
+    """Position of a rank: ``place`` in the user's code, and whether it ``waits`` for other ranks.
 
     ``on_host`` names its node, as a part of a sentence, where a launcher started it.
     """
@@ -219,32 +219,36 @@ class Standing:
     waits: bool
 
 
-def standing(rank: int, on_host: str, lines: list[str]) -> Standing:
+def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
     """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
     stacks = [number for number, line in enumerate(lines) if _STACK in line]
     last = lines[stacks[-1] :] if stacks else []
-    frames = [found.groups() for line in last if (found := _FRAME.match(line))]
+    frames = [match.groups() for line in last if (match := _FRAME.match(line))]
     if not frames:
-        return Standing(rank, on_host, "a place that isn't known", waits=False)
-    own = [one for one in frames if not _LIBRARY.search(one[0])] or frames
+        return RankStanding(rank, on_host, "a place that isn't known", waits=False)
+    own = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
     file, line, function = own[0]
     waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
-    return Standing(rank, on_host, f"{file}:{line} in {function}", waits)
+    return RankStanding(rank, on_host, f"{file}:{line} in {function}", waits)
 
 
-def why_hanging(stand: list[Standing], world: int, act: str, within_s: float) -> tuple[str, str]:
+def why_hanging(
+    stand: list[RankStanding], world: int, act: str, within_s: float
+) -> tuple[str, str]:
     """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""
-    stuck = [one for one in stand if not one.waits]
-    waiting = [one for one in stand if one.waits]
+    stuck = [each for each in stand if not each.waits]
+    waiting = [each for each in stand if each.waits]
     if stuck:
-        said = "; ".join(f"it is at {one.place}" for one in stuck[:1])
-        also = "".join(f"; rank {one.rank}{one.on_host} is at {one.place}" for one in stuck[1:])
-        also += "".join(f"; rank {one.rank}{one.on_host} waits at {one.place}" for one in waiting)
+        first_place = "; ".join(f"it is at {rank.place}" for rank in stuck[:1])
+        also = "".join(f"; rank {rank.rank}{rank.on_host} is at {rank.place}" for rank in stuck[1:])
+        also += "".join(
+            f"; rank {rank.rank}{rank.on_host} waits at {rank.place}" for rank in waiting
+        )
         first = f"rank {stuck[0].rank} of {world}{stuck[0].on_host} has not ended its {act}"
-        return "rank_hung", f"{first} in {within_s:g} s: {said}{also}"
-    ended = sorted(set(range(world)) - {one.rank for one in stand})
+        return "rank_hung", f"{first} in {within_s:g} s: {first_place}{also}"
+    ended = sorted(set(range(world)) - {each.rank for each in stand})
     waits = "; ".join(
-        f"rank {one.rank}{one.on_host} waits for a collective at {one.place}" for one in waiting
+        f"rank {rank.rank}{rank.on_host} waits for a collective at {rank.place}" for rank in waiting
     )
     if ended:
         names = ", ".join(map(str, ended))

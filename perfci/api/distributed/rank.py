@@ -1,4 +1,4 @@
-"""One rank of ``perfci.distributed``: which one it is, its set-up and its steps.
+"""One rank of ``perfci.distributed``: its place, its set-up and its steps.
 
 Standard library, and torch inside of what needs it: its threads are set before it is imported.
 """
@@ -51,16 +51,16 @@ _SIZES = {
     **dict.fromkeys(("double", "long int", "long", "c10::complex<float>"), 8),
     "c10::complex<double>": 16,
 }
-"""Bytes of an element, by torch's name of its type in a profile; others are of eight bits."""
+"""Bytes of an element, by torch's name of its type in a profile. Others are of eight bits."""
 _CALLS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What all ranks are to run: a function of a module, by names.
+class RankJob:
+    """Work of all ranks: a function of a module, by names.
 
-    ``arguments`` are pickled: what can't be made of them is the rank's failure, told like others.
-    ``allocator`` has the worker's own settings of it, which ranks get, too.
+    ``arguments`` are pickled. If unpickling fails, it is the rank's failure like any other.
+    ``allocator`` has the worker's own settings, which ranks get too.
     """
 
     module: str
@@ -73,26 +73,26 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What one rank is to run: which it is, whose child, where rank 0 serves the rendezvous."""
+class RankTask:
+    """Work of one rank: its place, its parent, and the address of the rendezvous."""
 
-    job: Job
-    place: Place
+    job: RankJob
+    place: RankPlace
     master: tuple[str, int]
     parent: int
     environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
-    """What a rank answers that could not do as it was told; ``when_ns`` is of the common clock."""
+class RankRaised:
+    """A rank's error. ``when_ns`` is of the common clock."""
 
     when_ns: int
     said: str
 
 
 def serve(
-    task: Task,
+    task: RankTask,
     channel: Connection,
     output: Connection,
     listener: socket.socket | None,
@@ -127,19 +127,19 @@ def serve(
 
 
 def _answer(
-    channel: Connection, act: Callable[[], T], said: Callable[[T], object] = lambda made: made
+    channel: Connection, act: Callable[[], T], shown: Callable[[T], object] = lambda made: made
 ) -> T | None:
     """Answer with what is ``said`` of what ``act`` returns, or with what it raised."""
     try:
         made = act()
-    except BaseException as error:  # noqa: BLE001 (user code may raise anything: told, not hidden)
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything, which is reported)
         when_ns = time.monotonic_ns()
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
         sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        channel.send(Raised(when_ns, text.removesuffix(":")[:500]))
+        channel.send(RankRaised(when_ns, text.removesuffix(":")[:500]))
         return None
-    channel.send(said(made))
+    channel.send(shown(made))
     return made
 
 
@@ -160,7 +160,7 @@ def _die_with(parent: int) -> None:
 class _Rank:
     """The process group, and what the user's function makes of it."""
 
-    def __init__(self, task: Task, listener: socket.socket | None) -> None:
+    def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
         self._task = task
         job, place = task.job, task.place
         self._function = attrgetter(job.function)(import_module(job.module))
@@ -228,7 +228,7 @@ class _Rank:
         return sketched(self._output())
 
 
-def _device(place: Place, devices: int) -> int:
+def _device(place: RankPlace, devices: int) -> int:
     """Return which device is this rank's: the only one where a launcher shows each its own."""
     if devices == 1 and place.launched:
         return 0
@@ -257,20 +257,20 @@ def inspected(step: Callable[[], None], count: int, *, cuda: bool) -> Steps:
 
 
 def _steps_of(events: Sequence[Any], count: int) -> Steps:
-    ((began, ended),) = (_times(one) for one in events if one.name() == _STEPS)
+    ((began, ended),) = (_times(event) for event in events if event.name() == _STEPS)
     calls = [
-        one
-        for one in events
-        if one.name().startswith(_COLLECTIVES) and began <= _times(one)[0] < ended
+        event
+        for event in events
+        if event.name().startswith(_COLLECTIVES) and began <= _times(event)[0] < ended
     ]
     # NCCL's range is that of the call alone: its kernels are the collective
-    kernels = [one for one in events if one.name().startswith(_KERNELS)]
+    kernels = [event for event in events if event.name().startswith(_KERNELS)]
     return Steps(
         count,
         began,
         ended,
-        tuple((one.name().partition(":")[2], _bytes_of(one)) for one in calls),
-        tuple(_times(one) for one in kernels or calls),
+        tuple((call.name().partition(":")[2], _bytes_of(call)) for call in calls),
+        tuple(_times(each) for each in kernels or calls),
         tuple(os.sched_getaffinity(0)),
     )
 
@@ -304,15 +304,15 @@ def peaks(step: Callable[[], None], *, cuda: bool) -> dict[str, float]:
             return {}
         step()
         most = max(most, resident("VmHWM") or 0)
-    found = {"rank_peak_memory": float(most)}
+    bytes_by_metric = {"rank_peak_memory": float(most)}
     if cuda:
-        found["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
-    return found
+        bytes_by_metric["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
+    return bytes_by_metric
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which of ``world`` ranks, and which of ``local_world`` on the ``node``th of ``nodes``.
+class RankPlace:
+    """Number of a rank among ``world``, and among ``local_world`` on node ``node`` of ``nodes``.
 
     ``host`` is that node's name where a launcher started the rank.
     """
@@ -327,13 +327,15 @@ class Place:
 
     @property
     def launched(self) -> bool:
-        """Whether a launcher started it, not its worker."""
+        """Return whether a launcher started it, not its worker."""
         return bool(self.host)
 
 
-def environment(place: Place, master: tuple[str, int], own: Mapping[str, str]) -> dict[str, str]:
+def environment(
+    place: RankPlace, master: tuple[str, int], own: Mapping[str, str]
+) -> dict[str, str]:
     """Return torchrun's variables and a rank's share of the threads that ``own`` variables name."""
-    found = {
+    variables = {
         "RANK": place.rank,
         "LOCAL_RANK": place.local_rank,
         "ROLE_RANK": place.rank,
@@ -351,5 +353,5 @@ def environment(place: Place, master: tuple[str, int], own: Mapping[str, str]) -
     }
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         if (threads := own.get(name, "")).isdigit():
-            found[name] = max(1, int(threads) // place.local_world)
-    return {name: str(value) for name, value in found.items()}
+            variables[name] = max(1, int(threads) // place.local_world)
+    return {name: str(value) for name, value in variables.items()}

@@ -1,4 +1,4 @@
-"""What alembic runs for a migration: on the connection, and in the transaction, it is handed."""
+"""Alembic's environment. It migrates in the connection and transaction that it is given."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from perfci.report.clean import clean_line
 from perfci.report.links import names_of
 from perfci.report.site import words
 from perfci.report.site.words import address, shown
-from perfci.trend.change import Change, Drift, Event, Trend, benchmark_of
+from perfci.trend.change import Change, Drift, Trend, TrendEvent, benchmark_of
 from perfci.trend.series import Series, SeriesKey, Timeline
 from perfci.units import format_value
 
@@ -233,11 +233,11 @@ class TrendRows:
         self._drawn = drawn
         self._series = {series.key: series for series in trend.series}
 
-    def first(self, name: str, items: Sequence[Event | Drift], most: int) -> dict[str, Any]:
+    def first(self, name: str, items: Sequence[TrendEvent | Drift], most: int) -> dict[str, Any]:
         """Return the first rows for a template, as ``name``, and how many more there are."""
         return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
 
-    def of(self, items: Sequence[Event | Drift]) -> tuple[TrendRow, ...]:
+    def of(self, items: Sequence[TrendEvent | Drift]) -> tuple[TrendRow, ...]:
         """Return a row for each of ``items`` whose series is known."""
         return tuple(
             self._drift(item) if isinstance(item, Drift) else self._event(item)
@@ -245,12 +245,12 @@ class TrendRows:
             if self.knows(item)
         )
 
-    def knows(self, item: Event | Drift) -> bool:
+    def knows(self, item: TrendEvent | Drift) -> bool:
         """Return whether the series of a drift, or of an event's worst change, is known."""
         key = item.series if isinstance(item, Drift) else item.changes[0].series
         return key in self._series
 
-    def _event(self, event: Event) -> TrendRow:
+    def _event(self, event: TrendEvent) -> TrendRow:
         """Return the row of the event's worst change, with what it shares with the others."""
         row = self._change(event.changes[0])
         if len(event.changes) == 1:
@@ -341,7 +341,7 @@ def _count(first: int | None, last: int | None) -> str:
     return f"{last - first:,} commits, the last"
 
 
-def _note_of_several(event: Event) -> str:
+def _note_of_several(event: TrendEvent) -> str:
     largest = event.largest_cost
     others = sum(change.worse is not event.worse for change in event.changes)
     return _joined(

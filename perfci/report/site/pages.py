@@ -22,7 +22,7 @@ from perfci.report.site.catalogue import (
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
 from perfci.report.templates import read_template, render_html
-from perfci.trend.change import Change, Event, Health, RunnerDrift, Trend
+from perfci.trend.change import Change, Health, RunnerDrift, Trend, TrendEvent
 from perfci.trend.series import Distributions, SeriesKey
 from perfci.units import counted, format_change, format_share
 
@@ -176,7 +176,7 @@ def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
     return "events.atom", _BEGINNING + ET.tostring(feed, "utf-8") + b"\n"
 
 
-def _entry(feed: ET.Element, event: Event, row: TrendRow, trend: Trend) -> None:
+def _entry(feed: ET.Element, event: TrendEvent, row: TrendRow, trend: Trend) -> None:
     entry = ET.SubElement(feed, "entry")
     way = words.meaning(row.worse)
     _add(entry, "title", f"{row.size} {way}: {row.case} {row.metric}")

@@ -11,7 +11,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
-from perfci.trend.change import Change, Drift, Event, Evidence, Replacement, Trend
+from perfci.trend.change import Change, Drift, Evidence, Replacement, Trend, TrendEvent
 from perfci.trend.moves import NOISY_SERIES
 from perfci.units import counted, format_change, format_value, listed
 
@@ -127,7 +127,7 @@ def range_text(change: Change) -> str:
     return _range(change.commits)
 
 
-def event_range(event: Event) -> str:
+def event_range(event: TrendEvent) -> str:
     """Return the range that an event's changes share, as ``range_text`` does."""
     return _range(event.commits)
 
@@ -149,7 +149,7 @@ def replacement_text(replacement: Replacement) -> str:
     return f"{where}: {what or shown(replacement.after)}; {size}"
 
 
-def event_size(event: Event) -> str:
+def event_size(event: TrendEvent) -> str:
     """Return by how much an event's series moved its way: the median, and the largest of them."""
     if not event.largest_cost:
         return ""
@@ -157,7 +157,7 @@ def event_size(event: Event) -> str:
     return f"{middle}, the largest {largest}" if len(event.costs) > 1 else middle
 
 
-def event_text(event: Event) -> str:
+def event_text(event: TrendEvent) -> str:
     """Return what an event is apart from its changes: not the code's, or gone again."""
     if event.kind == "excursion":
         return f"came back on {day(event.ended_at)}"
@@ -249,10 +249,10 @@ def _series(number: int) -> str:
 class SortedEvents:
     """The events in groups, each the newest first."""
 
-    new_worse: tuple[Event, ...]
-    new_better: tuple[Event, ...]
-    open_worse: tuple[Event, ...]
-    earlier: tuple[Event, ...]
+    new_worse: tuple[TrendEvent, ...]
+    new_better: tuple[TrendEvent, ...]
+    open_worse: tuple[TrendEvent, ...]
+    earlier: tuple[TrendEvent, ...]
     drifts_worse: tuple[Drift, ...]
 
 
@@ -261,7 +261,7 @@ def sort_events(trend: Trend) -> SortedEvents:
 
     What a series that is measured no more was left with is not still worse, nor does it drift.
     """
-    groups: dict[str, list[Event]] = {"worse": [], "better": [], "open": [], "earlier": []}
+    groups: dict[str, list[TrendEvent]] = {"worse": [], "better": [], "open": [], "earlier": []}
     for event in trend.events:
         new = [change for change in event.changes if change.status == "new"]
         left = [change for change in open_changes((event,)) if change.series not in trend.gone]
@@ -281,7 +281,7 @@ def sort_events(trend: Trend) -> SortedEvents:
     )
 
 
-def new_changes(events: Sequence[Event], *, worse: bool) -> list[Change]:
+def new_changes(events: Sequence[TrendEvent], *, worse: bool) -> list[Change]:
     """Return the new changes of the events that are worse, or better."""
     return [
         change
@@ -291,7 +291,7 @@ def new_changes(events: Sequence[Event], *, worse: bool) -> list[Change]:
     ]
 
 
-def open_changes(events: Sequence[Event]) -> list[Change]:
+def open_changes(events: Sequence[TrendEvent]) -> list[Change]:
     """Return the changes of the events that were known and are still worse."""
     return [
         change

@@ -1,4 +1,4 @@
-"""How the gate's reports ended, the changes that were seen, and a quick way to one's runs."""
+"""Outcomes of reports, known changes, and an index of an environment's runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event that a change was told with."""
+"""The event that a change was reported with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add a column, empty for what was told before."""
+    """Add a column, which is empty for changes that were reported before."""
     op.add_column(
         "perfci_known_changes", sa.Column("event", sa.Text, nullable=False, server_default="")
     )

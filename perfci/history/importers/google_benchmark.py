@@ -10,16 +10,17 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from perfci.history.importers.document import explained, fill
-from perfci.history.importers.gathering import (
-    Foreign,
-    Gathering,
+from perfci.history.foreign import (
+    ForeignResults,
+    RunBuilder,
     case_id,
     environment_of,
+    fill,
     metric_name,
     sha_of,
 )
@@ -50,7 +51,7 @@ _OWN_CONTEXT = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _GoogleEntry:
     name: str
     run_name: str = ""
     run_type: str = ""
@@ -66,65 +67,60 @@ class _Entry:
 
     @property
     def trouble(self) -> str:
-        """Why it has no result; empty where it has one."""
+        """Return the reason why the entry has no result, or an empty string."""
         if self.error_occurred:
             return self.error_message or "it failed"
         return (self.skip_message or "it was skipped") if self.skipped else ""
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _GoogleFile:
     context: dict[str, Any]
     benchmarks: list[Any]
 
 
 def recognised(plain: Any) -> bool:
-    """Return whether this is such a file."""
+    """Return whether ``plain`` is a file of Google Benchmark."""
     if not isinstance(plain, dict) or not {"context", "benchmarks"} <= plain.keys():
         return False
     context = plain["context"]
     return isinstance(context, dict) and bool({"num_cpus", "library_build_type"} & context.keys())
 
 
-def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:  # noqa: ARG001 (no companions)
-    """Return the one run of a file."""
-    file = fill(plain, _File, name, TOOL)
-    gathering = Gathering(TOOL)
-    groups: dict[str, list[_Entry]] = {}
-    names = {str(one.get("name")) for one in file.benchmarks if isinstance(one, dict)}
-    for number, one in enumerate(file.benchmarks, 1):
-        try:
-            entry = _entry(one, names)
-        except msgspec.ValidationError as error:
-            gathering.skip(f"entry {number}", explained(error))
-            continue
+def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+    """Return the run of a file."""
+    file = fill(plain, _GoogleFile, name, TOOL)
+    builder = RunBuilder(TOOL)
+    groups: dict[str, list[_GoogleEntry]] = {}
+    names = {str(plain.get("name")) for plain in file.benchmarks if isinstance(plain, dict)}
+    for _, entry in builder.entries(file.benchmarks, partial(_entry, names=names), "entry"):
         groups.setdefault(entry.run_name, []).append(entry)
     program = _program(file.context)
     for run_name, entries in groups.items():
-        _gather(gathering, _case(program, run_name), entries)
+        _add(builder, _case(program, run_name), entries)
     context = file.context
     if context.get("library_build_type") == "debug":
-        gathering.notes.append("its library was built for debugging: times may be too long")
-    run = gathering.run(
+        builder.notes.append("its library was built for debugging: times may be too long")
+    run = builder.run(
         _environment(context),
-        measured_at=gathering.time(context.get("date")),
+        measured_at=builder.time(context.get("date")),
         sha=next(filter(None, (sha_of(context.get(key)) for key in _COMMITS)), ""),
         runner=str(context.get("host_name") or ""),
     )
-    return gathering.foreign(run)
+    return builder.results(run)
 
 
-def _entry(one: Any, names: set[str]) -> _Entry:
-    """Return an entry as today's layout has it; before 1.4 only names marked aggregates."""
-    plain = dict(one) if isinstance(one, dict) else one
+def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
+    """Return an entry in today's layout. Before 1.4 only an entry's name marked an aggregate."""
     if isinstance(plain, dict):
-        plain["counters"] = {
+        counters = {
             key: value
             for key, value in plain.items()
             if key not in _NO_COUNTERS
             and isinstance(value, (int, float))
             and not isinstance(value, bool)
         }
+        plain = plain | {"counters": counters}
         old = _OLD_AGGREGATE.fullmatch(str(plain.get("name")))
         if "run_type" not in plain and old and _is_aggregate(old, names):
             plain |= {
@@ -133,52 +129,54 @@ def _entry(one: Any, names: set[str]) -> _Entry:
                 "run_name": old["run"],
             }
         plain["run_name"] = plain.get("run_name") or plain.get("name")
-    return msgspec.convert(plain, type=_Entry)
+    return msgspec.convert(plain, type=_GoogleEntry)
 
 
 def _is_aggregate(old: re.Match[str], names: set[str]) -> bool:
-    """A benchmark may be called ``x_mean``; an aggregate has the others of its kind beside it."""
+    """Return whether entries of the same benchmark show that this one is its aggregate."""
     return {old["run"], f"{old['run']}_stddev", f"{old['run']}_RMS"} & names != set()
 
 
-def _gather(gathering: Gathering, case: str, entries: Sequence[_Entry]) -> None:
+def _add(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> None:
     troubles = [entry.trouble for entry in entries if entry.trouble]
-    taken = _taken([entry for entry in entries if not entry.trouble])
-    if not taken:
+    chosen = _representatives([entry for entry in entries if not entry.trouble])
+    if not chosen:
         if troubles:
-            gathering.fail(case, troubles[0])
-        else:  # a fit of the complexity, and how good it is
-            gathering.skip(case, "it has neither repetitions nor a median or mean")
+            builder.fail(case, troubles[0])
+        else:  # a fit of the complexity, or its error
+            builder.skip(case, "it has neither repetitions nor a median or mean")
         return
     if troubles:
-        gathering.skip(case, f"{len(troubles)} of its repetitions failed: {troubles[0]}")
-    scale = _A_SECOND.get(taken[0].time_unit)
-    if scale is None or len({entry.time_unit for entry in taken}) > 1:
-        gathering.skip(case, f"its time unit is not known: {taken[0].time_unit}")
+        builder.skip(case, f"{len(troubles)} of its repetitions failed: {troubles[0]}")
+    scale = _A_SECOND.get(chosen[0].time_unit)
+    if scale is None or len({entry.time_unit for entry in chosen}) > 1:
+        builder.skip(case, f"its time unit is not known: {chosen[0].time_unit}")
         return
-    _point(gathering, case, "latency_mean", "s", [_scaled(one.real_time, scale) for one in taken])
-    _point(gathering, case, "cpu_time", "s", [_scaled(one.cpu_time, scale) for one in taken])
-    for counter in dict.fromkeys(name for entry in taken for name in entry.counters):
+    _point(
+        builder, case, "latency_mean", "s", [_scaled(entry.real_time, scale) for entry in chosen]
+    )
+    _point(builder, case, "cpu_time", "s", [_scaled(entry.cpu_time, scale) for entry in chosen])
+    for counter in dict.fromkeys(name for entry in chosen for name in entry.counters):
         metric, unit, direction = _COUNTERS.get(counter, (metric_name(counter), "", "lower"))
         if counter not in _COUNTERS:
-            gathering.notes.append(
+            builder.notes.append(
                 f"no file says which way counter {metric} is better: lower is taken"
             )
-        values = [entry.counters.get(counter) for entry in taken]
-        _point(gathering, case, metric, unit, values, direction)
+        values = [entry.counters.get(counter) for entry in chosen]
+        _point(builder, case, metric, unit, values, direction)
 
 
-def _taken(entries: Sequence[_Entry]) -> Sequence[_Entry]:
-    """Return the repetitions, or the one aggregate that stands for them."""
-    for wanted in ("", "median", "mean"):
-        found = [entry for entry in entries if entry.aggregate_name == wanted]
-        if found:
-            return found
+def _representatives(entries: Sequence[_GoogleEntry]) -> Sequence[_GoogleEntry]:
+    """Return the repetitions, or else the aggregate that stands for them."""
+    for name in ("", "median", "mean"):
+        named = [entry for entry in entries if entry.aggregate_name == name]
+        if named:
+            return named
     return ()
 
 
 def _point(
-    gathering: Gathering,
+    builder: RunBuilder,
     case: str,
     metric: str,
     unit: str,
@@ -187,10 +185,10 @@ def _point(
 ) -> None:
     given = [value for value in values if value is not None]
     if len(given) < len(values):
-        gathering.skip(f"{case} {metric}", "its value is no finite number")
+        builder.skip(f"{case} {metric}", "its value is no finite number")
         return
     centre = statistics.median(given)
-    gathering.point(case, metric, unit, centre, (centre,), direction)
+    builder.point(case, metric, unit, centre, (centre,), direction)
 
 
 def _scaled(value: float | None, scale: float) -> float | None:
@@ -198,7 +196,7 @@ def _scaled(value: float | None, scale: float) -> float | None:
 
 
 def _case(program: str, run_name: str) -> str:
-    """``BM_copy/8/threads:2`` of ``sorting`` becomes ``sorting::BM_copy[arg1=8,threads=2]``."""
+    """Return ``sorting::BM_copy[arg1=8,threads=2]`` for ``BM_copy/8/threads:2`` of ``sorting``."""
     name: list[str] = []
     axes: dict[str, str] = {}
     for part in _parts(run_name):
@@ -213,7 +211,7 @@ def _case(program: str, run_name: str) -> str:
 
 
 def _parts(run_name: str) -> list[str]:
-    """Split at each ``/`` that is in no template's brackets."""
+    """Split at each ``/`` outside a template's brackets."""
     parts, depth = [""], 0
     for character in run_name:
         depth += {"<": 1, ">": -1}.get(character, 0)
@@ -231,7 +229,7 @@ def _program(context: Mapping[str, Any]) -> str:
 
 
 def _environment(context: Mapping[str, Any]) -> Environment:
-    """No CPU is named. Its caches distinguish most; its frequency differs each time."""
+    """Return the environment. The caches stand for the CPU, which is not named."""
     deciding = {
         "cpu_count": context.get("num_cpus"),
         "caches": _caches(context.get("caches")),
@@ -245,5 +243,5 @@ def _environment(context: Mapping[str, Any]) -> Environment:
 
 
 def _caches(caches: Any) -> str:
-    each = caches if isinstance(caches, list) else []
-    return " ".join(str(one.get("size")) for one in each if isinstance(one, dict))
+    listed = caches if isinstance(caches, list) else []
+    return " ".join(str(cache.get("size")) for cache in listed if isinstance(cache, dict))

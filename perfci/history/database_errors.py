@@ -1,4 +1,4 @@
-"""What a database's errors mean to people: who holds the lock, what is damaged, what was lost."""
+"""Translate the errors of databases: who holds the lock, what is damaged, what was lost."""
 
 from __future__ import annotations
 
@@ -14,35 +14,14 @@ from perfci.history.schema import MIGRATION_LOCK, NotPacked
 if TYPE_CHECKING:
     from perfci.history.database import Database
 
-
-# Whether a PostgreSQL server refused a connection, so that trying again would be refused again.
-
 _REFUSING_STATES = {"28P01", "28000", "3D000"}
 _REFUSED = re.compile(
     r"does not exist|no pg_hba\.conf entry|authentication failed|is not permitted to log in"
     r"|permission denied for database|is not currently accepting connections"
 )
 _UNUSABLE = re.compile(r"invalid port number|invalid \w+ value|invalid connection option")
-"""A failed connection carries no code, only words. A server's in another language are shown, too,
-after trying again."""
-
-
-def is_refused(error: BaseException) -> bool:
-    """Whether the server won't let this user in, or libpq can't read the address.
-
-    ``error`` is the driver's. What isn't surely a refusal is tried again: a server may be starting.
-    """
-    import psycopg
-
-    if not isinstance(error, psycopg.Error):
-        return False
-    if error.sqlstate is not None:
-        return error.sqlstate in _REFUSING_STATES
-    said, attempt = str(error), error.pgconn
-    lacks_password = attempt is not None and attempt.needs_password
-    return lacks_password or bool(_UNUSABLE.search(said) or _REFUSED.search(said))
-
-
+"""Texts of a failed connection, which has no code. Texts of a server in another language are
+retried, and then shown."""
 _LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY"}
 _DAMAGED = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 _UNWRITABLE = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"}
@@ -60,7 +39,7 @@ _HOLDERS = """
 
 @contextmanager
 def translated(database: Database) -> Iterator[None]:
-    """Turn the database's errors into perfci's, whose ``__cause__`` they are."""
+    """Raise the database's errors as perfci's. The original is the ``__cause__``."""
     import sqlite3
 
     from sqlalchemy.exc import DBAPIError
@@ -77,8 +56,24 @@ def translated(database: Database) -> Iterator[None]:
         raise _of_postgresql(database, error) from error
 
 
+def is_refused(error: BaseException) -> bool:
+    """Return whether the server refused this user, or libpq can't read the address.
+
+    Trying again would be refused again. Any other error may be a server that is starting.
+    """
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return False
+    if error.sqlstate is not None:
+        return error.sqlstate in _REFUSING_STATES
+    message, attempt = str(error), error.pgconn
+    lacks_password = attempt is not None and attempt.needs_password
+    return lacks_password or bool(_UNUSABLE.search(message) or _REFUSED.search(message))
+
+
 def is_lost(error: BaseException) -> bool:
-    """Whether a PostgreSQL server went away, or isn't back yet. ``error`` is its driver's."""
+    """Return whether a PostgreSQL server went away, or isn't back yet."""
     import psycopg
 
     return (
@@ -89,9 +84,9 @@ def is_lost(error: BaseException) -> bool:
 
 
 def is_momentary(error: BaseException) -> bool:
-    """Whether the database gave way to another writer, as it may.
+    """Return whether the database gave way to another writer.
 
-    A deadlock, or a document that a run was about to refer to and that pruning removed.
+    It was a deadlock, or pruning removed a document that the run was going to refer to.
     """
     return _state(error) in {"40001", "40P01", "23503"}
 
@@ -103,7 +98,7 @@ def _of_driver(database: Database, error: BaseException) -> PerfciError:
 
 
 def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
-    """Return what SQLite's error means, after a lock was waited for ``wait_s``."""
+    """Return SQLite's error as perfci's."""
     name = getattr(error, "sqlite_errorname", "")
     kind = "_".join(name.split("_")[:2])
     if name in _LOCKED or kind in _LOCKED:
@@ -128,7 +123,7 @@ def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
 
 
 def damaged(path: Path, why: str) -> DamagedFile:
-    """Return the error for a history that can't be believed."""
+    """Return the error for a damaged history."""
     return DamagedFile(
         "damaged-history",
         f"the history {path} is damaged: {why}",
@@ -137,21 +132,22 @@ def damaged(path: Path, why: str) -> DamagedFile:
 
 
 def holders_of_file(path: Path) -> str:
-    """Return which other processes have ``path`` open, as far as this user may see."""
+    """Describe the other processes that have ``path`` open, as far as this user may see."""
     import os
 
     import psutil
 
-    found = []
+    holders = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and any(
-                Path(one.path) == path.resolve() for one in process.open_files()
+                Path(file.path) == path.resolve() for file in process.open_files()
             ):
-                found.append(f"process {process.pid} ({_command(process)})")
+                holders.append(f"process {process.pid} ({_command(process)})")
         except psutil.Error:
             continue  # it has ended, or is another user's
-    return ", ".join(found) or "a process that can't be seen from here: another user's or machine's"
+    unseen = "a process that can't be seen from here: another user's or machine's"
+    return ", ".join(holders) or unseen
 
 
 def _command(process: Any) -> str:
@@ -160,7 +156,7 @@ def _command(process: Any) -> str:
 
 def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
     shown, state = database.address.shown, _state(error)
-    said = database.address.scrubbed(" ".join(str(error).split()))
+    message = database.address.scrubbed(" ".join(str(error).split()))
     if state == "55P03":
         return OutsideError(
             "history-locked",
@@ -170,23 +166,23 @@ def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
     if is_refused(error):
         return UsageError(
             "history-refused",
-            f"{shown} doesn't let perfci in: {said}",
+            f"{shown} doesn't let perfci in: {message}",
             "Check the address, its port, the user and the password (PGPASSWORD or ~/.pgpass).",
         )
     if is_lost(error):
         return OutsideError(
             "history-lost",
-            f"{shown} can't be reached, or the connection was lost: {said}",
+            f"{shown} can't be reached, or the connection was lost: {message}",
             "See that the server runs, and run this again: recording twice is safe, and what "
             "wasn't recorded whole isn't there at all.",
         )
     return OutsideError(
-        "history-failed", f"{shown}: {said}", "Every run that is recorded is whole."
+        "history-failed", f"{shown}: {message}", "Every run that is recorded is whole."
     )
 
 
 def _holders_in_server(database: Database) -> str:
-    """Ask the server over a connection of its own: the one that waited has failed."""
+    """Describe the lock's holders, over a new connection. The one that waited has failed."""
     import psycopg
 
     url = database.address.url.set(drivername="postgresql")

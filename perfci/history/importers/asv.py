@@ -1,4 +1,4 @@
-"""asv: one file of results, of layout 1 or 2 (asv's ``api_version``), with what lies beside it."""
+"""asv: a file of results in layout 1 or 2 (its ``api_version``), with its companion files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
-from perfci.history.importers.document import explained, fill, keys_of
-from perfci.history.importers.gathering import (
-    Foreign,
-    Gathering,
+from perfci.history.foreign import (
+    ForeignResults,
+    RunBuilder,
     case_id,
     environment_of,
+    explained,
+    fill,
+    keys_of,
     sha_of,
     visible,
 )
@@ -31,7 +33,7 @@ _KINDS = (
     (re.compile(r"mem_|Mem[A-Z_]"), "memory"),
     (re.compile(r"peakmem_|PeakMem[A-Z_]"), "peakmemory"),
 )
-"""How asv knows a benchmark's type by the last part of its name."""
+"""asv's rules for a benchmark's type by the last part of its name."""
 _METRICS = {
     "time": ("latency_p50", "s"),  # asv's result is the median of its samples
     "memory": ("object_size", "bytes"),
@@ -41,8 +43,8 @@ _UNITS = {"seconds": "s", "second": "s", "unit": "", "bytes": "bytes"}
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """One benchmark, as ``benchmarks.json`` describes it."""
+class AsvBenchmark:
+    """Description of a benchmark in ``benchmarks.json``."""
 
     type: str | None = None
     unit: str | None = None
@@ -50,7 +52,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _AsvFile:
     commit_hash: str
     results: dict[str, Any]
     date: float | None = None
@@ -66,8 +68,8 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    """One benchmark's results: one for each combination of ``params``, the last the fastest."""
+class _AsvResult:
+    """Results of a benchmark, one per combination of ``params``. The last varies fastest."""
 
     result: list[float | None] | None = None
     params: list[list[str]] = field(default_factory=list)
@@ -76,30 +78,30 @@ class _Result:
 
 
 def recognised(plain: Any) -> bool:
-    """Return whether this is a file of results."""
+    """Return whether ``plain`` is a file of asv's results."""
     return isinstance(plain, dict) and {"commit_hash", "results"} <= plain.keys()
 
 
-def _described(plain: Any, name: str) -> Mapping[str, Described]:
-    """Return what ``benchmarks.json`` says of each benchmark; DamagedFile for anything else."""
+def _descriptions(plain: Any, name: str) -> Mapping[str, AsvBenchmark]:
+    """Return the description of each benchmark in ``benchmarks.json``."""
     named = {key: plain[key] for key in keys_of(plain) if key != "version"}
-    return fill(named, dict[str, Described], name, TOOL)
+    return fill(named, dict[str, AsvBenchmark], name, TOOL)
 
 
 COMPANIONS = {
-    "benchmarks.json": _described,
+    "benchmarks.json": _descriptions,
     "machine.json": lambda plain, _: plain if isinstance(plain, dict) else {},
 }
 
 
-def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
-    """Return the one run of a file, as ``beside`` explains it."""
-    benchmarks: Mapping[str, Described] | None = beside("benchmarks.json")
-    machine: Mapping[str, Any] | None = beside("machine.json")
-    file = fill(plain, _File, name, TOOL)
-    gathering = Gathering(TOOL)
+def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResults:
+    """Return the run of a file. asv's companion files name its axes and units."""
+    benchmarks: Mapping[str, AsvBenchmark] | None = companion("benchmarks.json")
+    machine: Mapping[str, Any] | None = companion("machine.json")
+    file = fill(plain, _AsvFile, name, TOOL)
+    builder = RunBuilder(TOOL)
     if benchmarks is None:
-        gathering.notes.append(
+        builder.notes.append(
             "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "
             "benchmark measures is taken from its name (give the whole results folder)"
         )
@@ -108,23 +110,23 @@ def read(plain: Any, name: str, beside: Callable[[str], Any]) -> Foreign:
         try:
             result = _result(file, benchmark, value)
         except msgspec.ValidationError as error:
-            gathering.skip(benchmark, explained(error))
+            builder.skip(benchmark, explained(error))
             continue
-        _gather(gathering, benchmark, result, (benchmarks or {}).get(benchmark, Described()))
+        _add(builder, benchmark, result, (benchmarks or {}).get(benchmark, AsvBenchmark()))
         started += [result.started_at] if result.started_at else []
     committed_at = _time(file.date)
-    run = gathering.run(
+    run = builder.run(
         _environment(file, machine or {}),
         measured_at=_time(min(started, default=None)) or committed_at,
         sha=sha_of(file.commit_hash),
         committed_at=committed_at,
         runner=str(file.params.get("machine") or ""),
     )
-    return gathering.foreign(run)
+    return builder.results(run)
 
 
-def _result(file: _File, benchmark: str, value: Any) -> _Result:
-    """Return a benchmark's results as layout 2 has them. ValidationError on anything else."""
+def _result(file: _AsvFile, benchmark: str, value: Any) -> _AsvResult:
+    """Return a benchmark's results in layout 2. Raises ValidationError for a damaged one."""
     if file.result_columns is not None:
         row = dict(zip(file.result_columns, value if isinstance(value, list) else [], strict=False))
     else:
@@ -137,57 +139,58 @@ def _result(file: _File, benchmark: str, value: Any) -> _Result:
             row["started_at"] = next(iter(row["started_at"]), None)
     if not isinstance(row.get("result"), list) and row.get("result") is not None:
         row["result"] = [row["result"]]
-    return msgspec.convert({k: v for k, v in row.items() if v is not None}, type=_Result)
+    return msgspec.convert(
+        {name: value for name, value in row.items() if value is not None}, type=_AsvResult
+    )
 
 
-def _gather(gathering: Gathering, benchmark: str, result: _Result, described: Described) -> None:
+def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: AsvBenchmark) -> None:
     combinations = math.prod(len(values) for values in result.params)
     values = result.result if result.result is not None else [None] * min(combinations, 1000)
     if len(values) != combinations and result.result is not None:
-        gathering.skip(benchmark, f"{len(values)} results for {combinations} combinations")
+        builder.skip(benchmark, f"{len(values)} results for {combinations} combinations")
         return
     if combinations > _MOST_COMBINATIONS:
-        gathering.skip(benchmark, f"{combinations:,} combinations of parameters")
+        builder.skip(benchmark, f"{combinations:,} combinations of parameters")
         return
     metric, unit = _metric(benchmark, described)
     left_out = 0
     cases = _cases(benchmark, tuple(described.param_names), tuple(map(tuple, result.params)))
     for case, value in zip(cases, values, strict=False):
         if value is not None and math.isnan(value):
-            left_out += 1  # as its author asked for: no failure
+            left_out += 1  # the author skips it, so it is no failure
             continue
         if value is None:
-            gathering.fail(case, "asv has no result: it failed, or took too long")
+            builder.fail(case, "asv has no result: it failed, or took too long")
         else:
-            gathering.point(case, metric, unit, value)
+            builder.point(case, metric, unit, value)
             if result.version:
-                gathering.hash(case, result.version)
+                builder.hash(case, result.version)
     if left_out:
         of = f"{left_out} of its {combinations} combinations" if combinations > 1 else "it"
-        gathering.skip(benchmark, f"asv skipped {of}")
+        builder.skip(benchmark, f"asv skipped {of}")
 
 
 @lru_cache(maxsize=1_000)  # a folder has the same benchmarks in thousands of files
 def _cases(
     benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
 ) -> tuple[str, ...]:
-    """Return the case of each combination of ``params``, the last the fastest."""
+    """Return the case of each combination of ``params``. The last varies fastest."""
     if len(names) != len(params) or len(set(names)) != len(names):
         names = tuple(f"param{number}" for number in range(1, len(params) + 1))
     points = itertools.product(*params)
     return tuple(case_id(benchmark, dict(zip(names, point, strict=True))) for point in points)
 
 
-def _metric(benchmark: str, described: Described) -> tuple[str, str]:
+def _metric(benchmark: str, described: AsvBenchmark) -> tuple[str, str]:
     last = benchmark.rpartition(".")[2]
     by_name = next((kind for pattern, kind in _KINDS if pattern.match(last)), "track")
-    found = _METRICS.get(described.type or by_name)
     unit = visible(described.unit or "", 30)
-    return found or ("value", _UNITS.get(unit, unit))
+    return _METRICS.get(described.type or by_name, ("value", _UNITS.get(unit, unit)))
 
 
-def _environment(file: _File, machine: Mapping[str, Any]) -> Environment:
-    """asv's own rule: what differs in ``params`` is another series."""
+def _environment(file: _AsvFile, machine: Mapping[str, Any]) -> Environment:
+    """Return the environment by asv's own rule: other ``params`` are another series."""
     deciding = dict(machine) | file.params
     deciding |= {f"env_{name}": value for name, value in file.env_vars.items()}
     deciding |= {f"requires_{name}": value or "any" for name, value in file.requirements.items()}

@@ -1,0 +1,373 @@
+"""A result file of another tool while it is read: its JSON, its names, its run. Pure.
+
+This is what every importer builds on. The standard library decodes the JSON, not msgspec: asv and
+pytest-benchmark write ``NaN``, which is no JSON and yet a result that was skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from perfci.errors import DamagedFile, UsageError
+from perfci.model.case import Direction
+from perfci.model.run import Environment, Point, RecordedRun
+from perfci.units import NoTime, from_text
+
+T = TypeVar("T")
+MOST_BYTES = 64 << 20
+"""Limit of a file, and of the file that is packed in it. Raw data of ten thousand benchmarks come
+near it."""
+MOST_POINTS = 500_000
+"""Limit of a run. 64 MiB of JSON could hold more, none of them from a real suite."""
+_GZIP = b"\x1f\x8b"
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_PATH = re.compile(r" - at `(?P<path>[^`]+)`$")
+_LONGEST_NAME = 200
+_LONGEST_LABEL = 60
+_IN_NAME = str.maketrans("[]", "()")
+_IN_LABEL = str.maketrans("[],=", "();:")
+_QUOTED = re.compile(r"""(?P<quote>['"])(?P<word>[A-Za-z_][\w.+-]*)(?P=quote)""")
+_SHA = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
+_PLAIN = re.compile(r"[^A-Za-z0-9._]+")
+_METRIC = re.compile(r"[^A-Za-z0-9_]+")
+_MOST_FACTS = 80
+_NEVER_BELOW_ZERO = {"s", "bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedResult:
+    """A benchmark, or a file of a folder, that gave no points, with the reason."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignResults:
+    """Content of a file. ``tool`` is empty where the file couldn't be read.
+
+    ``notes`` list assumptions where the file leaves something open, such as a time's zone.
+    """
+
+    tool: str
+    runs: tuple[RecordedRun, ...]
+    skipped: tuple[SkippedResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class RunBuilder:
+    """Collects and checks the results of one run, then builds the run."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.skipped: list[SkippedResult] = []
+        self.notes: list[str] = []
+        self._points: dict[tuple[str, str], Point] = {}
+        self._failed: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
+
+    def skip(self, what: str, why: str) -> None:
+        """Record that a benchmark gave no points."""
+        self.skipped.append(SkippedResult(visible(what, 300), visible(why, 300)))
+
+    def fail(self, case: str, why: str) -> None:
+        """Record a case without a result, also in the run itself."""
+        self._failed.setdefault(case, visible(why, 300))
+        self.skip(case, why)
+
+    def hash(self, case: str, source_hash: str) -> None:
+        """Record the version of a case's benchmark."""
+        self._hashes[case] = _version(source_hash)
+
+    def point(
+        self,
+        case: str,
+        metric: str,
+        unit: str,
+        value: float | None,
+        values: Sequence[float] = (),
+        direction: Direction = "lower",
+    ) -> None:
+        """Add a value. One that is missing, not finite or impossible is recorded as skipped."""
+        if not case:
+            self.skip("a benchmark", "it has no name")
+        elif value is None or not finite(value) or not all(map(finite, values)):
+            self.skip(f"{case} {metric}", "its value is no finite number")
+        elif value < 0 and unit in _NEVER_BELOW_ZERO:
+            self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")
+        elif (case, metric) in self._points:
+            self.skip(f"{case} {metric}", "another of the same name stands before it")
+        elif len(self._points) >= MOST_POINTS:
+            raise UsageError(
+                "foreign-too-large",
+                f"a run of {self.tool} holds more than {MOST_POINTS:,} values",
+                "Split the file.",
+            )
+        else:
+            self._points[case, metric] = Point(
+                case, metric, unit, float(value), tuple(map(float, values)), direction
+            )
+
+    def entries(
+        self, entries: Iterable[Any], convert: Callable[[Any], T], noun: str = "benchmark"
+    ) -> Iterator[tuple[int, T]]:
+        """Yield each entry that ``convert`` can read, with its number from 1; skip the others."""
+        for number, entry in enumerate(entries, 1):
+            try:
+                converted = convert(entry)
+            except msgspec.ValidationError as error:
+                self.skip(f"{noun} {number}", explained(error))
+            else:
+                yield number, converted
+
+    def time(self, text: Any) -> str:
+        """Return a time in UTC, or an empty string where ``text`` is not a time."""
+        if not isinstance(text, str):
+            return ""
+        try:
+            time, zoned = from_text(text)
+        except NoTime:
+            return ""
+        if not zoned:
+            self.notes.append(f"{self.tool} writes times without their zone: taken as UTC")
+        return time
+
+    def run(
+        self,
+        environment: Environment,
+        *,
+        measured_at: str,
+        sha: str = "",
+        branch: str = "",
+        committed_at: str = "",
+        runner: str = "",
+    ) -> RecordedRun:
+        """Return the run. Its id is a hash of its content: the same file gives the same id."""
+        points = tuple(sorted(self._points.values(), key=lambda point: (point.case, point.metric)))
+        cases = {point.case for point in points}
+        failed = {case: why for case, why in sorted(self._failed.items()) if case not in cases}
+        values = [
+            [point.case, point.metric, point.unit, point.value, point.values] for point in points
+        ]
+        content = json.dumps([sha, environment.key, measured_at, runner, failed, values])
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        return RecordedRun(
+            id=f"{self.tool}-{digest[:32]}",
+            source=self.tool,
+            sha=sha,
+            subject="",
+            branch=visible(branch, 200),
+            committed_at=committed_at,
+            measured_at=measured_at,
+            position=None,
+            environment=environment,
+            runner=visible(runner, 200),
+            points=points,
+            source_hashes={case: self._hashes[case] for case in sorted(cases & set(self._hashes))},
+            failed=failed,
+        )
+
+    def results(self, run: RecordedRun) -> ForeignResults:
+        """Return the content of a file whose only run is ``run``, with each note once."""
+        return ForeignResults(
+            self.tool, (run,), tuple(self.skipped), tuple(dict.fromkeys(self.notes))
+        )
+
+
+def finite(value: float) -> bool:
+    """Return whether a number, of any size, is a finite float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+def environment_of(
+    tool: str, title: Sequence[Any], deciding: Mapping[str, Any], notes: Mapping[str, Any]
+) -> Environment:
+    """Return the environment of a foreign run.
+
+    Its key reads ``tool-title…-1a2b3c4d`` and ends in a hash of ``deciding``. Facts in ``notes``
+    are for readers and don't change the key. Their names begin with ``note_``.
+    """
+    facts = {"tool": tool} | _facts(deciding)
+    digest = hashlib.sha256(json.dumps(sorted(facts.items())).encode()).hexdigest()[:8]
+    noted = {f"note_{name}": value for name, value in _facts(notes).items()}
+    shown = [key_part(str(part)) for part in title if isinstance(part, (str, int, float)) and part]
+    return Environment("-".join((tool, *shown, digest)), facts | noted)
+
+
+def python_environment(
+    tool: str,
+    *,
+    system: Any,
+    machine: Any,
+    cpu: Any,
+    cpu_count: Any,
+    implementation: Any,
+    version: str,
+    notes: Mapping[str, Any],
+) -> Environment:
+    """Return the environment of a run of Python ``version``. A patch release decides nothing."""
+    deciding = {
+        "system": str(system or "").lower(),
+        "machine": machine,
+        "cpu": cpu,
+        "cpu_count": cpu_count,
+        "implementation": implementation,
+        "python": ".".join(version.split(".")[:2]),
+    }
+    title = (deciding["system"], deciding["machine"], f"py{deciding['python']}")
+    return environment_of(tool, title, deciding, notes)
+
+
+def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the first facts that are text or a number. Lists and objects are left out."""
+    kept = {
+        visible(name, 60): visible(str(value), 300)
+        for name, value in sorted(plain_facts.items())
+        if isinstance(value, (str, int, float)) and str(value).strip()
+    }
+    return dict(list(kept.items())[:_MOST_FACTS])
+
+
+def load(content: bytes, name: str) -> Any:
+    """Return the JSON in ``content``, which gzip may have packed. DamagedFile for anything else."""
+    if len(content) > MOST_BYTES:
+        raise _too_large(name)
+    unpacked = _unpacked(content, name) if content.startswith(_GZIP) else content
+    try:
+        text = unpacked.decode("utf-8-sig")
+        plain = json.loads(text, object_pairs_hook=_without_duplicates)
+        if _HALF_CHARACTER.search(text):  # no encoder takes half a character
+            again = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
+            plain = json.loads(again, object_pairs_hook=_without_duplicates)
+        return plain
+    except RecursionError as error:
+        raise _damaged(name, "it is nested too deeply") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise _damaged(name, str(error) or "not JSON") from error
+
+
+def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
+    """Return ``plain`` as a ``kind``. Unknown keys are ignored."""
+    try:
+        return msgspec.convert(plain, type=kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise DamagedFile(
+            "foreign-layout",
+            f"{visible(name, 300)} looks like a result file of {tool}, but {explained(error)}",
+            f"Write it again with {tool}, or take the file out.",
+        ) from error
+
+
+def explained(error: msgspec.ValidationError) -> str:
+    """Return msgspec's message as ``$.a.b: Expected …, got …``."""
+    message = str(error)
+    path = _PATH.search(message)
+    return visible(f"at {path['path'] if path else '$'}: {_PATH.sub('', message)}", 300)
+
+
+def keys_of(plain: Any) -> Sequence[str]:
+    """Return the keys of an object. Anything else has no keys."""
+    return tuple(plain) if isinstance(plain, dict) else ()
+
+
+def _unpacked(content: bytes, name: str) -> bytes:
+    unpack = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        text = unpack.decompress(content, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise _damaged(name, f"it can't be unpacked: {error}") from error
+    if len(text) > MOST_BYTES:
+        raise _too_large(name)
+    if not unpack.eof:
+        raise _damaged(name, "it can't be unpacked: its end is missing")
+    return text
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {visible(key, 100)!r} stands there twice")
+    return plain
+
+
+def _damaged(name: str, why: str) -> DamagedFile:
+    return DamagedFile(
+        "foreign-damaged",
+        f"{visible(name, 300)} is no JSON: {visible(why, 300)}",
+        "It may have been cut off while it was written or copied: get it again.",
+    )
+
+
+def _too_large(name: str) -> UsageError:
+    return UsageError(
+        "foreign-too-large",
+        f"{visible(name, 300)} holds more than {MOST_BYTES >> 20} MiB",
+        "Leave out the raw data (pytest-benchmark: not --benchmark-save-data), or split it.",
+    )
+
+
+def visible(text: str, limit: int) -> str:
+    """Return ``text`` on one line, without invisible characters and cut to ``limit``.
+
+    A text that was cut ends in a hash of the whole, so that two long names stay different.
+    """
+    if not text.isprintable():  # looking at each character takes long
+        text = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    digest = hashlib.sha256(line.encode()).hexdigest()[:8]
+    return f"{line[: limit - 9]}~{digest}"
+
+
+def case_id(name: str, axes: Mapping[str, str] | None = None) -> str:
+    """Return the id of a benchmark at one point of its axes."""
+    shown = _benchmark(name)
+    inner = ",".join([f"{_label(axis)}={_label(value)}" for axis, value in (axes or {}).items()])
+    return f"{shown}[{inner}]" if inner else shown
+
+
+def metric_name(text: str) -> str:
+    """Return ``text`` as the name of a metric: letters, digits and ``_``."""
+    return _METRIC.sub("_", visible(text, 60)).strip("_") or "value"
+
+
+def key_part(text: str, limit: int = 40) -> str:
+    """Return ``text`` as a part of an environment's key."""
+    return _PLAIN.sub("_", text).lower()[:limit].strip("_.") or "unknown"
+
+
+def sha_of(text: Any) -> str:
+    """Return ``text`` in lower case where it is a commit's hash, else an empty string."""
+    return text.lower() if isinstance(text, str) and _SHA.fullmatch(text) else ""
+
+
+@lru_cache(maxsize=10_000)
+def _version(source_hash: str) -> str:
+    return visible(source_hash, 100)
+
+
+@lru_cache(maxsize=10_000)
+def _benchmark(name: str) -> str:
+    return visible(name, _LONGEST_NAME).translate(_IN_NAME)
+
+
+@lru_cache(maxsize=10_000)  # a suite has many points and few labels
+def _label(text: str) -> str:
+    word = _QUOTED.fullmatch(text)
+    return visible(word["word"] if word else text, _LONGEST_LABEL).translate(_IN_LABEL)

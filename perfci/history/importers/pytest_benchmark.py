@@ -1,0 +1,133 @@
+"""pytest-benchmark: the file of ``--benchmark-json`` or ``--benchmark-save``, since its 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from perfci.history.foreign import (
+    ForeignResults,
+    RunBuilder,
+    case_id,
+    fill,
+    python_environment,
+    sha_of,
+)
+from perfci.model.run import Environment
+
+TOOL = "pytest-benchmark"
+COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+_METRICS = {"median": "latency_p50", "mean": "latency_mean", "min": "latency_min"}
+_NO_BRANCH = {"(unknown)", "(detached head)", "HEAD"}
+_NO_VALUE = "UNSERIALIZABLE["
+"""Beginning of a parameter that is no JSON. An address in memory may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PytestBenchmark:
+    name: str
+    fullname: str | None = None
+    params: dict[str, Any] | None = None
+    param: Any = None
+    stats: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PytestCommit:
+    id: Any = None
+    time: str | None = None
+    dirty: bool = False
+    branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PytestFile:
+    machine_info: dict[str, Any]
+    benchmarks: list[Any]
+    commit_info: _PytestCommit | None = None
+    datetime: str | None = None
+    version: str | None = None
+
+
+def recognised(plain: Any) -> bool:
+    """Return whether ``plain`` is a file of pytest-benchmark."""
+    return isinstance(plain, dict) and {"machine_info", "benchmarks"} <= plain.keys()
+
+
+def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+    """Return the run of a file."""
+    file = fill(plain, _PytestFile, name, TOOL)
+    builder = RunBuilder(TOOL)
+    read_benchmark = partial(msgspec.convert, type=_PytestBenchmark)
+    for _, benchmark in builder.entries(file.benchmarks, read_benchmark):
+        _add(builder, benchmark)
+    commit = file.commit_info or _PytestCommit()
+    if commit.dirty:
+        builder.notes.append("there were changes that no commit holds when it was measured")
+    run = builder.run(
+        _environment(file, dirty=commit.dirty),
+        measured_at=builder.time(file.datetime) or builder.time(commit.time),
+        sha=sha_of(commit.id),
+        branch="" if commit.branch in _NO_BRANCH else commit.branch or "",
+        committed_at=builder.time(commit.time),
+        runner=str(file.machine_info.get("node") or ""),
+    )
+    return builder.results(run)
+
+
+def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
+    case = _case(benchmark)
+    stats = benchmark.stats or {}
+    if not isinstance(stats.get("median"), (int, float)):
+        builder.fail(case, "it has no statistics: it failed")
+        return
+    for statistic, metric in _METRICS.items():
+        value = stats.get(statistic)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            # one process made the file, which counts as one worker
+            builder.point(case, metric, "s", value, (value,))
+
+
+def _case(benchmark: _PytestBenchmark) -> str:
+    """Return ``file::test[axis=value]``. Where a value is not plain, the test's own id is kept."""
+    whole = benchmark.fullname or benchmark.name
+    name, bracket, rest = whole.partition("[")
+    if not bracket or not rest.endswith("]"):
+        return case_id(whole)
+    params = benchmark.params or {}
+    if params and all(map(_is_label, params.values())):
+        return case_id(name, {axis: str(value) for axis, value in params.items()})
+    return case_id(name, {"param": str(benchmark.param or rest[:-1])})
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.startswith(_NO_VALUE)
+    return value is None or isinstance(value, (int, float))
+
+
+def _environment(file: _PytestFile, *, dirty: bool) -> Environment:
+    info = file.machine_info
+    cpu = info.get("cpu")
+    about: Mapping[str, Any] = cpu if isinstance(cpu, dict) else {}
+    python = str(info.get("python_version") or "")
+    return python_environment(
+        TOOL,
+        system=info.get("system"),
+        machine=info.get("machine"),
+        cpu=about.get("brand_raw") or about.get("brand") or info.get("processor"),
+        cpu_count=about.get("count"),
+        implementation=info.get("python_implementation"),
+        version=python,
+        notes={
+            "python": python,
+            "python_compiler": info.get("python_compiler"),
+            "release": info.get("release"),
+            "tool_version": file.version,
+            "dirty": "true" if dirty else "",
+        },
+    )
