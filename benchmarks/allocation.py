@@ -3,8 +3,8 @@
     PYTHONPATH=. python benchmarks/allocation.py [--sessions N]
 
 What is undecided, what is out of reach and which case is next say the functions that sessions call
-(``Needs``); only the workers and the clock are simulated. Eight cases of four files differ in their
-spread, their change and what a round costs. Both ways go on from the same least rounds.
+(``CaseNeeds``). Only the workers and the clock are simulated. Eight cases of four files differ in
+their spread, their change and what a round costs. Both ways go on from the same least rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from perfci.measure.progress import CaseState, Needs
+from perfci.measure.progress import CaseNeeds, CaseState
 from perfci.model.case import Case
 from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import default_policy
@@ -35,7 +35,7 @@ class Simulated:
 
     rng: Random
     left_s: float
-    needs: Needs = field(default_factory=lambda: Needs(MeasureSettings(), default_policy()))
+    needs: CaseNeeds = field(default_factory=lambda: CaseNeeds(MeasureSettings(), default_policy()))
     states: list[CaseState] = field(default_factory=list)
     truth: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     ancestors: int = 0

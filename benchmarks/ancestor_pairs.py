@@ -90,18 +90,18 @@ def run_session(way: str) -> None:
 
 def warm_another_beside() -> None:
     """Have one more pair warm up on the parent's cores while each pair measures."""
-    from perfci.measure.round import _Turns
+    from perfci.measure.round import _RoundWorkers
 
-    measure = _Turns._blocks
+    measure = _RoundWorkers._blocks
 
-    def beside(turns: _Turns) -> None:
+    def beside(turns: _RoundWorkers) -> None:
         with ExitStack() as stack:
             for slot in turns.slots:
                 other = stack.enter_context(closing(turns.started(slot.task, -1)))
                 os.sched_setaffinity(other.pid, os.sched_getaffinity(0))
             measure(turns)
 
-    _Turns._blocks = beside  # type: ignore[assignment, method-assign]
+    _RoundWorkers._blocks = beside  # type: ignore[assignment, method-assign]
 
 
 def changes_of(outputs: Sequence[WorkerOutput]) -> list[dict[str, Any]]:

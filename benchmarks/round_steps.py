@@ -34,7 +34,7 @@ def run_session(ahead: int) -> None:
     from perfci.cli.main import main
     from perfci.measure import session as a_session
     from perfci.measure.conversation import Worker
-    from perfci.measure.round import Slot, _Turns
+    from perfci.measure.round import RoundSide, _RoundWorkers
     from perfci.measure.starters import Starters
 
     a_session._AHEAD = ahead
@@ -47,10 +47,10 @@ def run_session(ahead: int) -> None:
         return "first ancestor" if len(waited) == 1 else "later ancestors"
 
     watch.wrap(Starters, "_ancestor_of", ancestor)
-    watch.wrap(_Turns, "_start", lambda _: "fork, set-up, warm-up")
-    watch.wrap(_Turns, "_blocks", lambda _: "blocks")
-    watch.wrap(Slot, "finish", lambda _: "growth, accuracy, memory")
-    watch.wrap(Slot, "end", lambda _: "ending workers")
+    watch.wrap(_RoundWorkers, "_start", lambda _: "fork, set-up, warm-up")
+    watch.wrap(_RoundWorkers, "_blocks", lambda _: "blocks")
+    watch.wrap(RoundSide, "finish", lambda _: "growth, accuracy, memory")
+    watch.wrap(RoundSide, "end", lambda _: "ending workers")
     del sys.argv[1:3]
     try:
         main()

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from perfci.measure.progress import CaseState, Needs, Remaining, SessionResult, case_states
+from perfci.measure.progress import CaseNeeds, CaseState, RemainingTime, SessionResult, case_states
 from perfci.measure.session import Session
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Failure
@@ -46,11 +46,15 @@ class Kept:
 
 def keep(file: TextIO) -> None:
     """Let this process write down each estimate that it makes from now on, and what it is of."""
-    made, measured = Remaining.seconds, Session.measure
+    made, measured = RemainingTime.seconds, Session.measure
     seen: dict[str, int] = {}
 
     def seconds(
-        one: Remaining, states: Sequence[CaseState], family: int, elapsed_s: float, budget_s: float
+        one: RemainingTime,
+        states: Sequence[CaseState],
+        family: int,
+        elapsed_s: float,
+        budget_s: float,
     ) -> float | None:
         said = made(one, states, family, elapsed_s, budget_s)
         line: dict[str, Any] = {
@@ -81,7 +85,7 @@ def keep(file: TextIO) -> None:
         write_line({"at": time.time(), "states": changed(result.states)})
         return result
 
-    Remaining.seconds = seconds  # type: ignore[method-assign]
+    RemainingTime.seconds = seconds  # type: ignore[method-assign]
     Session.measure = measure  # type: ignore[method-assign]
 
 
@@ -125,7 +129,7 @@ def again(kept: Kept) -> Iterator[Look]:
     first = kept.lines[0]
     cases = tuple(from_plain(one, Case) for one in first["cases"])
     settings = from_plain(first["settings"], MeasureSettings)
-    remaining = Remaining(Needs(settings, Policy()), looks=first["looks"])
+    remaining = RemainingTime(CaseNeeds(settings, Policy()), looks=first["looks"])
     states = {state.case.id: state for state in case_states(cases, ["base", "head"])}
     for line in kept.lines:
         for name, of_state in line["states"].items():

@@ -31,7 +31,7 @@ from socket import socketpair
 from typing import Any
 
 from perfci.measure.conversation import Worker
-from perfci.measure.executor import Processes
+from perfci.measure.executor import ProcessExecutor
 from perfci.measure.launch import Launch
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.selection import SAMPLE_S
@@ -141,7 +141,7 @@ def start(folder: Path, kernel: str, stack: ExitStack) -> tuple[list[Worker], fl
             growth=False,
         )
         with end:
-            worker = Processes().start(order, launch, budget_end=math.inf, turns=end.fileno())
+            worker = ProcessExecutor().start(order, launch, budget_end=math.inf, turns=end.fileno())
         stack.enter_context(closing(worker))
         workers.append(worker)
         call_s = max(call_s, worker.expect("ready", 300.0)["call_s"])

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfci.measure.machine.looks import Looks, seen_from_below
-from perfci.measure.provenance.places import Places
+from perfci.measure.machine.looks import LooksLibrary, seen_from_below
+from perfci.measure.provenance.places import CodePlaces
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"
@@ -89,7 +89,7 @@ def main() -> None:
         tree = _tree(folder / "tree")
         kinds = {
             "without": {"TREE": str(tree)},
-            "with": _environment(tree, Looks()),
+            "with": _environment(tree, LooksLibrary()),
             "from below": _environment(tree, looks),
         }
         readings: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
@@ -139,11 +139,11 @@ def _readings(script: str, environment: dict[str, str], *, children: bool) -> di
     return told
 
 
-def _environment(tree: Path, looks: Looks) -> dict[str, str]:
+def _environment(tree: Path, looks: LooksLibrary) -> dict[str, str]:
     """Return what a worker of that tree has, and an empty file of events."""
     events = tree.parent / "events"
     events.write_bytes(b"")
-    places = Places(
+    places = CodePlaces(
         root=str(tree),
         checkout=f"{tree}-checkout/",
         cache=f"{tree}-cache/",

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
-from perfci.measure.progress import CaseState, Needs, case_states
+from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import MeasureSettings, WorkerOutput
@@ -135,7 +135,7 @@ def measured(
     """
     settings = settings or MeasureSettings()
     policy = replace(policy, looks=(settings.rounds, settings.max_rounds))
-    needs = Needs(settings, policy)
+    needs = CaseNeeds(settings, policy)
     states = case_states(tuple(cases), _SIDES)
     sessions = [_CaseSession(i, state, needs, pair, schedule) for i, state in enumerate(states)]
     plan = sessions[0].least_rounds()
@@ -158,7 +158,7 @@ class _CaseSession:
 
     index: int
     state: CaseState
-    needs: Needs
+    needs: CaseNeeds
     pair: Pair
     schedule: RoundsOfAncestor | None
     ancestor: int = 0

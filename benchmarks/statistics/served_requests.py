@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array, Rng
 from perfci.api.generation import arrivals
-from perfci.measure.selection import Turns, block_order, starting_order, turns
+from perfci.measure.selection import BurstPlan, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
 from perfci.model.worker import Block, Measurement, MeasureSettings, WorkerOutput
 from perfci.verdict.sampled import reduce, side_by_side
@@ -133,7 +133,7 @@ def both_sides(
 
 
 @cache
-def _plan(load: Load) -> Turns:
+def _plan(load: Load) -> BurstPlan:
     """Return the turns of a round, as a session plans them by what a call usually takes."""
     due = _due(load)
     free = 0.0
@@ -210,7 +210,9 @@ class _Worker:
         self._took.append(ended - began)
         return float(ended)
 
-    def output(self, plan: Turns, case: str, side: str, number: int, ancestor: int) -> WorkerOutput:
+    def output(
+        self, plan: BurstPlan, case: str, side: str, number: int, ancestor: int
+    ) -> WorkerOutput:
         """Return what the session makes of it."""
         reading = self._requests.reading()
         size = plan.bursts * plan.calls

@@ -105,10 +105,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that docs/design.md, section 8, gives."""
-    from perfci.measure.journal import Interrupt
+    from perfci.measure.journal import InterruptHandler
 
     open_standard_files()
-    interrupt = Interrupt()
+    interrupt = InterruptHandler()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, interrupt)
     # as nohup asks for

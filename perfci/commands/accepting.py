@@ -21,7 +21,7 @@ from perfci.forges.comment_commands import (
 )
 from perfci.forges.rest import Refused
 from perfci.measure.checkout.commits import author_of, file_at
-from perfci.measure.checkout.git import Repository, Resolved
+from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.model.words import words
 from perfci.report.clean import clean_line
 from perfci.verdict.acceptance import Acceptance, accept
@@ -39,7 +39,7 @@ def accepting(
     context: SessionContext,
     measured: Measured,
     judged: Judged,
-    base: Resolved | None,
+    base: ResolvedRev | None,
     *,
     whole: bool,
 ) -> tuple[Measured, Judged]:
@@ -146,7 +146,7 @@ def today() -> str:
 
 
 def _on_base(
-    repository: Repository, lines: Sequence[Acceptance], base: Resolved | None
+    repository: Repository, lines: Sequence[Acceptance], base: ResolvedRev | None
 ) -> tuple[Acceptance, ...]:
     """Return what base's own configuration accepts, or nothing where it can't be read."""
     file = next((line.file for line in lines if line.file), "")

@@ -14,7 +14,7 @@ from perfci.commands.project import Project
 from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning, UsageError
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.environments import Releases
-from perfci.measure.checkout.git import Repository, Resolved
+from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.workplace import RequestedSide
 from perfci.trend.change import Change, Trend
 
@@ -146,7 +146,7 @@ class CommitRange:
         self._project = project
         self._python = python
         self.whole = commits_of(project.repository, wanted)
-        self.benchmarks_of: Resolved = project.repository.resolve(self.whole.commits[-1].sha)
+        self.benchmarks_of: ResolvedRev = project.repository.resolve(self.whole.commits[-1].sha)
         self.identity: tuple[str, ...] = (
             self.whole.good.sha,
             self.whole.commits[-1].sha,

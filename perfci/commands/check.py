@@ -26,7 +26,7 @@ from perfci.commands.conclusion import burst_findings, worker_notes
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.opening import open_workplace
-from perfci.measure.selection import Written
+from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.case import Case
 from perfci.model.finding import Finding, finding
@@ -140,7 +140,7 @@ def _no_baseline(what: str) -> NoBaseline:
 
 def against_baselines(
     alone: OneSide,
-    written: Mapping[str, Written],
+    written: Mapping[str, DecoratorLiterals],
     baselines: Mapping[str, Baseline],
     policy: Policy,
     selection: str,

@@ -14,7 +14,7 @@ from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.pull import MergeGroup, PostTarget, full_sha
 from perfci.forges.step import step_of
-from perfci.measure.selection import Written, by_name, written_in
+from perfci.measure.selection import DecoratorLiterals, by_name, written_in
 from perfci.report.links import ADDRESS
 from perfci.verdict.acceptance import accepted_here, believed
 from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
@@ -180,7 +180,7 @@ def _answer(request: CommentRequest) -> RequestedAnswer | None:
     return RequestedAnswer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
 
 
-def _with_own_thresholds(policy: Policy, written: Mapping[str, Written]) -> Policy:
+def _with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:
     """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
     own = {
         name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds

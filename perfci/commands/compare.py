@@ -16,12 +16,12 @@ from perfci.commands.recorder import CaseMemory
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
 from perfci.errors import UnfitCommit, UsageError
-from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.opening import open_workplace
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
-from perfci.measure.selection import Written, by_name, select, words_of, written_in
+from perfci.measure.selection import DecoratorLiterals, by_name, select, words_of, written_in
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
@@ -71,7 +71,7 @@ class MeasureOptions:
     again: tuple[str, ...] = ()
     command: str = "compare"
     created_at: str = ""
-    benchmarks_of: Resolved | None = None
+    benchmarks_of: ResolvedRev | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -184,7 +184,9 @@ def _absent_on_base(
     return tuple(kept), absent
 
 
-def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureSettings) -> str:
+def _announcement(
+    base: ResolvedRev, head: ResolvedRev, part: Part, settings: MeasureSettings
+) -> str:
     most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
     return (
         f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
@@ -192,7 +194,7 @@ def _announcement(base: Resolved, head: Resolved, part: Part, settings: MeasureS
     )
 
 
-def _named(side: Resolved) -> str:
+def _named(side: ResolvedRev) -> str:
     name = "the working tree" if side.rev == "." else side.rev
     return f"{name} ({side.short})" if side.short not in name else name
 
@@ -276,18 +278,18 @@ def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, .
     return tuple(case.id for case in select(stand_ins, options.selection))
 
 
-def written_on_base(workplace: Workplace) -> Mapping[str, Written]:
+def written_on_base(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that base's own files write, by their names."""
     return by_name(_on_base(workplace))
 
 
-def written_on_head(workplace: Workplace) -> Mapping[str, Written]:
+def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that head's files write, by their names."""
     plan = workplace.plan
     return by_name(written_in(plan.head_root, plan.benchmark_files(plan.head_root)))
 
 
-def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
+def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
     """Return what base's own files write, by file, with those that its own configuration names.
 
     Head may look for its benchmarks elsewhere. The saved models of that configuration are in no
@@ -303,7 +305,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, Written]]:
     if own is None:
         return written_in(root, files)
     files += files_in(root, own.benchmarks, own.pattern)
-    saved = {model.name: Written() for model in own.saved}
+    saved = {model.name: DecoratorLiterals() for model in own.saved}
     return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
 
 

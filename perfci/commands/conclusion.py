@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.measure.progress import SessionResult
-from perfci.measure.selection import Written
+from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
 from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.model.report import Comparison, Definition, Explanation
@@ -97,7 +97,7 @@ def conclude(
     removed: Sequence[str],
     new: Sequence[str],
     policy: Policy,
-    before: Mapping[str, Written],
+    before: Mapping[str, DecoratorLiterals],
 ) -> Judged:
     """Return the judged rows of two sides that were measured in pairs.
 

@@ -32,7 +32,7 @@ from perfci.history.interchange import keeping
 from perfci.history.records import outcome_of, recorded_run
 from perfci.measure.checkout.commits import Commit
 from perfci.measure.checkout.disk import explaining, take_if_free
-from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.opening import open_workplace
 from perfci.measure.workplace import RequestedSide, SessionContext
 from perfci.model.case import Case
@@ -310,7 +310,7 @@ class _Night:
             self.summary.recorded.append(recorded)
         return recorded
 
-    def _benchmarks_of(self, sha: str) -> Resolved | None:
+    def _benchmarks_of(self, sha: str) -> ResolvedRev | None:
         return None if sha == self._newest.sha else self._newest
 
     def _wanted(self, name: str, sha: str) -> RequestedSide:

@@ -24,7 +24,7 @@ from perfci.config.loading import Config, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.measure.checkout.git import Repository, open_repository
-from perfci.measure.executor import Executor, Processes
+from perfci.measure.executor import Executor, ProcessExecutor
 from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
@@ -53,7 +53,7 @@ class Caller:
     step: Callable[[str], None] = unheard
     progress: Callable[[Progress], None] = unheard
     token_allowed: bool = False
-    executor: Executor = field(default_factory=Processes)
+    executor: Executor = field(default_factory=ProcessExecutor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from perfci.notices import Say
 from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
-    from perfci.measure.checkout.git import Resolved
+    from perfci.measure.checkout.git import ResolvedRev
     from perfci.model.run import RecordedRun, Run
 
 _NAMED = 3
@@ -33,7 +33,7 @@ _NO_BRANCH = "(none)"
 
 
 def require_commit(
-    repository: Repository, side: Resolved, slug: str, why: str, instead: str
+    repository: Repository, side: ResolvedRev, slug: str, why: str, instead: str
 ) -> None:
     """Raise UsageError ``slug`` where ``side`` has changes, with the first of them and ``why``."""
     from perfci.report.clean import clean_line
@@ -50,7 +50,7 @@ def require_commit(
     )
 
 
-def say_what_is_left_out(repository: Repository, say: Say, *sides: Resolved) -> None:
+def say_what_is_left_out(repository: Repository, say: Say, *sides: ResolvedRev) -> None:
     """Report that HEAD's commit is measured without the changes of the working tree."""
     from perfci.measure.checkout.git import WORKING_TREE
 
@@ -70,7 +70,7 @@ class Recorder:
 
     address: str
     repository: Repository
-    sides: Sequence[Resolved]
+    sides: Sequence[ResolvedRev]
     say: Say
 
     def record(self, runs: Sequence[Run], report: Report, *, quiet: bool) -> None:
@@ -99,7 +99,7 @@ class Recorder:
         if not quiet:
             self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
-    def _recorded(self, run: Run, side: Resolved, command: str) -> RecordedRun:
+    def _recorded(self, run: Run, side: ResolvedRev, command: str) -> RecordedRun:
         from perfci.history.records import recorded_run
         from perfci.measure.checkout.commits import commit_of
 
@@ -115,7 +115,7 @@ class Recorder:
         )
 
 
-def recorder(project: Project, given: str | None, *sides: Resolved) -> Recorder:
+def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Recorder:
     """Return the recorder, after checking that it can write, because measuring takes minutes.
 
     UsageError where a side is no commit, or is made worse on purpose.
@@ -148,7 +148,7 @@ def runner_name() -> str:
     return os.environ.get("RUNNER_NAME") or platform.node()
 
 
-def _branch(repository: Repository, side: Resolved) -> str:
+def _branch(repository: Repository, side: ResolvedRev) -> str:
     """Return the branch that ``side`` is a commit of, as far as it is known.
 
     A detached commit, as CI checks out a pull request's, may be on no branch here.

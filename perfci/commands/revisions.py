@@ -39,7 +39,7 @@ from perfci.units import counted
 if TYPE_CHECKING:
     from perfci.baselines.baseline import Baseline
     from perfci.commands.recorder import Recorder
-    from perfci.measure.checkout.git import Repository, Resolved
+    from perfci.measure.checkout.git import Repository, ResolvedRev
     from perfci.measure.workplace import RequestedSide
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run
@@ -354,7 +354,7 @@ def _remember(
         )
 
 
-def _recorder(project: Project, options: MeasureOptions, *sides: Resolved) -> Recorder | None:
+def _recorder(project: Project, options: MeasureOptions, *sides: ResolvedRev) -> Recorder | None:
     return recorder(project, options.history, *sides) if options.record else None
 
 

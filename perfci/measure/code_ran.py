@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
 from perfci.measure.provenance.attribution import Provenance
-from perfci.measure.provenance.tally import Tally
-from perfci.measure.provenance.watch import Openings
+from perfci.measure.provenance.tally import FileTally
+from perfci.measure.provenance.watch import OpenedFiles
 from perfci.model.run import Ran
 from perfci.verdict.judgement import may_be_same_code
 from perfci.verdict.policy import Policy
@@ -25,10 +25,10 @@ class CodeRan:
         self._plan = plan
         self._policy = policy
         self._everything = everything
-        self._tally = Tally(plan.trees())
+        self._tally = FileTally(plan.trees())
         differing = plan.differing if self._may_be_the_same() else None
         self._tally.read(differing or ())
-        self._openings = Openings(differing)
+        self._openings = OpenedFiles(differing)
 
     def opened(self) -> frozenset[str]:
         """Return the files that differ between the sides and were opened since the last call."""

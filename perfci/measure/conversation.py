@@ -1,6 +1,6 @@
 """One worker as a session speaks to it: the next message, in time, or why there is none.
 
-Whatever is at the other end, a process or a fake one, is a ``Channel``.
+Whatever is at the other end, a process or a fake one, is a ``WorkerChannel``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOG_TAIL = 2000
 _LONGEST_WORD, _LONGEST_TEXT = 100, 4000
 
 
-class Lost(Exception):
+class ChannelLost(Exception):
     """A channel gives no more messages: the ``kind`` of failure, and what happened."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -32,7 +32,7 @@ class Lost(Exception):
         self.message = message
 
 
-class Channel(Protocol):
+class WorkerChannel(Protocol):
     """The way to one worker and back."""
 
     @property
@@ -80,7 +80,7 @@ class Worker:
     def __init__(
         self,
         order: WorkOrder,
-        channel: Channel,
+        channel: WorkerChannel,
         budget_end: float,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -113,7 +113,7 @@ class Worker:
 
     def expect(
         self,
-        said: str,
+        text: str,
         within_s: float,
         *,
         since: float | None = None,
@@ -149,7 +149,7 @@ class Worker:
                 raise WorkerEnded(
                     self._failure(_text(message, "kind", "protocol"), _text(message, "message", ""))
                 )
-            elif kind == said:
+            elif kind == text:
                 return message
             else:
                 raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
@@ -199,7 +199,7 @@ class Worker:
         """Return the next message of any kind, or None at the deadline. Raises WorkerEnded."""
         try:
             return self._channel.receive(deadline)
-        except Lost as lost:
+        except ChannelLost as lost:
             raise WorkerEnded(self._failure(lost.kind, lost.message)) from lost
 
     def _failure(self, kind: str, message: str) -> Failure:

@@ -49,7 +49,7 @@ _LEAST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class SideDiscovery:
     """What one side answered, each module's import time in s, and what its workers ran."""
 
     discovery: Discovery
@@ -59,7 +59,7 @@ class Discovered:
 
 def discover(
     plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
-) -> Iterator[tuple[str, Discovered]]:
+) -> Iterator[tuple[str, SideDiscovery]]:
     """Yield each side's name, and what its benchmark files hold; ``begun`` is told of each.
 
     All sides are asked at the same time where the parent's cores are free for one of them. A file
@@ -68,11 +68,13 @@ def discover(
     can't be used: nothing was measured yet.
     """
     with ExitStack() as stack:
-        waiting: list[_Question] = []
+        waiting: list[_ListingWorker] = []
         for side in plan.sides:
             begun(side.name)
             beside = bool(waiting) and bool(plan.cores.parent) and plan.quiet.threads
-            question = _Question(plan, side, executor, plan.discovery_order(side), beside=beside)
+            question = _ListingWorker(
+                plan, side, executor, plan.discovery_order(side), beside=beside
+            )
             stack.callback(question.close)
             waiting.append(question)
             if plan.cores.parent and plan.quiet.threads and side is not plan.sides[-1]:
@@ -83,32 +85,32 @@ def discover(
 
 
 def _discovered(
-    plan: SessionPlan, question: _Question, executor: Executor, budget_end: float
-) -> Discovered:
+    plan: SessionPlan, question: _ListingWorker, executor: Executor, budget_end: float
+) -> SideDiscovery:
     order = question.order
     try:
-        found = question.answer(budget_end)
+        discovered = question.answer(budget_end)
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
-            found = Discovered(Discovery((), (_of_file(ended.failure, order),), {}), {})
+            discovered = SideDiscovery(Discovery((), (_of_file(ended.failure, order),), {}), {})
         else:
-            found = _one_by_one(plan, question.side, executor, order, budget_end)
+            discovered = _one_by_one(plan, question.side, executor, order, budget_end)
     if question.side.name == "base" and len(plan.sides) > 1:
-        found = _tried_again(plan, question.side, executor, order, budget_end, found)
-    for failure in found.discovery.failures:
+        discovered = _tried_again(plan, question.side, executor, order, budget_end, discovered)
+    for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
             broken = failure.kind == "broken_plugin"
             error = BenchmarkError if broken else UnfitBenchmark
             raise error(_USERS_ERRORS[failure.kind], what, advice)
-    return found
+    return discovered
 
 
 def imported_by(
     plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> Discovered:
+) -> SideDiscovery:
     """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
-    question = _Question(plan, side, executor, order)
+    question = _ListingWorker(plan, side, executor, order)
     return _discovered(plan, question, executor, budget_end)
 
 
@@ -118,15 +120,17 @@ def _tried_again(
     executor: Executor,
     order: WorkOrder,
     budget_end: float,
-    first: Discovered,
-) -> Discovered:
+    first: SideDiscovery,
+) -> SideDiscovery:
     """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
 
     What was cut short is not tried again, nor a missing module: that is absent for good.
     """
     before = first.discovery
     failed = {
-        one.case for one in before.failures if one.kind not in {CUT_SHORT, "ModuleNotFoundError"}
+        failure.case
+        for failure in before.failures
+        if failure.kind not in {CUT_SHORT, "ModuleNotFoundError"}
     }
     root = f"{order.root}/"
     files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
@@ -137,8 +141,8 @@ def _tried_again(
     again = _one_by_one(plan, side, executor, alone, budget_end)
     later = again.discovery
     failures = (
-        *(one for one in before.failures if one.case not in failed),
-        *(replace(one, alone="failed") for one in later.failures),
+        *(failure for failure in before.failures if failure.case not in failed),
+        *(replace(failure, alone="failed") for failure in later.failures),
     )
     discovery = replace(
         before if before.modules else later,
@@ -149,12 +153,12 @@ def _tried_again(
         modules={**later.modules, **before.modules},
     )
     times = {**again.import_times, **first.import_times}
-    return Discovered(discovery, times, (*first.ran, *again.ran))
+    return SideDiscovery(discovery, times, (*first.ran, *again.ran))
 
 
 def _one_by_one(
     plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> Discovered:
+) -> SideDiscovery:
     cases: list[Case] = []
     failures: list[Failure] = []
     facts: dict[str, str] = {}
@@ -168,7 +172,7 @@ def _one_by_one(
         alone = replace(order, benchmark_files=(file,), saved=saved)
         saved = ()
         try:
-            found = _Question(plan, side, executor, alone).answer(budget_end)
+            found = _ListingWorker(plan, side, executor, alone).answer(budget_end)
         except WorkerEnded as ended:
             failures.append(_of_file(ended.failure, alone))
             continue
@@ -190,10 +194,10 @@ def _one_by_one(
             imports=imports,
             modules=modules,
         )
-    return Discovered(whole, times, ran)
+    return SideDiscovery(whole, times, ran)
 
 
-class _Question:
+class _ListingWorker:
     """A worker that lists benchmarks, from its start to its answer; ``beside`` another side's."""
 
     def __init__(
@@ -214,7 +218,7 @@ class _Question:
         self._closed = False
         self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
 
-    def answer(self, budget_end: float) -> Discovered:
+    def answer(self, budget_end: float) -> SideDiscovery:
         """Wait for the answer; a file that hangs takes half of what is left, no more.
 
         WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
@@ -236,10 +240,12 @@ class _Question:
         finally:
             self.close()
         if not self._watched:
-            return Discovered(discovery, import_times(worker.log))
+            return SideDiscovery(discovery, import_times(worker.log))
         ran = self._watched.provenance()
-        failures = tuple(_with_advice(one, ran.advice) for one in discovery.failures)
-        return Discovered(replace(discovery, failures=failures), import_times(worker.log), (ran,))
+        failures = tuple(_with_advice(failure, ran.advice) for failure in discovery.failures)
+        return SideDiscovery(
+            replace(discovery, failures=failures), import_times(worker.log), (ran,)
+        )
 
     def close(self) -> None:
         """End the worker, if it lives."""
@@ -260,15 +266,17 @@ def _of_file(failure: Failure, order: WorkOrder) -> Failure:
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
 
 
-def require_own_code(found: Mapping[str, Discovered], installed: Sequence[str]) -> tuple[str, ...]:
+def require_own_code(
+    discoveries: Mapping[str, SideDiscovery], installed: Sequence[str]
+) -> tuple[str, ...]:
     """Return notes on the sides' own packages that they import from outside their trees.
 
     UsageError where that would measure code which isn't the commit's: every side of one Python
     has the same installed copy. ``installed`` are those that are meant so.
     """
     notes = []
-    of_copies = separate_packages(found)
-    for name, side in found.items():
+    of_copies = separate_packages(discoveries)
+    for name, side in discoveries.items():
         for one in (one for ran in side.ran for one in ran.wrong):
             if one.where == "copy" and one.name.partition(".")[0] in of_copies:
                 continue
@@ -278,7 +286,7 @@ def require_own_code(found: Mapping[str, Discovered], installed: Sequence[str]) 
     for package in sorted({*installed, *of_copies}):
         files = {
             one.path
-            for side in found.values()
+            for side in discoveries.values()
             for ran in side.ran
             for one in ran.elsewhere
             if one.name == package
@@ -289,10 +297,10 @@ def require_own_code(found: Mapping[str, Discovered], installed: Sequence[str]) 
     return tuple(notes)
 
 
-def separate_packages(found: Mapping[str, Discovered]) -> frozenset[str]:
+def separate_packages(discoveries: Mapping[str, SideDiscovery]) -> frozenset[str]:
     """Return the packages that each side has installed in a Python of its own."""
     files: dict[str, list[str]] = {}
-    for side in found.values():
+    for side in discoveries.values():
         mine = {one.name: one.path for ran in side.ran for one in ran.elsewhere}
         for name, path in mine.items():
             if "." not in name:
@@ -301,15 +309,17 @@ def separate_packages(found: Mapping[str, Discovered]) -> frozenset[str]:
 
 
 def without_benchmark(
-    found: Mapping[str, Discovered], thresholds: Collection[str]
+    discoveries: Mapping[str, SideDiscovery], thresholds: Collection[str]
 ) -> tuple[str, ...]:
     """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
 
     None where a file can't be imported, which may have it.
     """
-    if any(side.discovery.failures for side in found.values()):
+    if any(side.discovery.failures for side in discoveries.values()):
         return ()
-    names = sorted({case.benchmark for side in found.values() for case in side.discovery.cases})
+    names = sorted(
+        {case.benchmark for side in discoveries.values() for case in side.discovery.cases}
+    )
     notes = []
     for name in sorted(set(thresholds).difference(names)):
         near = nearest(name, names)

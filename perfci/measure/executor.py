@@ -1,7 +1,7 @@
-"""What a session has done for it: workers started, and the time that goes by.
+"""The seam between deciding what is measured and measuring it.
 
-The seam between deciding what is measured and measuring it. ``Processes`` is the real thing; the
-tests have one whose workers are simulated, and take no time.
+An executor starts workers and has the clock. ``ProcessExecutor`` is the real one. The tests have
+one whose workers are simulated and take no time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import partial
 from typing import Protocol
 
 from perfci.measure.conversation import Worker
-from perfci.measure.launch import Executed, Launch
+from perfci.measure.launch import Launch, SpawnedWorker
 from perfci.measure.leftovers import Guardian
 from perfci.measure.machine.isolation import isolated
 from perfci.measure.machine.quiet import divide
-from perfci.measure.processes import Pipes, Preloaded, StarterProcess
+from perfci.measure.processes import AncestorImports, PipeChannel, StarterProcess
 from perfci.model.worker import WorkOrder
 
 
@@ -28,7 +28,7 @@ class Starter(Protocol):
     ``preloaded`` is what an ancestor imported, once ``imported`` has returned.
     """
 
-    preloaded: Preloaded | None
+    preloaded: AncestorImports | None
 
     def imported(self, timeout_s: float) -> str:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
@@ -108,7 +108,7 @@ class Executor(Protocol):
         """Start a starter."""
 
 
-class Processes:
+class ProcessExecutor:
     """The real one: workers are processes, and time goes by."""
 
     def now(self) -> float:
@@ -135,8 +135,8 @@ class Processes:
         turns: int = -1,
     ) -> Worker:
         """Start a fresh process."""
-        way = partial(Executed, launch, order.root)
-        return Worker(order, Pipes(way, log_tail=log_tail, turns=turns), budget_end)
+        way = partial(SpawnedWorker, launch, order.root)
+        return Worker(order, PipeChannel(way, log_tail=log_tail, turns=turns), budget_end)
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> StarterProcess:
         """Start a process that forks."""

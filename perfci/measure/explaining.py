@@ -23,7 +23,7 @@ from perfci.measure.journal import measuring_begins, measuring_ended
 from perfci.measure.launch import TreeDeleted, move
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
-from perfci.measure.round import Task
+from perfci.measure.round import WorkerTask
 from perfci.model.case import Case, Failure
 from perfci.model.finding import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.model.report import Comparison
@@ -44,7 +44,7 @@ _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
 
 
 @dataclass(slots=True)
-class _Findings:
+class _CaseRecordings:
     """What is known of one case so far: recordings by instrument and side, and what isn't."""
 
     waiting: list[Instrument]
@@ -57,9 +57,9 @@ class _Findings:
             self.recorded.pop(one.name, None)
             self.waiting.remove(one)
 
-    def keep(self, one: Instrument, recorded: dict[str, list[Recorded]]) -> None:
-        self.recorded[one.name] = recorded
-        self.waiting.remove(one)
+    def keep(self, instrument: Instrument, recorded: dict[str, list[Recorded]]) -> None:
+        self.recorded[instrument.name] = recorded
+        self.waiting.remove(instrument)
 
 
 def explain_case(
@@ -84,33 +84,37 @@ def explain_case(
     asked = {"trace"} if keep_trace else set()
     if plan.settings.hints:
         asked.add("hints")
-    found = _Findings(
-        [one for one in _everyones().values() if one.name in asked or not one.on_demand]
+    findings = _CaseRecordings(
+        [
+            everyone
+            for everyone in _everyones().values()
+            if everyone.name in asked or not everyone.on_demand
+        ]
     )
     cold = any(row.metric == "compile_time" for row in moved)
-    explaining = _Explaining(plan, executor, case, slug, within_s, cold=cold)
-    while found.waiting and explaining.left_s > 0:
-        explaining.attempt(found)
+    explaining = _Explainer(plan, executor, case, slug, within_s, cold=cold)
+    while findings.waiting and explaining.left_s > 0:
+        explaining.attempt(findings)
     over = f"the {within_s:g} s that a case may take were over; {explaining.advice}"
-    found.give_up(tuple(found.waiting), over)
+    findings.give_up(tuple(findings.waiting), over)
     if keep_trace:
-        _keep_traces(found, keep_trace)
-    return _concluded(plan, case, found, moved)
+        _keep_traces(findings, keep_trace)
+    return _concluded(plan, case, findings, moved)
 
 
 def _everyones() -> Mapping[str, Instrument]:
     return {**instruments(), **added()}
 
 
-def _keep_traces(found: _Findings, keep_trace: Callable[[str, str], None]) -> None:
-    for side, recorded in found.recorded.pop("trace", {}).items():
+def _keep_traces(findings: _CaseRecordings, keep_trace: Callable[[str, str], None]) -> None:
+    for side, recorded in findings.recorded.pop("trace", {}).items():
         try:
             keep_trace(side, trace_text(recorded[0]))
         except (ValueError, RecursionError, OSError) as error:  # a full disk changes no verdict
-            found.untold["trace"] = f"on {side}: {error}"
+            findings.untold["trace"] = f"on {side}: {error}"
 
 
-class _Explaining:
+class _Explainer:
     """Pairs of workers, one after the other, and the time that they may take.
 
     The first pair compiles with an empty cache where the case is ``cold``.
@@ -135,9 +139,9 @@ class _Explaining:
         )
         self._first = self._no_profile = True
 
-    def attempt(self, found: _Findings) -> None:
+    def attempt(self, findings: _CaseRecordings) -> None:
         """Start both sides and let them record; an instrument or more is done or untold then."""
-        chosen = tuple(found.waiting)
+        chosen = tuple(findings.waiting)
         began = self._executor.now()
         with ExitStack() as stack:
             try:
@@ -145,10 +149,10 @@ class _Explaining:
             except WorkerEnded as ended:
                 self._spent(began)
                 early = tuple(one for one in chosen if one.when != "work")
-                found.give_up(early or chosen, _said(ended.failure))
+                findings.give_up(early or chosen, _said(ended.failure))
                 return
             except (BudgetEnded, TreeDeleted, OSError, OutsideError) as error:
-                found.give_up(chosen, f"it could not be run again: {error or 'no time'}")
+                findings.give_up(chosen, f"it could not be run again: {error or 'no time'}")
                 return
             if not self._first:
                 self._spent(began)
@@ -159,14 +163,14 @@ class _Explaining:
                     continue
                 began = self._executor.now()
                 try:
-                    self._record(one, [worker for worker, _ in workers], call_s, found)
+                    self._record(one, [worker for worker, _ in workers], call_s, findings)
                 except WorkerEnded as ended:
-                    found.give_up((one,), self._ended(ended.failure))
+                    findings.give_up((one,), self._ended(ended.failure))
                     return
                 except _RepeatTimedOut:
                     return
                 except BudgetEnded:
-                    found.give_up((one,), f"its worker's time was over; {self.advice}")
+                    findings.give_up((one,), f"its worker's time was over; {self.advice}")
                     return
                 finally:
                     self._spent(began)
@@ -206,7 +210,7 @@ class _Explaining:
             started.append((worker, call_s))
         return started
 
-    def _worker(self, task: Task, cores: tuple[int, ...]) -> Worker:
+    def _worker(self, task: WorkerTask, cores: tuple[int, ...]) -> Worker:
         launch = replace(
             task.launch,
             environment={**task.launch.environment, **task.environment},
@@ -216,42 +220,46 @@ class _Explaining:
         return self._executor.start(task.order, launch, budget_end=budget_end)
 
     def _record(
-        self, one: Instrument, workers: Sequence[Worker], call_s: float, found: _Findings
+        self,
+        instrument: Instrument,
+        workers: Sequence[Worker],
+        call_s: float,
+        findings: _CaseRecordings,
     ) -> None:
         """Let both sides record in turn, as often as the instrument asks and the time allows."""
-        if one.when == "work" and len(workers) * _CALLS * call_s > self.left_s:
+        if instrument.when == "work" and len(workers) * _CALLS * call_s > self.left_s:
             long = f"a call takes {call_s:.2g} s, too long to look inside in {self.left_s:.2g} s"
-            found.give_up((one,), f"{long}; {self.advice}")
+            findings.give_up((instrument,), f"{long}; {self.advice}")
             return
-        least_s = max(1.0, _PROFILED * _CALLS * call_s) if one.when == "work" else 1.0
-        if one.when == "work" and self._no_profile:
+        least_s = max(1.0, _PROFILED * _CALLS * call_s) if instrument.when == "work" else 1.0
+        if instrument.when == "work" and self._no_profile:
             least_s = max(least_s, _FIRST_PROFILE_S)
-        self._no_profile = self._no_profile and one.when != "work"
+        self._no_profile = self._no_profile and instrument.when != "work"
         recorded: dict[str, list[Recorded]] = {worker.order.side: [] for worker in workers}
         began = self._executor.now()
         end = began + self.left_s
-        for number in range(one.runs):
+        for number in range(instrument.runs):
             now = self._executor.now()
             took_s = (now - began) / max(1, number)
             if number and now + took_s > began + self.left_s * _REPEATS:
                 break
             for worker in workers:
-                worker.send({"do": "record", "instrument": one.name})
+                worker.send({"do": "record", "instrument": instrument.name})
                 try:
                     message = worker.expect("record", max(least_s, end - self._executor.now()))
                 except WorkerEnded as ended:
                     if not number or ended.failure.kind != "timeout":
                         raise
                     kept = {side: runs[:number] for side, runs in recorded.items()}
-                    found.keep(one, kept)
+                    findings.keep(instrument, kept)
                     raise _RepeatTimedOut from ended
                 if why := worker.field(message, "why", str):
-                    found.give_up((one,), f"on {worker.order.side}: {why}")
+                    findings.give_up((instrument,), f"on {worker.order.side}: {why}")
                     return
                 recorded[worker.order.side].append(
                     worker.field(message, "recorded", dict[str, Any])
                 )
-        found.keep(one, recorded)
+        findings.keep(instrument, recorded)
 
 
 class _RepeatTimedOut(Exception):
@@ -266,12 +274,14 @@ def _said(failure: Failure) -> str:
 # From recordings to differences, and which of them lie on changed lines.
 
 
-def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[Comparison]) -> Why:
+def _concluded(
+    plan: SessionPlan, case: Case, findings: _CaseRecordings, moved: Sequence[Comparison]
+) -> Why:
     differences: list[Difference] = []
     hints: list[Hint] = []
     stacks: list[Stack] = []
     hinting = plan.settings.hints
-    for name, recorded in found.recorded.items():
+    for name, recorded in findings.recorded.items():
         one = _everyones()[name]
         try:
             of_one = tuple(
@@ -281,22 +291,22 @@ def _concluded(plan: SessionPlan, case: Case, found: _Findings, moved: Sequence[
             stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
             _require_sound((*of_one, *hinted), stacked)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
-            found.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
+            findings.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += of_one
         hints += hinted
         stacks += stacked
     changed = {
         file: _changed(plan, file)
-        for file in dict.fromkeys(one.file for one in differences if one.file)
+        for file in dict.fromkeys(difference.file for difference in differences if difference.file)
     }
     differences = list(with_hunks(differences, changed))
-    return Why(case.id, ranked(differences, moved), tuple(hints), found.untold, tuple(stacks))
+    return Why(case.id, ranked(differences, moved), tuple(hints), findings.untold, tuple(stacks))
 
 
-def _require_sound(found: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
+def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
     """Raise where something of it could not be shown, or written and read again."""
-    for one in found:
+    for one in differences:
         words(one)
         if one.line < 0 or "\0" in one.file:
             raise ValueError(f"{one.file!r} has no line {one.line}")
@@ -325,7 +335,7 @@ def _text(root: Path, file: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Explanations:
     """What looking into the cases that moved gave, and what to know of it."""
 
     why: tuple[Why, ...] = ()
@@ -344,7 +354,7 @@ def explain_moved(
     rows: Sequence[Comparison],
     step: Callable[[str], None],
     keep_trace: Callable[[str, str, str], None] | None = None,
-) -> Looked:
+) -> Explanations:
     """Look into the cases that got worse or better, those that moved most first.
 
     A case of which nothing can be said has no why. A signal ends this, and nothing else.
@@ -383,6 +393,6 @@ def explain_moved(
         notes.append("Interrupted while it was looked into why cases moved: some have no why.")
     finally:
         measuring_ended()
-    return Looked(
+    return Explanations(
         tuple(one for one in found if one.differences or one.hints or one.untold), tuple(notes)
     )

@@ -68,7 +68,7 @@ class Journal:
             self._trouble = self._trouble or f"The session's log is incomplete: {why}."
 
 
-class Interrupt:
+class InterruptHandler:
     """Handles Ctrl-C, or a cancelled CI job's SIGINT and then SIGTERM.
 
     The first signal ends the measuring. The next one finds perfci tidying up and writing its report
@@ -105,12 +105,12 @@ class Interrupt:
 def measuring_begins() -> None:
     """Say so to this process's handler. Raises KeyboardInterrupt where a signal waits for it."""
     handler = signal.getsignal(signal.SIGINT)
-    if isinstance(handler, Interrupt):
+    if isinstance(handler, InterruptHandler):
         handler.measuring_begins()
 
 
 def measuring_ended() -> None:
     """Say so to this process's handler, where it is perfci's."""
     handler = signal.getsignal(signal.SIGINT)
-    if isinstance(handler, Interrupt):
+    if isinstance(handler, InterruptHandler):
         handler.measuring_ended()

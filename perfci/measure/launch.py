@@ -46,7 +46,7 @@ class TreeDeleted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ChildEnds:
+class ChildDescriptors:
     """A new worker's ends: orders in, results out, what it prints, and turns (-1: it has none)."""
 
     orders: int
@@ -55,7 +55,7 @@ class ChildEnds:
     turns: int = -1
 
 
-class Started(Protocol):
+class WorkerProcess(Protocol):
     """A worker's process, however it was started."""
 
     @property
@@ -72,11 +72,11 @@ class Started(Protocol):
         """Kill what the worker left behind; return how many processes that were."""
 
 
-class Executed:
+class SpawnedWorker:
     """A fresh process. ``kept`` are descriptors that it inherits besides its pipes."""
 
     def __init__(
-        self, launch: Launch, root: str, ends: ChildEnds, kept: tuple[int, ...] = ()
+        self, launch: Launch, root: str, ends: ChildDescriptors, kept: tuple[int, ...] = ()
     ) -> None:
         self.token = secrets.token_hex(8)
         options = ["-P", *(["-X", "importtime"] if launch.import_times else [])]

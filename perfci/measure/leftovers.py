@@ -28,7 +28,7 @@ SERVER_VARIABLE = "PERFCI_SERVER"
 def carrying(variable: str, value: str) -> list[int]:
     """Return the ids of the living processes but this one that carry ``variable=value``."""
     needle = f"{variable}={value}".encode()
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -37,8 +37,8 @@ def carrying(variable: str, value: str) -> list[int]:
         except OSError:  # another user's, or gone meanwhile
             continue
         if needle in environment.split(b"\0"):
-            found.append(int(entry.name))
-    return found
+            result.append(int(entry.name))
+    return result
 
 
 _END_S = 2.0
@@ -118,8 +118,8 @@ def undivide(leaf: Path, controller: str) -> None:
     ``controller`` is what the cgroup above is no longer to give to others. It can have processes
     only after that.
     """
-    for one in leaf.parent.glob(f"{leaf.name}-*"):
-        _remove(one)
+    for path in leaf.parent.glob(f"{leaf.name}-*"):
+        _remove(path)
     try:
         if controller:
             (leaf.parent / "cgroup.subtree_control").write_text(controller, encoding="ascii")

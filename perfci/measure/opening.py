@@ -24,11 +24,11 @@ from perfci.measure.checkout.differing import (
 )
 from perfci.measure.checkout.disk import remove_folder, take, take_if_free
 from perfci.measure.checkout.environments import python_in
-from perfci.measure.checkout.git import Resolved, readable, remotes_of
+from perfci.measure.checkout.git import ResolvedRev, readable, remotes_of
 from perfci.measure.checkout.overlay import BenchmarkFiles, Overlay, lay_over
 from perfci.measure.checkout.worktrees import Worktrees, uncommitted
 from perfci.measure.discovery import (
-    Discovered,
+    SideDiscovery,
     discover,
     not_matching,
     require_own_code,
@@ -63,7 +63,7 @@ def open_workplace(
     wanted: Sequence[RequestedSide],
     log_folder: Path | None = None,
     *,
-    benchmarks_of: Resolved | None = None,
+    benchmarks_of: ResolvedRev | None = None,
 ) -> Iterator[Workplace]:
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
@@ -128,7 +128,7 @@ def _cores_of_its_own(config: Config) -> AbstractContextManager[tuple[CorePlan, 
 
 
 def _laid_over(
-    context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: Resolved | None
+    context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: ResolvedRev | None
 ) -> list[Overlay]:
     """Return each side's tree with the benchmark files that all sides have.
 
@@ -280,30 +280,34 @@ def _check_out_base(
 
 def _find_benchmarks(
     plan: SessionPlan, budget_end: float, journal: Journal, context: SessionContext
-) -> dict[str, Discovered]:
-    found = {}
+) -> dict[str, SideDiscovery]:
+    result = {}
 
     def begun(name: str) -> None:
         context.shown.step(f"looking for benchmarks on {name} …")
 
     for name, one in discover(plan, context.executor, budget_end, begun):
-        found[name] = one
+        result[name] = one
         cases, failures = one.discovery.cases, one.discovery.failures
         journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:
             journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
-    return found
+    return result
 
 
-def _notes(plan: SessionPlan, found: Mapping[str, Discovered], config: Config) -> tuple[str, ...]:
+def _notes(
+    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery], config: Config
+) -> tuple[str, ...]:
     return (
-        *require_own_code(found, config.installed),
-        *without_benchmark(found, config.policy.thresholds),
+        *require_own_code(discoveries, config.installed),
+        *without_benchmark(discoveries, config.policy.thresholds),
         *not_matching(plan),
     )
 
 
-def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[str, Environment]:
+def _environments(
+    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]
+) -> dict[str, Environment]:
     shared = {
         **host_facts(),
         **quiet_facts(plan.quiet, plan.cores),
@@ -314,7 +318,8 @@ def _environments(plan: SessionPlan, found: Mapping[str, Discovered]) -> dict[st
     if plan.launcher:
         shared["launcher"] = " ".join(plan.launcher)
     return {
-        name: make_environment({**shared, **one.discovery.facts}) for name, one in found.items()
+        name: make_environment({**shared, **one.discovery.facts})
+        for name, one in discoveries.items()
     }
 
 

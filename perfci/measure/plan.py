@@ -15,14 +15,14 @@ from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.overlay import Overlay
 from perfci.measure.launch import Launch
 from perfci.measure.leftovers import SESSION_VARIABLE
-from perfci.measure.machine.looks import Looks
+from perfci.measure.machine.looks import LooksLibrary
 from perfci.measure.machine.quiet import CorePlan, child_environment
 from perfci.measure.provenance.counterparts import Counterparts
 from perfci.measure.provenance.declared import distributions_of
-from perfci.measure.provenance.places import Places, packages_of
-from perfci.measure.provenance.tally import TreeOf
-from perfci.measure.provenance.watch import Watched
-from perfci.measure.round import Task
+from perfci.measure.provenance.places import CodePlaces, packages_of
+from perfci.measure.provenance.tally import SideTree
+from perfci.measure.provenance.watch import WorkerWatch
+from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
 from perfci.model.case import Case, Copy, Discovery
 from perfci.model.run import Side
@@ -93,7 +93,7 @@ class SessionPlan:
     token: str
     enter: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()
-    places: Mapping[str, Places] = field(default_factory=dict)
+    places: Mapping[str, CodePlaces] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class SessionPlan:
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
     remotes: frozenset[str] = frozenset()
     bases_own: Path | None = None
-    looks: Looks = field(default_factory=Looks)
+    looks: LooksLibrary = field(default_factory=LooksLibrary)
 
     @property
     def head_root(self) -> Path:
@@ -191,29 +191,30 @@ class SessionPlan:
         for side in self.sides:
             names = self.places[side.name].names if self.places else ()
             benchmarks = side.root / self.benchmarks
-            inside = (one for one in benchmarks.rglob("*") if one.is_dir())
+            inside = (path for path in benchmarks.rglob("*") if path.is_dir())
             folders = [*map(Path, self.python_path_of(side)), benchmarks, *inside]
             if package in names or any(
-                (one / package).is_dir() or any(one.glob(f"{package}.*")) for one in folders
+                (folder / package).is_dir() or any(folder.glob(f"{package}.*"))
+                for folder in folders
             ):
                 return side.name
         return ""
 
-    def watched(self, side: SidePlan) -> Watched | None:
+    def watched(self, side: SidePlan) -> WorkerWatch | None:
         """Return the watch of one more worker of this side; None where nothing is watched."""
         if side.name not in self.places:
             return None
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
         events = folder / f"{side.name}-{secrets.token_hex(8)}"
-        watched = Watched(events, self.places[side.name], self.python_path, side.built)
+        watched = WorkerWatch(events, self.places[side.name], self.python_path, side.built)
         watched.begin()
         return watched
 
-    def trees(self) -> dict[str, TreeOf]:
+    def trees(self) -> dict[str, SideTree]:
         """Return each side's tree."""
         return {
-            side.name: TreeOf(
+            side.name: SideTree(
                 side.root,
                 side.tree,
                 self.temporary_of(side.name).resolve(),
@@ -227,7 +228,7 @@ class SessionPlan:
         """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
         return self.scratch / f"tmp{name[0]}"
 
-    def launch(self, side: SidePlan, watched: Watched | None = None) -> Launch:
+    def launch(self, side: SidePlan, watched: WorkerWatch | None = None) -> Launch:
         """Return how this side's processes are started, ``watched`` or on a watch of their own."""
         temporary = self.temporary_of(side.name)
         temporary.mkdir(exist_ok=True)
@@ -261,7 +262,7 @@ class SessionPlan:
 
     def task(
         self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
-    ) -> Task:
+    ) -> WorkerTask:
         """Return one worker's task in one round, which measures these metrics of ``EXACT_PARTS``.
 
         The first round fills the cache that the warm rounds share; other cold ones get their own.
@@ -284,7 +285,7 @@ class SessionPlan:
             },
         )
         watched = self.watched(side)
-        return Task(
+        return WorkerTask(
             order=order,
             launch=self.launch(side, watched),
             watched=watched,
@@ -318,9 +319,11 @@ class SessionPlan:
         counterparts: Counterparts | None = None,
     ) -> SessionPlan:
         """Return the plan with every side's places: its workers are watched from now on."""
-        names = {one for side in self.sides for one in packages_of(side.root, self.python_path)}
+        names = {
+            package for side in self.sides for package in packages_of(side.root, self.python_path)
+        }
         places = {
-            side.name: Places(
+            side.name: CodePlaces(
                 root=str(side.root),
                 checkout=f"{checkout}/",
                 cache=f"{cache.resolve()}/",

@@ -24,8 +24,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perfci.measure.conversation import Lost, Worker, WorkerEnded
-from perfci.measure.launch import ChildEnds, Executed, Launch, Started, TreeDeleted, move
+from perfci.measure.conversation import ChannelLost, Worker, WorkerEnded
+from perfci.measure.launch import (
+    ChildDescriptors,
+    Launch,
+    SpawnedWorker,
+    TreeDeleted,
+    WorkerProcess,
+    move,
+)
 from perfci.measure.leftovers import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.measure.machine.quiet import remove_worker
 from perfci.model.case import FileImports
@@ -43,7 +50,7 @@ _FORK_S = 10.0
 _END_S = 10.0
 
 
-class Drain:
+class OutputDrain:
     """Empties one pipe in a thread, so that a printing benchmark never blocks or fills a disk.
 
     At most ``head`` + ``tail`` bytes are kept.
@@ -93,12 +100,12 @@ class Drain:
             self._dropped += gone
 
 
-class Pipes:
+class PipeChannel:
     """A channel to a process, however ``start`` starts that."""
 
     def __init__(
         self,
-        start: Callable[[ChildEnds], Started],
+        start: Callable[[ChildDescriptors], WorkerProcess],
         *,
         log_tail: int = 1 << 16,
         turns: int = -1,
@@ -109,7 +116,7 @@ class Pipes:
         self._results, result_write = os.pipe()
         output_read, output_write = os.pipe()
         try:
-            self._process = start(ChildEnds(order_read, result_write, output_write, turns))
+            self._process = start(ChildDescriptors(order_read, result_write, output_write, turns))
         except BaseException:
             for descriptor in (self._orders, self._results, output_read):
                 os.close(descriptor)
@@ -117,7 +124,7 @@ class Pipes:
         finally:
             for descriptor in (order_read, result_write, output_write):
                 os.close(descriptor)
-        self._drain = Drain(output_read, tail=log_tail)
+        self._drain = OutputDrain(output_read, tail=log_tail)
 
     @property
     def pid(self) -> int:
@@ -167,7 +174,7 @@ class Pipes:
                 raise self._death()
             self._buffer += chunk
             if len(self._buffer) > _LARGEST_MESSAGE:
-                raise Lost("protocol", "a message without end")
+                raise ChannelLost("protocol", "a message without end")
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
         try:
@@ -178,23 +185,23 @@ class Pipes:
         except (ValueError, RecursionError):  # not JSON, or a million brackets of it
             message = None
         if not isinstance(message, dict):
-            raise Lost("protocol", f"not a message: {line[:80]!r}")
+            raise ChannelLost("protocol", f"not a message: {line[:80]!r}")
         return message
 
-    def _death(self) -> Lost:
+    def _death(self) -> ChannelLost:
         code = self._process.wait(_END_WAIT_S)  # a crash may take a busy machine that long
         if code is None:
-            return Lost("closed_pipe", "the worker closed perfci's pipe and lives on")
+            return ChannelLost("closed_pipe", "the worker closed perfci's pipe and lives on")
         if code == -signal.SIGKILL:
             if _oom_kills() > self._oom_kills:
-                return Lost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
-            return Lost("SIGKILL", "killed by SIGKILL; for memory, most likely")
+                return ChannelLost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
+            return ChannelLost("SIGKILL", "killed by SIGKILL; for memory, most likely")
         if code < 0:
             name = signal_name(-code)
-            return Lost(name, f"crashed with {name}")
+            return ChannelLost(name, f"crashed with {name}")
         if code == EXIT_PIPE_CLOSED:
-            return Lost("closed_pipe", "the benchmark closed perfci's file descriptors")
-        return Lost("exit", f"left with exit code {code} before it had measured")
+            return ChannelLost("closed_pipe", "the benchmark closed perfci's file descriptors")
+        return ChannelLost("exit", f"left with exit code {code} before it had measured")
 
 
 def _oom_kills() -> int:
@@ -206,7 +213,7 @@ def _oom_kills() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Preloaded:
+class AncestorImports:
     """What an ancestor imported: each module's file, what that did, and why it failed.
 
     ``compiler`` are the packages that came with torch's compiler alone; they are not ``modules``.
@@ -223,15 +230,15 @@ class StarterProcess:
 
     def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
         self._socket, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._executed: Executed | None = None
+        self._executed: SpawnedWorker | None = None
         self._codes: dict[int, int] = {}
         self._shared = order.preload is not None
         self._waits_for_forks = False
-        self.preloaded: Preloaded | None = None
+        self.preloaded: AncestorImports | None = None
         try:
             self._worker = Worker(
                 replace(order, fork_socket=child.fileno()),
-                Pipes(partial(self._execute, launch, order.root, child.fileno())),
+                PipeChannel(partial(self._execute, launch, order.root, child.fileno())),
                 budget_end,
             )
         except BaseException:
@@ -246,7 +253,7 @@ class StarterProcess:
             said = self._worker.expect("imported", timeout_s)
             self._waits_for_forks = True
             if self._shared:
-                self.preloaded = Preloaded(
+                self.preloaded = AncestorImports(
                     self._worker.field(said, "modules", dict[str, str]),
                     self._worker.field(said, "imports", FileImports),
                     self._worker.field(said, "failed", str),
@@ -280,11 +287,13 @@ class StarterProcess:
         turns: int = -1,
     ) -> Worker:
         """Fork a worker that has ``environment`` besides the starter's. Raises TreeDeleted."""
-        if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``Executed``)
+        if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``SpawnedWorker``)
             raise TreeDeleted(order.root)
-        return Worker(order, Pipes(partial(self.forked, environment), turns=turns), budget_end)
+        return Worker(
+            order, PipeChannel(partial(self.forked, environment), turns=turns), budget_end
+        )
 
-    def forked(self, environment: Mapping[str, str], ends: ChildEnds) -> Forked:
+    def forked(self, environment: Mapping[str, str], ends: ChildDescriptors) -> ForkedWorker:
         """Fork a process that has these ends of its pipes."""
         descriptors = [ends.output, ends.orders, ends.results]
         if ends.turns >= 0:
@@ -296,7 +305,7 @@ class StarterProcess:
         said = None
         while said is None:
             said = self._next("forked", time.monotonic() + _FORK_S)
-        return Forked(self, self._worker.field(said, "pid", int), token)
+        return ForkedWorker(self, self._worker.field(said, "pid", int), token)
 
     def code_of(self, pid: int, within_s: float) -> int | None:
         """Return how a worker ended, or None while it lives on. Raises WorkerEnded."""
@@ -326,12 +335,14 @@ class StarterProcess:
             return message if kind == "ended" else None
         return message
 
-    def _execute(self, launch: Launch, root: str, kept: int, ends: ChildEnds) -> Executed:
-        self._executed = Executed(launch, root, ends, (kept,))
+    def _execute(
+        self, launch: Launch, root: str, kept: int, ends: ChildDescriptors
+    ) -> SpawnedWorker:
+        self._executed = SpawnedWorker(launch, root, ends, (kept,))
         return self._executed
 
 
-class Forked:
+class ForkedWorker:
     """A forked worker. Its starter, whose child it is, reports how it ended."""
 
     def __init__(self, starter: StarterProcess, pid: int, token: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfci.measure.discovery import Discovered
+from perfci.measure.discovery import SideDiscovery
 from perfci.measure.journal import slug
 from perfci.measure.selection import least_rounds
 from perfci.model.case import Case, Failure
@@ -113,7 +113,7 @@ class SessionResult:
     """
 
     states: tuple[CaseState, ...]
-    found: Mapping[str, Discovered]
+    found: Mapping[str, SideDiscovery]
     wall_s: float
     measured_s: float
     rounds: int
@@ -151,7 +151,7 @@ def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class CaseNeeds:
     """The needs of cases under these settings and this policy. Times in s."""
 
     settings: MeasureSettings
@@ -254,7 +254,7 @@ class Needs:
         return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
 
 
-class Remaining:
+class RemainingTime:
     """An estimate, made anew before each round. ``looks``: cases that moved are looked into.
 
     What a round took holds for the next: but the first, which compiles with empty caches, and is
@@ -262,7 +262,7 @@ class Remaining:
     ancestors) is a share of what passes in them.
     """
 
-    def __init__(self, needs: Needs, *, looks: bool) -> None:
+    def __init__(self, needs: CaseNeeds, *, looks: bool) -> None:
         self._needs = needs
         self._looks = looks
         self._more: dict[str, tuple[int, int]] = {}

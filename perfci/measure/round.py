@@ -14,15 +14,15 @@ from perfci.measure.conversation import Worker, WorkerEnded
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.launch import Launch
 from perfci.measure.machine.gpu_watch import (
+    CardWatch,
     GpuState,
     GpuWatches,
-    Watch,
     energy_between,
     set_aside_reason,
 )
 from perfci.measure.provenance.attribution import Provenance
-from perfci.measure.provenance.watch import Watched, record_removed, wrong_code
-from perfci.measure.selection import SAMPLE_S, Turns, block_order, turns
+from perfci.measure.provenance.watch import WorkerWatch, record_removed, wrong_code
+from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, turns
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, why_unfit
 from perfci.model.codec import to_plain
@@ -91,7 +91,7 @@ class RoundResult:
 
 
 def measure_round(
-    tasks: Sequence[Task],
+    tasks: Sequence[WorkerTask],
     round_number: int,
     settings: MeasureSettings,
     *,
@@ -107,22 +107,22 @@ def measure_round(
     both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
     """
-    slots = [Slot(task) for task in tasks]
+    slots = [RoundSide(task) for task in tasks]
 
-    def measure(slots: Sequence[Slot]) -> None:
+    def measure(slots: Sequence[RoundSide]) -> None:
         forking = starters if starters and starters.alive() else None
         start = partial(start_worker, executor=executor, forking=forking, budget_end=budget_end)
         for slot in slots:
             slot.ancestor = forking.ancestor if forking else 0
         meanwhile = forking.meanwhile if forking else lambda: None
-        _Turns(slots, round_number, settings, start, gpu, meanwhile).run()
+        _RoundWorkers(slots, round_number, settings, start, gpu, meanwhile).run()
 
     measure(slots)
     if starters and starters.ancestor and not starters.alive():
         _blame(slots, round_number)
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and isinstance(crowded.result, WorkerFailure):
-        alone = Slot(crowded.task)
+        alone = RoundSide(crowded.task)
         if crowded.task.watched:
             crowded.task.watched.begin()
         measure([alone])
@@ -139,7 +139,7 @@ def measure_round(
     )
 
 
-def _blame(slots: Sequence[Slot], round_number: int) -> None:
+def _blame(slots: Sequence[RoundSide], round_number: int) -> None:
     """Lay a fork that could not be had on the worker that was there before: it killed the ancestor.
 
     Its own side's code did that, and the other side has none that ran.
@@ -158,13 +158,13 @@ def _blame(slots: Sequence[Slot], round_number: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
+class _RoundWorkers:
     """The workers of ``slots``: started, let run blocks of bursts in turn, and ended."""
 
-    slots: Sequence[Slot]
+    slots: Sequence[RoundSide]
     round_number: int
     settings: MeasureSettings
-    started: Callable[[Task, int], Worker]
+    started: Callable[[WorkerTask, int], Worker]
     gpu: GpuWatches
     meanwhile: Callable[[], None]
 
@@ -178,7 +178,10 @@ class _Turns:
             for slot in slots:  # one after the other: cold starts never overlap
                 self._attempt(slot, self._start)
             self._blocks()
-            for step in (_measure_energy, partial(Slot.finish, round_number=self.round_number)):
+            for step in (
+                _measure_energy,
+                partial(RoundSide.finish, round_number=self.round_number),
+            ):
                 for slot in slots:
                     self._attempt(slot, step)
             _set_side_by_side(slots)
@@ -188,7 +191,7 @@ class _Turns:
                     slot.turns.close()
                 slot.end(self.round_number)
 
-    def _attempt(self, slot: Slot, step: Callable[[Slot], None]) -> None:
+    def _attempt(self, slot: RoundSide, step: Callable[[RoundSide], None]) -> None:
         if slot.result is None:
             try:
                 step(slot)
@@ -205,7 +208,7 @@ class _Turns:
                 slot.worker.send({"do": "stop"})
         return _STOPPED_S
 
-    def _start(self, slot: Slot) -> None:
+    def _start(self, slot: RoundSide) -> None:
         slot.worker = self.started(slot.task, slot.turns.fileno() if slot.turns else -1)
         if slot.turns:
             slot.turns.close()  # the worker has its own, which its death closes
@@ -228,12 +231,12 @@ class _Turns:
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
 
-    def _plan(self) -> tuple[float, Turns]:
+    def _plan(self) -> tuple[float, BurstPlan]:
         """Return the slower side's call in s, and the turns of a round of it."""
         slowest = max(slot.call_s for slot in self.slots)
         return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
 
-    def _block(self, plan: Turns, number: int) -> None:
+    def _block(self, plan: BurstPlan, number: int) -> None:
         """Order a block from all that live, and read what they did."""
         living = [slot for slot in self.slots if slot.result is None]
         order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
@@ -244,7 +247,7 @@ class _Turns:
         since = living[0].living.now() if living else 0.0
         workers = [one.worker.pid for one in self.slots if one.worker]
 
-        def answer(slot: Slot) -> None:
+        def answer(slot: RoundSide) -> None:
             within_s = slot.task.timeout_s + expected_s
             said = slot.living.expect("block", within_s, since=since, overdue=self._stop)
             slot.take_block(said, workers)
@@ -253,7 +256,7 @@ class _Turns:
             self._attempt(slot, answer)
 
 
-def _measure_energy(slot: Slot) -> None:
+def _measure_energy(slot: RoundSide) -> None:
     """Read what the card takes while this side alone runs: of turns, it can't be told apart."""
     if slot.watch is None:
         return
@@ -264,7 +267,7 @@ def _measure_energy(slot: Slot) -> None:
     slot.energy = energy_between(before, slot.watch.read()) / calls
 
 
-def _set_side_by_side(slots: Sequence[Slot]) -> None:
+def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
     measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
     outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
     blocks = {tuple(block.bursts for block in slot.blocks) for slot in measured}
@@ -273,25 +276,30 @@ def _set_side_by_side(slots: Sequence[Slot]) -> None:
         slot.result = output
 
 
-def _lives_beside(slot: Slot, slots: Sequence[Slot]) -> bool:
+def _lives_beside(slot: RoundSide, slots: Sequence[RoundSide]) -> bool:
     """Say whether the other side's worker is there too, and so holds memory."""
     others = (other for other in slots if other is not slot)
     return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkerTask:
     """One worker of a round: what it does, how it is started, and where it says what it ran."""
 
     order: WorkOrder
     launch: Launch
     environment: Mapping[str, str]
     timeout_s: float
-    watched: Watched | None = None
+    watched: WorkerWatch | None = None
 
 
 def start_worker(
-    task: Task, turns: int, *, executor: Executor, forking: OpenStarters | None, budget_end: float
+    task: WorkerTask,
+    turns: int,
+    *,
+    executor: Executor,
+    forking: OpenStarters | None,
+    budget_end: float,
 ) -> Worker:
     """Start one worker: forked by its side's starter, or afresh."""
     if forking:
@@ -306,10 +314,10 @@ def start_worker(
     return executor.start(task.order, launch, budget_end=budget_end, turns=turns)
 
 
-class Slot:
+class RoundSide:
     """One side of a round. Times in s."""
 
-    def __init__(self, task: Task, ancestor: int = 0) -> None:
+    def __init__(self, task: WorkerTask, ancestor: int = 0) -> None:
         self.task = task
         self.ancestor = ancestor
         self.worker: Worker | None = None
@@ -318,7 +326,7 @@ class Slot:
         self.blocks: list[Block] = []
         self.measured_s = 0.0
         self.on_device = False
-        self.watch: Watch | None = None
+        self.watch: CardWatch | None = None
         self.energy = math.nan
         self.crowded = False
         self.result: WorkerResult | None = None
@@ -347,12 +355,12 @@ class Slot:
         self._ordered = self.living.now()
         self.living.send({"do": "block", **order})
 
-    def take_block(self, said: Mapping[str, object], workers: Sequence[int]) -> None:
+    def take_block(self, values: Mapping[str, object], workers: Sequence[int]) -> None:
         """Keep the block that was ordered; ``workers`` are the round's processes.
 
         Raises WorkerEnded for one that can't be true.
         """
-        fields = {name: value for name, value in said.items() if name != "say"}
+        fields = {name: value for name, value in values.items() if name != "say"}
         block = self.living.field({"say": "block", "block": fields}, "block", Block)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.wrong_clock(wrong)
@@ -365,7 +373,11 @@ class Slot:
 
     def learn_call(self) -> None:
         """Believe the blocks, where they show a shorter call than the warm-up did."""
-        shown = (one.duration / (one.bursts * one.samples) for one in self.blocks if one.samples)
+        shown = (
+            block.duration / (block.bursts * block.samples)
+            for block in self.blocks
+            if block.samples
+        )
         self.call_s = min(self.call_s, *shown, math.inf)
 
     def finish(self, round_number: int) -> None:
@@ -387,7 +399,7 @@ class Slot:
         if self.task.watched and self.result is not None:
             self._judge(self.task.watched, round_number)
 
-    def _judge(self, watched: Watched, round_number: int) -> None:
+    def _judge(self, watched: WorkerWatch, round_number: int) -> None:
         """Fail a worker that ran what isn't its side's, whatever else it came to."""
         failure = self.result.failure if isinstance(self.result, WorkerFailure) else None
         self.ran = watched.provenance(failed=self.living.pid if failure else 0)
@@ -402,8 +414,8 @@ class Slot:
         if failure:
             self.result = WorkerFailure(round_number, failure)
 
-    def _reduced(self, said: Mapping[str, object], round_number: int) -> WorkerResult:
-        raw = self.living.field(said, "measurement", Measurement)
+    def _reduced(self, values: Mapping[str, object], round_number: int) -> WorkerResult:
+        raw = self.living.field(values, "measurement", Measurement)
         for metric in raw.extra_metrics:
             if wrong := why_unfit(metric):
                 raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")

@@ -51,7 +51,7 @@ def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
     """
     if not expression.strip():
         return tuple(cases)
-    selects = _Reading(expression).whole()
+    selects = _ExpressionParser(expression).whole()
     return tuple(case for case in cases if selects(case))
 
 
@@ -64,7 +64,7 @@ def words_of(expression: str) -> tuple[str, ...]:
 Selects = Callable[[Case], bool]
 
 
-class _Reading:
+class _ExpressionParser:
     """An expression, read from its first word to its last: a method for each rule of grammar."""
 
     def __init__(self, expression: str) -> None:
@@ -131,7 +131,7 @@ def _matches(case: Case, word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DecoratorLiterals:
     """What a benchmark's decorator says in literals, or by a name that is given one in the file.
 
     ``metrics`` is None where it limits none, and where its value is computed: then nothing is
@@ -144,7 +144,7 @@ class Written:
     conditional: bool = False
 
 
-def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Written]]:
+def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
     """Return the benchmarks that each file writes, by its path relative to ``root``."""
     return {
         Path(file).relative_to(root).as_posix(): benchmarks_of(Path(file).read_bytes())
@@ -152,12 +152,14 @@ def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, Wr
     }
 
 
-def by_name(of_files: Mapping[str, Mapping[str, Written]]) -> dict[str, Written]:
+def by_name(
+    of_files: Mapping[str, Mapping[str, DecoratorLiterals]],
+) -> dict[str, DecoratorLiterals]:
     """Return the benchmarks of all files by their names."""
     return {name: one for ones in of_files.values() for name, one in ones.items()}
 
 
-def benchmarks_of(source: bytes) -> Mapping[str, Written]:
+def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that ``source`` writes; none where it can't be parsed.
 
     A name that is computed isn't known, nor is a benchmark that isn't made by a decorator.
@@ -200,10 +202,12 @@ def _imported(statements: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
     decorators: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Import):
-            packages |= {one.asname or one.name for one in statement.names if one.name == _PACKAGE}
+            packages |= {
+                name.asname or name.name for name in statement.names if name.name == _PACKAGE
+            }
         elif isinstance(statement, ast.ImportFrom) and statement.module == _PACKAGE:
             decorators |= {
-                one.asname or one.name for one in statement.names if one.name == _DECORATOR
+                name.asname or name.name for name in statement.names if name.name == _DECORATOR
             }
     return packages, decorators
 
@@ -234,11 +238,11 @@ def _name(decorator: ast.expr, function: str) -> str | None:
 
 def _written(
     decorator: ast.expr, constants: Mapping[str, ast.expr], *, conditional: bool
-) -> Written:
+) -> DecoratorLiterals:
     given = decorator.keywords if isinstance(decorator, ast.Call) else ()
     values = {one.arg: _literal(one.value, constants) for one in given if one.arg}
     metrics, thresholds = values.get("metrics"), values.get("thresholds")
-    return Written(
+    return DecoratorLiterals(
         metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,
         thresholds={
             name: float(value)
@@ -275,7 +279,7 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class BurstPlan:
     """What each side does in a round: ``blocks``, each of ``bursts`` in turn with the other side.
 
     A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
@@ -291,7 +295,7 @@ class Turns:
         return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
 
 
-def turns(call_s: float, burst_s: float, round_time_s: float) -> Turns:
+def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
     """Return the turns of a round, given the slower side's call in s.
 
     Both sides make the same calls: bursts of a given time would, at a call of about that time, be
@@ -304,7 +308,7 @@ def turns(call_s: float, burst_s: float, round_time_s: float) -> Turns:
     bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (calls * call_s)))
     pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
-    return Turns(calls, lead_in, math.ceil(bursts / blocks), blocks)
+    return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks)
 
 
 def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:

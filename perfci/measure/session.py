@@ -10,7 +10,7 @@ from random import Random
 from perfci.errors import OutsideError, refusal
 from perfci.measure.code_ran import CodeRan
 from perfci.measure.conversation import BudgetEnded
-from perfci.measure.discovery import Discovered
+from perfci.measure.discovery import SideDiscovery
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.journal import Journal
 from perfci.measure.launch import TreeDeleted
@@ -18,10 +18,10 @@ from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import (
+    CaseNeeds,
     CaseState,
-    Needs,
     Progress,
-    Remaining,
+    RemainingTime,
     SessionResult,
     by_own_timeout,
     case_states,
@@ -74,8 +74,8 @@ class Session:
     ) -> None:
         self._plan = plan
         self._policy = policy
-        self._needs = Needs(plan.settings, policy)
-        self._remaining = Remaining(self._needs, looks=looks)
+        self._needs = CaseNeeds(plan.settings, policy)
+        self._remaining = RemainingTime(self._needs, looks=looks)
         self._journal = journal
         self._executor = executor
         self._budget_end = budget_end
@@ -97,7 +97,9 @@ class Session:
         self._round_time_s = 0.0
         self._started = self._executor.now()
 
-    def measure(self, cases: tuple[Case, ...], found: Mapping[str, Discovered]) -> SessionResult:
+    def measure(
+        self, cases: tuple[Case, ...], discoveries: Mapping[str, SideDiscovery]
+    ) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
         sides = [side.name for side in self._plan.sides]
         states = case_states(cases, sides)
@@ -130,7 +132,7 @@ class Session:
             notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
             states=tuple(states),
-            found=found,
+            found=discoveries,
             wall_s=self._executor.now() - self._started,
             measured_s=self._measured_s,
             rounds=self._rounds,
@@ -333,7 +335,7 @@ class Session:
                 self._journal.result(state.slug, one, result.logs.get("base", ""))
             ran = all(isinstance(one, WorkerOutput) for one in result.results)
             outcome = "ran" if ran else "failed"
-            state.failures[:] = [replace(one, alone=outcome) for one in state.failures]
+            state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
 
     def _measured(
         self,

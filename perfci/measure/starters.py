@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from perfci.measure.executor import Executor, OpenStarters, Starter
 from perfci.measure.journal import Journal
 from perfci.measure.plan import SessionPlan
-from perfci.measure.processes import Preloaded
+from perfci.measure.processes import AncestorImports
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
 from perfci.model.case import Case, Discovery, FileImports
@@ -156,7 +156,8 @@ class Starters:
             if state.rounds < self._plan.settings.compile_rounds or not all(state.outputs.values()):
                 continue
             seen = (
-                compiler_in([one.values for one in outputs]) for outputs in state.outputs.values()
+                compiler_in([output.values for output in outputs])
+                for outputs in state.outputs.values()
             )
             self._learned.setdefault(state.case.id, compiler_of(state.case) or min(seen, key=len))
 
@@ -333,7 +334,7 @@ def compiler_in(workers: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
 
 
 def why_unlike(
-    preloaded: Preloaded,
+    preloaded: AncestorImports,
     discovered: Mapping[str, Discovery],
     file: str,
     owner: Callable[[str], str] = lambda _: "",
@@ -353,7 +354,7 @@ def why_unlike(
 
 
 def _differences(
-    preloaded: Preloaded, discovered: Mapping[str, Discovery], file: str
+    preloaded: AncestorImports, discovered: Mapping[str, Discovery], file: str
 ) -> Iterator[Finding]:
     for side, one in discovered.items():
         for name, place in preloaded.modules.items():
@@ -366,8 +367,8 @@ def _differences(
 
 
 def _devices(sides: list[Discovery]) -> Iterator[tuple[str, ...]]:
-    return (one.devices for one in sides)
+    return (side.devices for side in sides)
 
 
 def _metrics(sides: list[Discovery]) -> Iterator[tuple[tuple[str, str], ...]]:
-    return (tuple(sorted(one.metrics.items())) for one in sides)
+    return (tuple(sorted(side.metrics.items())) for side in sides)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
-from perfci.measure.checkout.git import Repository, Resolved
+from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.checkout.worktrees import uncommitted, written_since
-from perfci.measure.discovery import Discovered, own_cases, require_cases
-from perfci.measure.executor import Executor, Processes
-from perfci.measure.explaining import Looked, explain_moved, write_trace
+from perfci.measure.discovery import SideDiscovery, own_cases, require_cases
+from perfci.measure.executor import Executor, ProcessExecutor
+from perfci.measure.explaining import Explanations, explain_moved, write_trace
 from perfci.measure.journal import Journal, measuring_ended
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.plan import SessionPlan, SidePlan
@@ -34,7 +34,7 @@ class RequestedSide:
     """A side to measure: its name, its resolved rev, and its Python."""
 
     name: str
-    resolved: Resolved
+    resolved: ResolvedRev
     python: str
 
 
@@ -60,7 +60,7 @@ class SessionContext:
     inherited: Mapping[str, str]
     shown: ProgressReporter
     token_allowed: bool = False
-    executor: Executor = field(default_factory=Processes)
+    executor: Executor = field(default_factory=ProcessExecutor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Workplace:
     plan: SessionPlan
     config: Config
     journal: Journal
-    found: Mapping[str, Discovered]
+    found: Mapping[str, SideDiscovery]
     environments: Mapping[str, Environment]
     budget_end: float
     gpu: GpuWatches
@@ -90,7 +90,7 @@ class Workplace:
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.found["head"].discovery
-        python = next(one.side.python for one in self.plan.sides if one.name == "head")
+        python = next(side.side.python for side in self.plan.sides if side.name == "head")
         require_cases(head.cases, head.failures, self.config.benchmarks, python, self.notes)
         return select(head.cases, selection)
 
@@ -121,7 +121,8 @@ class Workplace:
             gpu=self.gpu,
             fail_fast=fail_fast,
             scale=scale,
-            everything=everything or len({one.key for one in self.environments.values()}) > 1,
+            everything=everything
+            or len({environment.key for environment in self.environments.values()}) > 1,
             looks=looks,
             progress=self.shown.progress,
         )
@@ -147,7 +148,7 @@ class Workplace:
 
     def explain(
         self, states: Sequence[CaseState], rows: Sequence[Comparison], traces: Path | None = None
-    ) -> Looked:
+    ) -> Explanations:
         """Look into the cases that moved, of those in ``states``; Chrome traces into ``traces``."""
         keep = partial(write_trace, traces) if traces else None
         return explain_moved(self.plan, self.executor, states, rows, self.shown.step, keep)

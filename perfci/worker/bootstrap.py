@@ -37,10 +37,10 @@ if __name__ == "__main__" and sys.argv[1:] == ["join"]:
 elif __name__ == "__main__":
     _register_package()
     from perfci.worker.main import main
-    from perfci.worker.protocol import Ends
+    from perfci.worker.protocol import WorkerDescriptors
 
     *ends, spawned_ns = map(int, sys.argv[1:])
-    main(Ends(*ends), spawned_ns, STARTED_NS)
+    main(WorkerDescriptors(*ends), spawned_ns, STARTED_NS)
 elif __name__ == "__mp_main__":  # in a process that multiprocessing spawned
     _register_package()
     from perfci.worker.loading import serve_imports

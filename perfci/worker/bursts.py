@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import Block
-from perfci.worker.devices import Device
+from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import moved_high
 
 _NO_LIMIT = sys.maxsize
@@ -60,7 +60,7 @@ def synchronised_burst(
     call: Callable[[], Any],
     samples: array[int],
     device_samples: array[int],
-    device: Device,
+    device: BurstDevice,
     settle: Callable[[], object],
     most: int,
     seconds: float = math.inf,
@@ -87,7 +87,7 @@ def synchronised_burst(
             return
 
 
-class Turn(Protocol):
+class BurstTurn(Protocol):
     """When this worker may run a burst."""
 
     def come(self) -> bool:
@@ -103,8 +103,8 @@ class Bursts:
     def __init__(
         self,
         call: Callable[[], Any],
-        device: Device | None,
-        copies: Copies,
+        device: BurstDevice | None,
+        copies: StrayCopies,
         *,
         flush_l2: bool = False,
     ) -> None:
@@ -131,7 +131,7 @@ class Bursts:
         """Make calls for ``seconds``; the caller has their samples."""
         self._timed(samples, array("q"), _NO_LIMIT, seconds)
 
-    def block(self, bursts: int, calls: int, lead_in: int, turn: Turn) -> Block:
+    def block(self, bursts: int, calls: int, lead_in: int, turn: BurstTurn) -> Block:
         """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
 
         Before each, ``lead_in`` calls are made and not recorded: the other side's burst left its
@@ -198,7 +198,7 @@ class Bursts:
         return output
 
 
-def _settling(device: Device | None, *, flush_l2: bool) -> Callable[[], object]:
+def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], object]:
     """Return what makes a device ready for a call. Unusable where its cache can't be flushed."""
     if device is None:
         return lambda: None
@@ -293,7 +293,7 @@ def collect() -> None:
         gc.collect()
 
 
-class Copies:
+class StrayCopies:
     """What a worker shares with whatever it forks: a copy that returns leaves its mark there.
 
     The two would measure side by side, on one core. ``multiprocessing`` ends its children itself.

@@ -17,7 +17,7 @@ from perfci.api.definition import Benchmark
 from perfci.errors import UsageError
 from perfci.model.case import Case, Discovery, Failure, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
-from perfci.worker.devices import Kind, kinds, registered
+from perfci.worker.devices import DeviceKind, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
@@ -26,7 +26,7 @@ from perfci.worker.protocol import kind_of, where_it_failed
 # The facts of this side's Python, torch and device that decide speed.
 
 
-def side_facts(found: Sequence[Kind], *, needs_torch: bool) -> dict[str, str]:
+def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, str]:
     """Return them as text. torch is imported for this only where it may decide the device.
 
     That is where the work ``needs_torch``, imported or not as yet, and on a machine with a device
@@ -40,19 +40,19 @@ def side_facts(found: Sequence[Kind], *, needs_torch: bool) -> dict[str, str]:
     }
     torch = sys.modules.get("torch")
     unusable = ""
-    if torch is None and (needs_torch or any(kind.present() for kind in found)):
+    if torch is None and (needs_torch or any(kind.present() for kind in kinds)):
         torch, unusable = _imported("torch")
     if torch is None:
         facts["torch"] = _installed("torch") + unusable
     else:
         facts["torch"] = str(torch.__version__)
         facts["torch_threads"] = str(torch.get_num_threads())
-    for kind in reversed(found):  # the first one's stay
+    for kind in reversed(kinds):  # the first one's stay
         facts |= _facts_of(kind)
     return facts
 
 
-def _facts_of(kind: Kind) -> Mapping[str, str]:
+def _facts_of(kind: DeviceKind) -> Mapping[str, str]:
     try:
         return {name: str(value) for name, value in kind.facts().items()}
     except Exception as error:

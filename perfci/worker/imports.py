@@ -55,7 +55,7 @@ _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 
 
 @dataclass(slots=True)
-class _Asked:
+class _ImportTrace:
     """What one import of a side's own code asked for, in order, and what was done during it."""
 
     modules: dict[str, None] = field(default_factory=dict)
@@ -72,8 +72,8 @@ class ImportRecord:
 
     def __init__(self, roots: Sequence[str] = ()) -> None:
         self._roots = tuple(f"{root}/" for root in dict.fromkeys(roots) if root)
-        self._asked: dict[str, _Asked] = {}
-        self._way: list[_Asked] = []
+        self._asked: dict[str, _ImportTrace] = {}
+        self._way: list[_ImportTrace] = []
         self._own: dict[str, bool] = {}
         self._import = builtins.__import__
 
@@ -111,7 +111,7 @@ class ImportRecord:
 
     def of(self, file: str) -> FileImports:
         """Return what ``file`` asked for and did, its side's own modules included."""
-        found = FileImports()
+        imports = FileImports()
         seen: dict[str, None] = {}
         waiting = [file]
         while waiting:
@@ -121,19 +121,19 @@ class ImportRecord:
             seen[name] = None
             asked = self._asked.get(name)
             if name in sys.modules and not (name == file or self._is_own(name)):
-                found = _joined(found, modules=(name,))
+                imports = _joined(imports, modules=(name,))
             if asked is not None:
-                found = _joined(
-                    found,
+                imports = _joined(
+                    imports,
                     environment=tuple(asked.environment),
                     programs=tuple(asked.programs),
                     read=tuple(asked.read),
                 )
                 waiting += reversed(asked.modules)
-        return found
+        return imports
 
-    def _of(self, name: str) -> _Asked:
-        return self._asked.setdefault(name, _Asked())
+    def _of(self, name: str) -> _ImportTrace:
+        return self._asked.setdefault(name, _ImportTrace())
 
     def _imported(
         self,
@@ -215,13 +215,16 @@ class ImportRecord:
 
 
 def _change(arguments: tuple[Any, ...]) -> str:
-    texts = [os.fsdecode(one) if isinstance(one, (bytes, str)) else repr(one) for one in arguments]
-    return "=".join(texts)
+    words = [
+        os.fsdecode(argument) if isinstance(argument, (bytes, str)) else repr(argument)
+        for argument in arguments
+    ]
+    return "=".join(words)
 
 
-def _joined(found: FileImports, **more: tuple[str, ...]) -> FileImports:
+def _joined(imports: FileImports, **more: tuple[str, ...]) -> FileImports:
     def both(name: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*getattr(found, name), *more.get(name, ()))))
+        return tuple(dict.fromkeys((*getattr(imports, name), *more.get(name, ()))))
 
     return FileImports(both("modules"), both("environment"), both("programs"), both("read"))
 
@@ -246,11 +249,11 @@ def _hand_on(event: str, arguments: tuple[Any, ...]) -> None:
 
 def modules() -> dict[str, str]:
     """Return what is loaded, in the order it was, with each module's file."""
-    found = {}
+    result = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        found[name] = file if isinstance(file, str) else ""
-    return found
+        result[name] = file if isinstance(file, str) else ""
+    return result
 
 
 def torch_state() -> dict[str, str]:

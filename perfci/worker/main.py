@@ -18,12 +18,20 @@ from perfci.metrics import use
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
-from perfci.worker.bursts import Bursts, Copies, collect, stop_collecting, warm_up
-from perfci.worker.devices import Device, Kind, kinds, named, used
-from perfci.worker.hook.perfci_watch.watch import Watch, begin_in_worker
+from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
+from perfci.worker.devices import BurstDevice, DeviceKind, kinds, named, used
+from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
 from perfci.worker.loading import imported, prepare_path, set_up
 from perfci.worker.measurement import fix_threads_and_seed
-from perfci.worker.protocol import Channel, Ends, decode_order, flush, kind_of, log, where_it_failed
+from perfci.worker.protocol import (
+    Channel,
+    WorkerDescriptors,
+    decode_order,
+    flush,
+    kind_of,
+    log,
+    where_it_failed,
+)
 
 if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
@@ -32,7 +40,7 @@ _LONGEST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartClock:
     """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
 
     ``resumed_ns`` is when the worker went on: at once, or when the process that it was forked from
@@ -85,13 +93,13 @@ class Stage:
         self._channel.send("stage", stage=name)
 
 
-def main(ends: Ends, spawned_ns: int, started_ns: int) -> NoReturn:
+def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve the order of a fresh process: discovery, one case, or forks."""
-    _live(ends, _Process(spawned_ns, started_ns).serve)
+    _live(ends, _FreshProcess(spawned_ns, started_ns).serve)
 
 
 @dataclass(frozen=True, slots=True)
-class _Process:
+class _FreshProcess:
     """A fresh process, and what it becomes."""
 
     spawned_ns: int
@@ -117,7 +125,7 @@ class _Process:
 
         benchmarks = imported(order)
         imported_ns = monotonic_ns()
-        start = Start(
+        start = StartClock(
             self.spawned_ns, self.started_ns, harness_ns, imported_ns, resumed_ns=imported_ns
         )
         if order.case:
@@ -149,7 +157,7 @@ class _Process:
         stage.enter("import")
         did = import_libraries(order)
         imported_ns = monotonic_ns()
-        common = Start(
+        common = StartClock(
             self.spawned_ns,
             self.started_ns,
             harness_ns,
@@ -177,13 +185,15 @@ class _Process:
 
 
 def _live_forked(
-    measure: Callable[[int, WorkOrder, Channel, Stage], None], ends: Ends, forked_ns: int
+    measure: Callable[[int, WorkOrder, Channel, Stage], None],
+    ends: WorkerDescriptors,
+    forked_ns: int,
 ) -> NoReturn:
     """Serve one case in a process that was just forked."""
     _live(ends, partial(measure, forked_ns))
 
 
-def _discover(order: WorkOrder, channel: Channel, stage: Stage, watch: Watch | None) -> None:
+def _discover(order: WorkOrder, channel: Channel, stage: Stage, watch: CodeWatch | None) -> None:
     stage.enter("import")
     from perfci.worker.discovery import discover
 
@@ -192,18 +202,18 @@ def _discover(order: WorkOrder, channel: Channel, stage: Stage, watch: Watch | N
     channel.send("discovery", discovery=discovery)
 
 
-def _require_fresh_state(fresh: Mapping[str, str], found: Mapping[str, str]) -> None:
+def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> None:
     """Raise Unusable where torch is not set as in a fresh process of this side."""
     for name, value in fresh.items():
-        if found.get(name) != value:
+        if state.get(name) != value:
             raise Unusable(
                 UNLIKE_FRESH,
-                f"torch's {name} is {found.get(name)} after the imports, and {value} in a fresh "
+                f"torch's {name} is {state.get(name)} after the imports, and {value} in a fresh "
                 "process",
             )
 
 
-def _look(watch: Watch | None) -> None:
+def _look(watch: CodeWatch | None) -> None:
     """Look at all that is loaded, where this worker is watched, and see that it is written down."""
     if watch is None:
         return
@@ -216,7 +226,7 @@ def _look(watch: Watch | None) -> None:
         )
 
 
-def _live(ends: Ends, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoReturn:
+def _live(ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoReturn:
     """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
     channel = Channel(ends)
     line = channel.receive()
@@ -257,7 +267,7 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
 
         def go_on(work: Work) -> None:
             fix_threads_and_seed(order, seed=False)
-            copies = Copies()
+            copies = StrayCopies()
             scene.call, scene.set_up = work.call, True
             stage.enter("first_call")
             device = named(found, work.device) if work.device else None
@@ -280,19 +290,19 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
 
 
 def _first_call(
-    work: Work, device: Device | None, found: Sequence[Kind]
-) -> tuple[Device | None, float]:
+    work: Work, device: BurstDevice | None, kinds: Sequence[DeviceKind]
+) -> tuple[BurstDevice | None, float]:
     """Make the first call, to its end; return the device that it ran on, and its time in s."""
     called_ns = monotonic_ns()
     output = work.call()
-    device = device or used(found, output)
+    device = device or used(kinds, output)
     if device:
         device.synchronize()
     return device, (monotonic_ns() - called_ns) / 1e9
 
 
 def _record_as_ordered(
-    channel: Channel, recordings: _Recordings, chosen: Mapping[str, Instrument], copies: Copies
+    channel: Channel, recordings: _Recordings, chosen: Mapping[str, Instrument], copies: StrayCopies
 ) -> None:
     while line := channel.receive():
         asked = json.loads(line)
@@ -339,13 +349,13 @@ class _Recordings:
             except Exception as error:  # noqa: BLE001 (as above)
                 self._why[one.name] = _said(error)
 
-    def taken(self, one: Instrument) -> tuple[Recorded, str]:
+    def taken(self, instrument: Instrument) -> tuple[Recorded, str]:
         """Return a recording, made now or before, or why there is none."""
-        if one.when != "work":
-            why = self._why.get(one.name, "")
-            return ({} if why else self._kept.pop(one.name, {})), why
+        if instrument.when != "work":
+            why = self._why.get(instrument.name, "")
+            return ({} if why else self._kept.pop(instrument.name, {})), why
         try:
-            return one.record(self._scene), ""
+            return instrument.record(self._scene), ""
         except Exception as error:  # noqa: BLE001 (as above)
             return {}, _said(error)
 

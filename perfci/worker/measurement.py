@@ -30,15 +30,23 @@ from perfci.metrics.observed.tree import resident
 from perfci.model.case import Metric
 from perfci.model.finding import Finding
 from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
-from perfci.worker.bursts import Bursts, Copies, collect, encoded, stop_collecting, warm_up
-from perfci.worker.devices import Device, Kind, check_devices, kinds, named, used, why_on_host
+from perfci.worker.bursts import Bursts, StrayCopies, collect, encoded, stop_collecting, warm_up
+from perfci.worker.devices import (
+    BurstDevice,
+    DeviceKind,
+    check_devices,
+    kinds,
+    named,
+    used,
+    why_on_host,
+)
 from perfci.worker.imports import require_compiled, require_same_environment
 from perfci.worker.loading import set_up
-from perfci.worker.protocol import Alone
+from perfci.worker.protocol import LoneTurn
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
-    from perfci.worker.main import Stage, Start
+    from perfci.worker.main import Stage, StartClock
     from perfci.worker.protocol import Channel
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page
@@ -59,7 +67,7 @@ def measure(
     order: WorkOrder,
     channel: Channel,
     stage: Stage,
-    start: Start,
+    start: StartClock,
     benchmarks: Sequence[Benchmark],
     look: Callable[[], None] = lambda: None,
 ) -> None:
@@ -71,12 +79,12 @@ def measure(
     build = set_up(order, benchmarks)
     found = kinds(order.devices)
     fix_threads_and_seed(order)
-    copies = Copies()
+    copies = StrayCopies()
     stage.enter("setup")
     scene = Scene(order, collect)
-    gathering = _Gathering(scene)
+    gathering = _Collectors(scene)
     gathering.before_setup()
-    parts = _Parts(channel, stage, start, found, copies, scene, gathering)
+    parts = _MeasuringParts(channel, stage, start, found, copies, scene, gathering)
     traced, before_ns = frames_traced(), monotonic_ns()
     made: list[Measurement] = []
     environment = dict(os.environ)
@@ -93,19 +101,21 @@ def measure(
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _MeasuringParts:
     """What one worker measures with."""
 
     channel: Channel
     stage: Stage
-    start: Start
-    found: Sequence[Kind]
-    copies: Copies
+    start: StartClock
+    found: Sequence[DeviceKind]
+    copies: StrayCopies
     scene: Scene
-    gathering: _Gathering
+    gathering: _Collectors
 
 
-def _measurement(work: Work, parts: _Parts, traced: int, before_setup_ns: int) -> Measurement:
+def _measurement(
+    work: Work, parts: _MeasuringParts, traced: int, before_setup_ns: int
+) -> Measurement:
     """Measure the work that set-up, begun at ``before_setup_ns``, made just now."""
     channel, stage, start = parts.channel, parts.stage, parts.start
     found, copies, scene, gathering = parts.found, parts.copies, parts.scene, parts.gathering
@@ -171,12 +181,12 @@ class _FirstCall:
     before_ns: int
     started_ns: int
     took_s: float
-    device: Device | None
+    device: BurstDevice | None
     compiled: bool
 
 
 def _phases(
-    start: Start, before_setup_ns: int, set_up_ns: int, first: _FirstCall
+    start: StartClock, before_setup_ns: int, set_up_ns: int, first: _FirstCall
 ) -> dict[str, float]:
     """Return the phases of the cold start, in s."""
     harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
@@ -187,14 +197,18 @@ def _phases(
 
 
 def _first_call(
-    order: WorkOrder, work: Work, start: Start, found: Sequence[Kind], device: Device | None
+    order: WorkOrder,
+    work: Work,
+    start: StartClock,
+    kinds: Sequence[DeviceKind],
+    device: BurstDevice | None,
 ) -> _FirstCall:
     """Make the first call, to its end, and check that it ran, and where."""
     traced = frames_traced()
     before_ns = monotonic_ns()
     output = work.call()
     if not work.device:
-        device = used(found, output)
+        device = used(kinds, output)
     if device:
         device.synchronize()
     compiled = work.compiled or frames_traced() > traced
@@ -213,11 +227,13 @@ def _warm(session: Bursts, early: array[int], samples: array[int], seconds: floa
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
 
 
-def _slowed(call: Callable[[], Any], order: WorkOrder, device: Device | None) -> Callable[[], Any]:
+def _slowed(
+    call: Callable[[], Any], order: WorkOrder, device: BurstDevice | None
+) -> Callable[[], Any]:
     return slowed(call, order.inject["latency"], device) if "latency" in order.inject else call
 
 
-def _on_device(device: Device | None) -> dict[str, Any]:
+def _on_device(device: BurstDevice | None) -> dict[str, Any]:
     """Return which card NVML may watch."""
     known_to_nvml = device is not None and "energy" not in device.missing()
     return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
@@ -230,13 +246,13 @@ def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
             return
         if order["do"] == "stop":  # of a block that has ended meanwhile
             continue
-        turn = channel.turn(**order["turn"]) if order["turn"] else Alone()
+        turn = channel.turn(**order["turn"]) if order["turn"] else LoneTurn()
         block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
         channel.send("block", **asdict(block))
     os._exit(0)  # the parent is gone
 
 
-def _start_ended(start: Start, called_ns: int, share: float) -> int:
+def _start_ended(start: StartClock, called_ns: int, share: float) -> int:
     """When the first call had ended, and what is injected into the start was waited for.
 
     That is no part of the first call's own time, of which compile time is made.
@@ -258,7 +274,7 @@ def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
 
 
 # What the metrics' collectors find, hook by hook.
-class _Gathering:
+class _Collectors:
     """The collectors of a worker, in the order of reports, and all that they found so far."""
 
     def __init__(self, scene: Scene) -> None:
@@ -314,10 +330,10 @@ class _Gathering:
         self.warnings += reading.warnings
         self.remarks |= reading.remarks
         for name, seconds in reading.calls.items():
-            self.observed[name] = encoded(array("q", [int(one * 1e9) for one in seconds]))
+            self.observed[name] = encoded(array("q", [int(second * 1e9) for second in seconds]))
 
 
-def slowed(call: Callable[[], Any], share: float, device: Device | None) -> Callable[[], Any]:
+def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:
     """Return ``call`` that takes ``share`` of its own time longer, spinning on the host.
 
     Resolves about 0.1 µs. On a device the work is waited for first: the time it takes is known

@@ -31,11 +31,11 @@ def packages_in(tree: str) -> dict[str, str]:
     Folders are relative to the tree. What is hidden, vendored or a virtual environment is
     somebody else's.
     """
-    found: dict[str, str] = {}
+    folder_of_name: dict[str, str] = {}
     for folder, packages in project_folders(tree):
         for name in packages:
-            found.setdefault(name, os.path.relpath(folder, tree))
-    return found
+            folder_of_name.setdefault(name, os.path.relpath(folder, tree))
+    return folder_of_name
 
 
 def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -63,12 +63,12 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
     or only some.
     """
     found = []
-    for one in importlib.metadata.distributions():
-        name = normalised(one.metadata["Name"] or "")
-        is_own = name in project or _came_from(one, checkout)
-        origin = "" if is_own else _git_origin(one)
+    for distribution in importlib.metadata.distributions():
+        name = normalised(distribution.metadata["Name"] or "")
+        is_own = name in project or _came_from(distribution, checkout)
+        origin = "" if is_own else _git_origin(distribution)
         if is_own or origin:
-            paths = tuple(sorted({_real(path) for path in _places(one)}))
+            paths = tuple(sorted({_real(path) for path in _places(distribution)}))
             if paths:
                 found.append(Copy(name, paths, origin))
     return tuple(dict.fromkeys(found))
@@ -90,9 +90,9 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
         if not entry.endswith("-packages")  # of an environment beneath this one, say
         and any((Path(entry) / name / "__init__.py").is_file() for name in names)
     }
-    for one in importlib.metadata.distributions():
-        if normalised(one.metadata["Name"] or "") in project:
-            found.add(_source(one))
+    for distribution in importlib.metadata.distributions():
+        if normalised(distribution.metadata["Name"] or "") in project:
+            found.add(_source(distribution))
     known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
     folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))  # noqa: PTH112
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
@@ -105,7 +105,7 @@ def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
     installed in an environment in the checkout is outside of it; the standard library is left out.
     """
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    found = {}
+    result = {}
     for entry in dict.fromkeys(map(os.path.realpath, sys.path)):
         inside = f"{entry}{os.sep}"
         if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):  # noqa: PTH112
@@ -114,14 +114,14 @@ def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
         if in_checkout and not entry.endswith("-packages"):
             continue
         with os.scandir(entry) as entries:
-            found[entry] = tuple(
+            result[entry] = tuple(
                 sorted(
                     f"{one.name}{os.sep}" if one.is_dir() else one.name
                     for one in entries
                     if one.name.endswith(".py") or one.is_dir()
                 )
             )
-    return found
+    return result
 
 
 def normalised(name: str) -> str:
@@ -141,38 +141,38 @@ def _real(path: str) -> str:
     return os.path.realpath(path) + (os.sep if path.endswith(os.sep) else "")
 
 
-def _came_from(one: importlib.metadata.Distribution, checkout: str) -> bool:
-    return f"{_source(one)}/".startswith(f"{checkout}/")
+def _came_from(distribution: importlib.metadata.Distribution, checkout: str) -> bool:
+    return f"{_source(distribution)}/".startswith(f"{checkout}/")
 
 
-def _source(one: importlib.metadata.Distribution) -> str:
+def _source(distribution: importlib.metadata.Distribution) -> str:
     """Return the folder that a distribution was installed from; empty where it was none."""
-    url = str(_direct_url(one).get("url", ""))
+    url = str(_direct_url(distribution).get("url", ""))
     return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
 
 
-def _git_origin(one: importlib.metadata.Distribution) -> str:
+def _git_origin(distribution: importlib.metadata.Distribution) -> str:
     """Return the address of the git repository that it was installed from; empty where of none."""
-    noted = _direct_url(one)
+    noted = _direct_url(distribution)
     version_control = noted.get("vcs_info")
     is_git = isinstance(version_control, dict) and version_control.get("vcs") == "git"
     return str(noted.get("url", "")) if is_git else ""
 
 
-def _direct_url(one: importlib.metadata.Distribution) -> dict[str, Any]:
+def _direct_url(distribution: importlib.metadata.Distribution) -> dict[str, Any]:
     """Return what the installer noted of where it came from (PEP 610)."""
-    noted = json.loads(one.read_text("direct_url.json") or "{}")
+    noted = json.loads(distribution.read_text("direct_url.json") or "{}")
     return noted if isinstance(noted, dict) else {}
 
 
-def _places(one: importlib.metadata.Distribution) -> Iterator[str]:
+def _places(distribution: importlib.metadata.Distribution) -> Iterator[str]:
     """Yield folders of whole packages, and files that lie in none; a namespace is shared."""
-    if one.files is None:
-        base = str(one.locate_file("")).rstrip("/")
+    if distribution.files is None:
+        base = str(distribution.locate_file("")).rstrip("/")
         if base.endswith(".egg"):
             yield base
         return
-    files = [PurePosixPath(str(file)) for file in one.files]
+    files = [PurePosixPath(str(file)) for file in distribution.files]
     packages = {file.parent for file in files if file.name == "__init__.py"}
     for file in files:
         top = file.parts[0]
@@ -181,5 +181,5 @@ def _places(one: importlib.metadata.Distribution) -> Iterator[str]:
         if _EDITABLE.match(top):
             continue
         inside = [folder for folder in reversed(file.parents) if folder in packages]
-        path = str(one.locate_file(str(inside[0] if inside else file)))
+        path = str(distribution.locate_file(str(inside[0] if inside else file)))
         yield path + os.sep if inside else path

@@ -48,7 +48,7 @@ def decode_order(line: bytes) -> WorkOrder:
     return WorkOrder(**fields, saved=models)
 
 
-class Ends(NamedTuple):
+class WorkerDescriptors(NamedTuple):
     """A worker's descriptors; ``turns`` is the socket to the other side's, -1 where none is."""
 
     orders: int
@@ -59,7 +59,7 @@ class Ends(NamedTuple):
 class Channel:
     """The worker's end. A pipe that the benchmark closed ends the worker."""
 
-    def __init__(self, ends: Ends) -> None:
+    def __init__(self, ends: WorkerDescriptors) -> None:
         self._orders = moved_high(ends.orders)
         self._unread = b""
         self._results = moved_high(ends.results)
@@ -82,19 +82,19 @@ class Channel:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
-    def send(self, said: str, **fields: Any) -> None:
+    def send(self, message: str, /, **fields: Any) -> None:
         """Send one message of kind ``said``."""
-        data = memoryview(encode({"say": said, **fields}))
+        data = memoryview(encode({"say": message, **fields}))
         try:
             while data:
                 data = data[os.write(self._results, data) :]
         except OSError:
             os._exit(EXIT_PIPE_CLOSED)
 
-    def turn(self, block: int, *, first: bool) -> Turn:
+    def turn(self, block: int, *, first: bool) -> SocketTurn:
         """Return this worker's turn in one block, in which it begins or not."""
         stopped = b"\n" in self._unread
-        return Turn(self._orders, self._turns, block, first=first, stopped=stopped)
+        return SocketTurn(self._orders, self._turns, block, first=first, stopped=stopped)
 
     def _close(self) -> None:
         if self._closed:  # a starter's, in a fork of its worker: the numbers are others' by now
@@ -107,7 +107,7 @@ class Channel:
                 continue
 
 
-class Turn:
+class SocketTurn:
     """One worker's turn in a block of both sides.
 
     The byte that hands it over names the block: what is left from a block that was ended early
@@ -156,7 +156,7 @@ class Turn:
             os._exit(EXIT_PIPE_CLOSED)
 
 
-class Alone:
+class LoneTurn:
     """The turn of a worker that has no other beside it."""
 
     def come(self) -> bool:

@@ -26,9 +26,9 @@ from typing import Self
 from perfci.clock import monotonic_ns
 from perfci.model.worker import WorkOrder
 from perfci.worker.bursts import freeze
-from perfci.worker.devices import Kind, kinds
+from perfci.worker.devices import DeviceKind, kinds
 from perfci.worker.imports import ImportRecord, forget_places, importable, modules, torch_state
-from perfci.worker.protocol import Channel, Ends, flush, where_it_failed
+from perfci.worker.protocol import Channel, WorkerDescriptors, flush, where_it_failed
 
 _LARGEST_REQUEST = 1 << 16
 _MOST_DESCRIPTORS = 16
@@ -38,14 +38,14 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class LibraryImports:
     """What an ancestor tells of its imports, and how long its compiler's took, in ns."""
 
     told: Mapping[str, object]
     compiler_ns: int
 
 
-def import_libraries(order: WorkOrder) -> Imported:
+def import_libraries(order: WorkOrder) -> LibraryImports:
     """Import what the order's ``preload`` names, then its ``compiler``."""
     before = modules()
     record = ImportRecord()
@@ -68,7 +68,7 @@ def import_libraries(order: WorkOrder) -> Imported:
         "modules": loaded,
         "compiler": tuple(sorted(later)),
     }
-    return Imported(told, compiler_ns)
+    return LibraryImports(told, compiler_ns)
 
 
 def _import_each(names: Sequence[str]) -> str:
@@ -84,7 +84,7 @@ def _import_each(names: Sequence[str]) -> str:
 def serve_forks(
     order: WorkOrder,
     channel: Channel,
-    become_worker: Callable[[Ends, int], None],
+    become_worker: Callable[[WorkerDescriptors, int], None],
     did: Mapping[str, object],
 ) -> None:
     """Fork as often as the parent asks; return when it hangs up.
@@ -133,7 +133,7 @@ def serve_forks(
                     # of one ancestor, and all that they leave behind, would look alike
                     ctypes.memmove(token[0], value, len(value))
                 os.environ.update(environment)
-                become_worker(Ends(orders, results, *turns or (-1,)), forked_ns)
+                become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
             alive.add(pid)
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -203,7 +203,7 @@ def _place_of(variable: str) -> tuple[int, int] | None:
     return start + at, shown.find(b"\0", at) - at
 
 
-def why_unfit(found: Sequence[Kind]) -> str:
+def why_unfit(kinds: Sequence[DeviceKind]) -> str:
     """Return why this process must not fork, or nothing."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:
@@ -215,5 +215,5 @@ def why_unfit(found: Sequence[Kind]) -> str:
             continue
         if target.startswith(_DEVICES):
             return f"its imports opened {target}"
-    in_use = next(filter(None, (kind.in_use() for kind in found)), "")
+    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
     return f"its imports initialised {in_use}" if in_use else ""

@@ -24,7 +24,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from perfci.api.definition import Work
-from perfci.measure.conversation import Lost, Worker, WorkerEnded
+from perfci.measure.conversation import ChannelLost, Worker, WorkerEnded
 from perfci.measure.launch import Launch, TreeDeleted
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.bursts import encoded
@@ -196,7 +196,9 @@ class SimulatedChannel:
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
         if not self._answers or self._died:
-            raise Lost(*(self._died or ("exit", "left with exit code 0 before it had measured")))
+            raise ChannelLost(
+                *(self._died or ("exit", "left with exit code 0 before it had measured"))
+            )
         takes_s, message = self._answers[0]
         if self._executor.time + takes_s > deadline:
             self._executor.time = max(self._executor.time, deadline)

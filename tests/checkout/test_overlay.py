@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
-from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.checkout.overlay import BenchmarkFiles, Overlay, lay_over
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, worktrees_of
@@ -204,7 +204,7 @@ def test_a_submodule_among_the_benchmarks_is_declared_unless_another_would_not_b
     assert declared == ("other" if base_has_another else "benchmarks/sub")
 
 
-def base_with_heads_benchmarks(project: Project) -> tuple[Resolved, Overlay]:
+def base_with_heads_benchmarks(project: Project) -> tuple[ResolvedRev, Overlay]:
     base = {"lib": "1", "benchmarks/bench_x.py": "1", "benchmarks/own": "1"}
     overlay, _ = laid(project, base, {"lib": "2", "benchmarks/bench_x.py": "2"})
     return opened(project).resolve("HEAD~"), overlay

@@ -17,7 +17,7 @@ from perfci.commands.bisect_answers import SearchState, StateFile
 from perfci.commands.bisect_search import _Search
 from perfci.commands.revisions import explain_report
 from perfci.history.history import open_history
-from perfci.measure.journal import Interrupt
+from perfci.measure.journal import InterruptHandler
 from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
@@ -262,7 +262,7 @@ def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
 @pytest.fixture
 def interrupt() -> Iterator[None]:
     """Let signals end what this process measures, as ``perfci`` does for its own."""
-    handler = Interrupt()
+    handler = InterruptHandler()
     before = {one: signal.signal(one, handler) for one in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, one in before.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.journal import Interrupt
+from perfci.measure.journal import InterruptHandler
 from tests.builders.project import rows
 from tests.cli.interference import EXPIRING, LIBRARY, SteppedInto
 
@@ -91,7 +91,7 @@ def test_suspects_whose_base_can_not_be_measured_stay_unconfirmed_and_the_reason
 
 
 def test_only_the_second_signal_is_passed_over() -> None:
-    interrupt = Interrupt()
+    interrupt = InterruptHandler()
     with pytest.raises(KeyboardInterrupt):
         interrupt(signal.SIGINT, None)
     interrupt(signal.SIGTERM, None)
@@ -100,7 +100,7 @@ def test_only_the_second_signal_is_passed_over() -> None:
 
 
 def test_a_first_signal_after_the_measuring_is_passed_over_and_the_next_measuring_ends() -> None:
-    interrupt = Interrupt()
+    interrupt = InterruptHandler()
     interrupt.measuring_begins()
     interrupt.measuring_ended()
     interrupt(signal.SIGINT, None)
@@ -109,7 +109,7 @@ def test_a_first_signal_after_the_measuring_is_passed_over_and_the_next_measurin
 
 
 def test_a_first_signal_between_two_measurements_of_which_the_second_has_begun_ends_that() -> None:
-    interrupt = Interrupt()
+    interrupt = InterruptHandler()
     interrupt.measuring_ended()
     interrupt.measuring_begins()
     with pytest.raises(KeyboardInterrupt):

@@ -17,7 +17,7 @@ import pytest
 from perfci.instruments import instruments
 from perfci.measure.conversation import WorkerEnded
 from perfci.measure.explaining import (
-    _Findings,
+    _CaseRecordings,
     _keep_traces,
     _require_sound,
     _text,
@@ -147,7 +147,7 @@ def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "net.head.json").mkdir()
     packed = base64.b64encode(zlib.compress(b'{"traceEvents": []}')).decode()
     recorded = {"base": [{"trace": packed}], "head": [{"trace": packed}]}
-    found = _Findings([], {"trace": recorded})
+    found = _CaseRecordings([], {"trace": recorded})
     _keep_traces(found, partial(write_trace, tmp_path, "net"))
     assert json.loads((tmp_path / "net.base.json").read_text()) == {"traceEvents": []}
     assert found.untold["trace"].startswith("on head: ")
@@ -221,7 +221,7 @@ def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_a
             return message.get(name)
 
     started = [(Profiled(side), 0.3) for side in ("base", "head")]
-    monkeypatch.setattr("perfci.measure.explaining._Explaining._started", lambda *_: started)
+    monkeypatch.setattr("perfci.measure.explaining._Explainer._started", lambda *_: started)
     plan = cast("SessionPlan", SimpleNamespace(settings=SimpleNamespace(hints=False)))
     executor = cast("Simulated", SimpleNamespace(now=lambda: clock.time))
     case, row = Case("net[a b]", "net", {}, "bench.py", 1, ""), passing_report().results[0]

@@ -100,7 +100,7 @@ def test_another_cgroup_is_left_alone(
     (root / "delegated" / file).write_text(text.format(own=os.getpid()))
     assert machine.why_undivided(root / "delegated") == why
     before = sorted((root / "delegated").iterdir())
-    assert machine.divide() == machine.Division()
+    assert machine.divide() == machine.CgroupDivision()
     assert sorted((root / "delegated").iterdir()) == before
 
 

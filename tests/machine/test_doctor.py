@@ -11,7 +11,7 @@ import pytest
 from perfci.measure.machine import doctor as examination
 from perfci.measure.machine.hardware import (
     Card,
-    Finding,
+    HardwareFinding,
     card_of,
     cores,
     frequency_governor,
@@ -185,7 +185,7 @@ def test_a_configuration_that_cannot_be_read_is_a_finding(project: Project) -> N
     assert finding(project, "memory")
 
 
-def seen(nvml: FakeNvml) -> Finding:
+def seen(nvml: FakeNvml) -> HardwareFinding:
     return gpu(nvml, lambda: Card("NVIDIA H200", FIRST))
 
 
@@ -206,7 +206,7 @@ def test_a_card_that_is_slowed_down_makes_it_worse() -> None:
 
 
 def test_a_sound_card_is_named_with_its_temperature_and_clock() -> None:
-    assert seen(one()) == Finding("ok", "GPU", "NVIDIA H200, 34 °C, SM clock 1980 MHz")
+    assert seen(one()) == HardwareFinding("ok", "GPU", "NVIDIA H200, 34 °C, SM clock 1980 MHz")
 
 
 def test_what_nvml_cannot_tell_of_a_card_is_told_and_stops_nothing() -> None:

@@ -13,7 +13,7 @@ import pytest
 from perfci.measure.machine.gpu_watch import (
     GpuState,
     GpuWatches,
-    Unwatchable,
+    UnwatchableCard,
     energy_between,
     open_gpu_watch,
     set_aside_reason,
@@ -109,7 +109,7 @@ def test_a_card_that_cannot_be_watched_is_noted_with_the_reason(
     (note,) = watches.notes()
     assert "was not watched" in note
     assert said in note
-    with pytest.raises(Unwatchable, match=said):
+    with pytest.raises(UnwatchableCard, match=said):
         open_gpu_watch(nvml, uuid)
 
 

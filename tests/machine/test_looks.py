@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.machine.doctor import _looks
-from perfci.measure.machine.looks import PRELOAD, SWITCH, Looks, _compiled, seen_from_below
+from perfci.measure.machine.looks import PRELOAD, SWITCH, LooksLibrary, _compiled, seen_from_below
 
 
 def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
@@ -32,10 +32,10 @@ def test_a_damaged_one_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_what_the_user_preloads_is_kept() -> None:
-    looks = Looks(library="/cache/looks.so")
+    looks = LooksLibrary(library="/cache/looks.so")
     assert looks.preloaded({PRELOAD: "/lib/a.so"}) == {PRELOAD: "/lib/a.so:/cache/looks.so"}
     assert looks.preloaded({}) == {PRELOAD: "/cache/looks.so"}
-    assert Looks(why="no compiler").preloaded({PRELOAD: "/lib/a.so"}) == {}
+    assert LooksLibrary(why="no compiler").preloaded({PRELOAD: "/lib/a.so"}) == {}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import Unusable
-from perfci.measure.processes import Preloaded
+from perfci.measure.processes import AncestorImports
 from perfci.measure.starters import compiler_in, compiler_of, preload_of, why_unlike
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.words import words
@@ -53,14 +53,20 @@ def test_imports_that_depend_on_the_side_have_no_ancestor(head: Discovery, reaso
 @pytest.mark.parametrize(
     ("preloaded", "reason"),
     [
-        (Preloaded({"torch": "/lib/torch.py"}, FileImports(), "no torch"), "a library cannot be"),
-        (Preloaded({"torch": "/lib/other.py"}, FileImports(), ""), "base has another `torch`"),
-        (Preloaded({"yaml": "/lib/yaml.py"}, FileImports(), ""), "base has another `yaml`"),
-        (Preloaded({}, FileImports(), ""), "head sets the variable OMP_NUM_THREADS as it"),
+        (
+            AncestorImports({"torch": "/lib/torch.py"}, FileImports(), "no torch"),
+            "a library cannot be",
+        ),
+        (
+            AncestorImports({"torch": "/lib/other.py"}, FileImports(), ""),
+            "base has another `torch`",
+        ),
+        (AncestorImports({"yaml": "/lib/yaml.py"}, FileImports(), ""), "base has another `yaml`"),
+        (AncestorImports({}, FileImports(), ""), "head sets the variable OMP_NUM_THREADS as it"),
     ],
 )
 def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
-    preloaded: Preloaded, reason: str
+    preloaded: AncestorImports, reason: str
 ) -> None:
     head = side("torch", environment=("OMP_NUM_THREADS=4",))
     why = why_unlike(preloaded, {"base": side("torch"), "head": head}, FILE)
@@ -70,7 +76,7 @@ def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
 
 def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
     did = side("torch", environment=("BY_TORCH=1",))
-    preloaded = Preloaded(
+    preloaded = AncestorImports(
         {"torch": "/lib/torch.py", "perfci.api": "/x"}, FileImports(environment=("BY_TORCH=1",)), ""
     )
     assert why_unlike(preloaded, {"base": did, "head": did}, FILE) is None
@@ -94,7 +100,7 @@ def test_the_mode_shows_what_a_first_call_will_import(
 
 
 def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
-    preloaded = Preloaded({}, FileImports(), "", compiler=("mpmath", "sympy"))
+    preloaded = AncestorImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
     sides = {"base": side("torch"), "head": side("torch")}
     assert why_unlike(preloaded, sides, FILE) is None
     why = why_unlike(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.conversation import Worker, WorkerEnded
-from perfci.measure.launch import ChildEnds, Executed, Launch, Started
-from perfci.measure.processes import Pipes, StarterProcess
+from perfci.measure.launch import ChildDescriptors, Launch, SpawnedWorker, WorkerProcess
+from perfci.measure.processes import PipeChannel, StarterProcess
 from perfci.model.worker import WorkOrder
 from tests.worker.driver import Bench
 
@@ -66,11 +66,11 @@ def launch() -> Launch:
 @pytest.fixture(params=["forked", "of an ancestor", "fresh"])
 def start(
     request: pytest.FixtureRequest, bench: Bench, launch: Launch
-) -> Iterator[Callable[[ChildEnds], Started]]:
+) -> Iterator[Callable[[ChildDescriptors], WorkerProcess]]:
     """Start workers of the only benchmark file, each way."""
     path = bench.write(LEAVES_A_CHILD)
     if request.param == "fresh":
-        yield partial(Executed, launch, str(bench.root))
+        yield partial(SpawnedWorker, launch, str(bench.root))
         return
     order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
     if request.param == "of an ancestor":
@@ -105,15 +105,17 @@ def is_gone(pid: int) -> bool:
 
 
 def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
-    bench: Bench, start: Callable[[ChildEnds], Started], monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
+    start: Callable[[ChildDescriptors], WorkerProcess],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    started: list[Started] = []
+    started: list[WorkerProcess] = []
 
-    def remembered(ends: ChildEnds) -> Started:
+    def remembered(ends: ChildDescriptors) -> WorkerProcess:
         started.append(start(ends))
         return started[0]
 
-    worker = Worker(order_of(bench, "fails"), Pipes(remembered), math.inf)
+    worker = Worker(order_of(bench, "fails"), PipeChannel(remembered), math.inf)
     with pytest.raises(WorkerEnded) as ended:
         worker.expect("ready", WITHIN_S)
     child = int(ended.value.failure.message.rpartition(" ")[2])
@@ -132,9 +134,9 @@ def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
 
 
 def test_a_worker_that_lives_is_killed_with_its_group(
-    bench: Bench, start: Callable[[ChildEnds], Started]
+    bench: Bench, start: Callable[[ChildDescriptors], WorkerProcess]
 ) -> None:
-    worker = Worker(order_of(bench, "hangs"), Pipes(start), math.inf)
+    worker = Worker(order_of(bench, "hangs"), PipeChannel(start), math.inf)
     told = bench.root / "child"
     until(told.exists, "the benchmark never told its child")
     assert not is_gone(worker.pid)
@@ -144,9 +146,9 @@ def test_a_worker_that_lives_is_killed_with_its_group(
 
 
 def test_a_worker_fails_at_its_memory_limit(
-    bench: Bench, start: Callable[[ChildEnds], Started]
+    bench: Bench, start: Callable[[ChildDescriptors], WorkerProcess]
 ) -> None:
-    worker = Worker(order_of(bench, "takes_memory"), Pipes(start), math.inf)
+    worker = Worker(order_of(bench, "takes_memory"), PipeChannel(start), math.inf)
     with pytest.raises(WorkerEnded) as ended:
         worker.expect("ready", WITHIN_S)
     assert (ended.value.failure.kind, ended.value.failure.stage) == ("MemoryError", "setup")

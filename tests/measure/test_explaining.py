@@ -10,7 +10,7 @@ import pytest
 
 from perfci.instruments import Instrument, instruments
 from perfci.measure.conversation import WorkerEnded
-from perfci.measure.explaining import _Explaining, _Findings, _RepeatTimedOut
+from perfci.measure.explaining import _CaseRecordings, _Explainer, _RepeatTimedOut
 from perfci.model.case import Failure
 
 
@@ -46,8 +46,8 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     takes_s: float, runs: int
 ) -> None:
     one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _Findings([one])
-    explaining = object.__new__(_Explaining)
+    clock, found = Clock(), _CaseRecordings([one])
+    explaining = object.__new__(_Explainer)
     explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
     explaining._no_profile = False
     workers: Any = [Recorder(side, clock, takes_s) for side in ("base", "head")]
@@ -63,8 +63,8 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
 def test_a_slow_call_gets_the_time_that_its_recording_takes() -> None:
     """Earlier instruments left 4 s; three calls of 0.5 s take 9 s under a profile."""
     one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _Findings([one])
-    explaining = object.__new__(_Explaining)
+    clock, found = Clock(), _CaseRecordings([one])
+    explaining = object.__new__(_Explainer)
     explaining._executor, explaining.left_s = clock, 4.0  # type: ignore[assignment]
     explaining._no_profile = False
     workers: Any = [Recorder(side, clock, 9.0) for side in ("base", "head")]
@@ -87,8 +87,8 @@ def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
             return super().expect(_kind, within_s)
 
     one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _Findings([one])
-    explaining = object.__new__(_Explaining)
+    clock, found = Clock(), _CaseRecordings([one])
+    explaining = object.__new__(_Explainer)
     explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
     explaining._no_profile = False
     workers: Any = [SlowLater(side, clock, 0.1) for side in ("base", "head")]

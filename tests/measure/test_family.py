@@ -10,7 +10,7 @@ import pytest
 
 from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
-from perfci.measure.executor import Processes
+from perfci.measure.executor import ProcessExecutor
 from perfci.measure.journal import Journal
 from perfci.measure.round import RoundResult
 from perfci.measure.session import Session
@@ -48,7 +48,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             plan,
             default_policy(),
             Journal(tmp_path),
-            Processes(),
+            ProcessExecutor(),
             budget_end=math.inf,
             scale=scale,
             fail_fast=fail_fast,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.measure.progress import CaseState, Needs, Remaining, case_states
+from perfci.measure.progress import CaseNeeds, CaseState, RemainingTime, case_states
 from perfci.model.case import Case
 from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import Policy
@@ -19,8 +19,8 @@ CLOSING_S = 0.8
 
 
 def left(of: list[CaseState], elapsed_s: float, budget_s: float = 1e9) -> float | None:
-    needs = Needs(MeasureSettings(rounds=5), Policy())
-    return Remaining(needs, looks=True).seconds(of, 0, elapsed_s, budget_s)
+    needs = CaseNeeds(MeasureSettings(rounds=5), Policy())
+    return RemainingTime(needs, looks=True).seconds(of, 0, elapsed_s, budget_s)
 
 
 def measured(state: CaseState, rounds: int, first_s: float, later_s: float) -> None:
@@ -73,6 +73,6 @@ def test_a_change_that_shows_early_takes_the_rounds_that_make_it_believed(
             WorkerOutput("a", side, number, {"latency_p50": (1 + 1e-4 * number) * factor}, 100)
             for number in (1, 2, 3)
         ]
-    remaining = Remaining(Needs(MeasureSettings(rounds=5), Policy()), looks=False)
+    remaining = RemainingTime(CaseNeeds(MeasureSettings(rounds=5), Policy()), looks=False)
     to_go = (rounds - 3) * 1.0 + CLOSING_S
     assert remaining.seconds(of, 24, 3.0, 1e9) == pytest.approx(to_go)

@@ -9,7 +9,7 @@ import pytest
 from perfci.measure.selection import (
     LEAST_BURSTS,
     SAMPLE_S,
-    Turns,
+    BurstPlan,
     block_order,
     has_cold_cache,
     is_whole,
@@ -60,7 +60,7 @@ def test_calls_that_are_not_long_are_recorded_warm(call_s: float, lead_in: int, 
 
 
 def test_slow_calls_are_few() -> None:
-    assert turns(5.0, 0.0025, 0.3) == Turns(calls=1, lead_in=0, bursts=2, blocks=2)
+    assert turns(5.0, 0.0025, 0.3) == BurstPlan(calls=1, lead_in=0, bursts=2, blocks=2)
 
 
 def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import Processes
+from perfci.measure.executor import ProcessExecutor
 from perfci.measure.launch import Launch
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import child_environment
-from perfci.measure.round import Task, measure_round, wrong_time
+from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.model.worker import (
     Block,
     MeasureSettings,
@@ -96,10 +96,10 @@ def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
             growth=False,
         )
         environment = child_environment(os.environ, Quiet(), 1, (), {"WHAT": what.get(side, "")})
-        tasks.append(Task(order, Launch(sys.executable, environment), {}, 2.0))
+        tasks.append(WorkerTask(order, Launch(sys.executable, environment), {}, 2.0))
     ends = time.monotonic() + 240
     result = measure_round(
-        tasks, 1, SETTINGS, executor=Processes(), budget_end=ends, gpu=GpuWatches()
+        tasks, 1, SETTINGS, executor=ProcessExecutor(), budget_end=ends, gpu=GpuWatches()
     )
     return list(result.results)
 

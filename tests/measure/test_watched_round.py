@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import Processes
+from perfci.measure.executor import ProcessExecutor
 from perfci.measure.launch import Launch
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import child_environment
-from perfci.measure.round import Task, measure_round
+from perfci.measure.round import WorkerTask, measure_round
 from perfci.model.worker import MeasureSettings, Quiet, WorkerOutput, WorkOrder
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
@@ -53,7 +53,7 @@ class Tree:
         self.file = root / "benchmarks" / "bench_one.py"
         self.file.write_text(source, encoding="utf-8")
 
-    def task(self, side: str, **environment: str) -> Task:
+    def task(self, side: str, **environment: str) -> WorkerTask:
         order = WorkOrder(
             root=str(self.root),
             python_path=(str(self.root),),
@@ -64,7 +64,7 @@ class Tree:
             growth=False,
         )
         whole = child_environment(os.environ, Quiet(), 1, (), environment)
-        return Task(order, Launch(sys.executable, whole), {}, 60.0)
+        return WorkerTask(order, Launch(sys.executable, whole), {}, 60.0)
 
 
 @pytest.fixture
@@ -79,10 +79,10 @@ def measured(tree: Tree, gpu: GpuWatches, uuid: str) -> list[WorkerOutput]:
 
 
 def outputs_of(
-    tasks: list[Task], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
+    tasks: list[WorkerTask], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
 ) -> list[WorkerOutput]:
     ends = time.monotonic() + 240
-    result = measure_round(tasks, 1, settings, executor=Processes(), budget_end=ends, gpu=gpu)
+    result = measure_round(tasks, 1, settings, executor=ProcessExecutor(), budget_end=ends, gpu=gpu)
     outputs = result.results
     assert len(outputs) == len(tasks)
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs

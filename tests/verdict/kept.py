@@ -31,7 +31,7 @@ from perfci.commands.check import against_baselines
 from perfci.commands.compare import BothSides, MeasureOptions, OneSide
 from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
 from perfci.config.loading import Config
-from perfci.measure.discovery import Discovered
+from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
@@ -265,7 +265,7 @@ def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: floa
         state = CaseState(one.case, "slug", outputs, list(one.failures))
         state.rounds, state.wall_s = len(one.head), one.wall_s
         states.append(state)
-    found = {side: Discovered(None, times) for side, times in kept.import_times.items()}
+    found = {side: SideDiscovery(None, times) for side, times in kept.import_times.items()}
     return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
 
 

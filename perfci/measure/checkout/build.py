@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from perfci.errors import OutsideError, PerfciError, UnbuiltCommit, UsageError
 from perfci.measure.checkout.disk import disk_error
-from perfci.measure.checkout.git import Resolved
+from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.checkout.submodules import Submodule
 from perfci.units import format_duration
 
@@ -34,7 +34,7 @@ _QUOTED_OR_SHELL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class BuildRecipe:
     """A build: the tree (and a commit of it), what is run in it, and how. ``timeout`` is in s.
 
     ``enter`` is a command that goes before each: it takes them out of others' reach. Where the
@@ -67,7 +67,7 @@ class Recipe:
         """
         parts = [self.tree, self.python, *("\0".join(command) for command in self.commands)]
         parts += ["own environment"] if self.own_environment else ["watched"]
-        parts += [f"{one.path} at {one.commit}" for one in self.submodules]
+        parts += [f"{submodule.path} at {submodule.commit}" for submodule in self.submodules]
         parts += [
             f"{one}={self.environment[one]}" for one in self.passed if one in self.environment
         ]
@@ -76,7 +76,7 @@ class Recipe:
 
 
 def make_recipe(
-    resolved: Resolved,
+    resolved: ResolvedRev,
     build: Sequence[str],
     python: str,
     environment: Mapping[str, str],
@@ -85,11 +85,11 @@ def make_recipe(
     passed: Sequence[str] = (),
     *,
     own_environment: bool = False,
-) -> Recipe:
+) -> BuildRecipe:
     """Return the recipe of ``build`` commands. UsageError for one that can't be read."""
     replaced = "{python}" if own_environment else python
     commands = tuple(_words(command, replaced) for command in build)
-    return Recipe(
+    return BuildRecipe(
         resolved.tree,
         resolved.commit,
         commands,
@@ -128,7 +128,7 @@ _TAIL_BYTES = 4000
 _TAIL_LINES = 30
 
 
-def run_build(recipe: Recipe, folder: Path, log: Path) -> None:
+def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
     """Run the commands in ``folder``, their output in ``log``. OutsideError where one fails."""
     deadline = time.monotonic() + recipe.timeout
     with log.open("wb") as output:
@@ -141,7 +141,7 @@ def run_build(recipe: Recipe, folder: Path, log: Path) -> None:
 
 
 def _run(
-    command: tuple[str, ...], recipe: Recipe, folder: Path, output: BinaryIO, deadline: float
+    command: tuple[str, ...], recipe: BuildRecipe, folder: Path, output: BinaryIO, deadline: float
 ) -> str:
     """Return what went wrong, or nothing."""
     if recipe.enter and not _is_there(command[0], recipe, folder):
@@ -171,7 +171,7 @@ def _run(
     return f"ended with exit status {status}" if status else ""
 
 
-def _is_there(program: str, recipe: Recipe, folder: Path) -> bool:
+def _is_there(program: str, recipe: BuildRecipe, folder: Path) -> bool:
     if "/" in program:
         return (folder / program).exists()
     return shutil.which(program, path=recipe.environment.get("PATH")) is not None

@@ -44,14 +44,14 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
         _require_as_long(repository, old)
     limits = [f"^{repository.resolve(old).commit}"] if separator else []
     limits += [f"--max-count={most}"] if most is not None else []
-    found = _listed(repository, newest, *limits)
-    if not found:
+    result = _listed(repository, newest, *limits)
+    if not result:
         raise UsageError(
             "empty-range",
             f"there are no commits in {wanted}",
             "The older end comes first: main~20..main.",
         )
-    return found
+    return result
 
 
 def _require_as_long(repository: Repository, old: str) -> None:
@@ -146,14 +146,14 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
     listed = git(
         repository.root, "for-each-ref", "--sort=creatordate", f"--format={_FORMAT}", "refs/tags"
     )
-    found: dict[str, list[str]] = {}
+    names_of_commit: dict[str, list[str]] = {}
     for line in listed.splitlines():
         # without a commit behind the tag both of its places are empty: two blanks
         sha, kind, peeled, peeled_kind, name = line.split(" ", 4)
         commit = sha if kind == "commit" else peeled if peeled_kind == "commit" else ""
         if commit:
-            found.setdefault(commit, []).append(readable(name))
-    return {sha: tuple(names) for sha, names in found.items()}
+            names_of_commit.setdefault(commit, []).append(readable(name))
+    return {sha: tuple(names) for sha, names in names_of_commit.items()}
 
 
 NOT_COMMITTED = "a change that isn't committed"

@@ -54,7 +54,7 @@ _OF_POETRY = ("dependencies", "group", "extras", "build", "packages", "scripts",
 _SHA1_DIGITS = 40
 
 
-def differing_files(one: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
+def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
     """Return the paths, relative to both roots, of the files that differ or are in one root only.
 
     ``trees`` are git's hashes of what was checked out. ``.git`` is among them: it names the commit.
@@ -63,7 +63,7 @@ def differing_files(one: Path, other: Path, trees: tuple[str, str]) -> frozenset
     more than ``MOST``. Bytecode that Python makes of a source counts as its source. OutsideError
     where git fails.
     """
-    changed = _differing(one, other, trees)
+    changed = _differing(path, other, trees)
     return frozenset(changed) if changed is not None and len(changed) <= MOST else None
 
 

@@ -19,22 +19,22 @@ _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _REFUSED = tuple(os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.EPERM))
 
 
-def disk_error(doing: str, said: str) -> OutsideError | None:
+def disk_error(doing: str, text: str) -> OutsideError | None:
     """Return the error for a disk that is full or refuses writes; None where ``said`` is neither.
 
     ``said`` is what git or the system reported; both use the same words.
     """
-    if any(words in said for words in _FULL):
+    if any(words in text for words in _FULL):
         return OutsideError(
             "disk-full",
-            f"{doing}: the disk is full: {said}",
+            f"{doing}: the disk is full: {text}",
             "Make room on it, or set PERFCI_CACHE_DIR to a folder on a disk that has some: "
             "worktrees and builds are kept there.",
         )
-    if any(words in said for words in _REFUSED):
+    if any(words in text for words in _REFUSED):
         return OutsideError(
             "not-writable",
-            f"{doing}: not allowed to write: {said}",
+            f"{doing}: not allowed to write: {text}",
             "perfci writes worktrees and builds below PERFCI_CACHE_DIR (set it to a folder that "
             "can be written) and registers them in the repository's .git folder, which must be "
             "writable too: measure a clone where it is not.",
@@ -99,7 +99,7 @@ def _open_up(folder: Path) -> None:
                 path.chmod(stat.S_IRWXU)
 
 
-class Lock:
+class FolderLock:
     """A held ``flock``. Children don't inherit it: a worker that lives on holds nothing."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -126,12 +126,12 @@ class Lock:
         self.release()
 
 
-def take(path: Path, *, shared: bool = False) -> Lock:
+def take(path: Path, *, shared: bool = False) -> FolderLock:
     """Wait for the lock at ``path`` and return it held."""
     return _take(path, shared=shared, wait=True)
 
 
-def take_if_free(path: Path) -> Lock | None:
+def take_if_free(path: Path) -> FolderLock | None:
     """Return the lock at ``path`` held alone, or None where a living process has it."""
     try:
         return _take(path, shared=False, wait=False)
@@ -139,7 +139,7 @@ def take_if_free(path: Path) -> Lock | None:
         return None
 
 
-def _take(path: Path, *, shared: bool, wait: bool) -> Lock:
+def _take(path: Path, *, shared: bool, wait: bool) -> FolderLock:
     import fcntl  # not on Windows, which only reads
 
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -152,7 +152,7 @@ def _take(path: Path, *, shared: bool, wait: bool) -> Lock:
             os.close(descriptor)
             raise
         if same:
-            return Lock(path, descriptor)
+            return FolderLock(path, descriptor)
         os.close(descriptor)  # removed between opening and locking: that lock protects nothing
 
 

@@ -18,7 +18,7 @@ from perfci.errors import (
     ReleaseNotInstalled,
     UsageError,
 )
-from perfci.measure.checkout.build import Recipe
+from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.disk import disk_error, explaining, take
 from perfci.units import format_duration
 
@@ -57,7 +57,7 @@ def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
     (own / "perfci-beneath.pth").write_text(f"{lines}\n", encoding="utf-8")
 
 
-def in_own_environment(recipe: Recipe, tree: Path) -> Recipe:
+def in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
     """Make the environment of a side in its ``tree``; return the recipe that builds into it."""
     place = tree / FOLDER
     with explaining(f"making {place}"):
@@ -85,7 +85,7 @@ def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
 Installed = Mapping[str, tuple[int, int]]
 
 
-def installed_for(recipe: Recipe) -> Installed:
+def installed_for(recipe: BuildRecipe) -> Installed:
     """Return what lies in the folders that the measuring Python has its packages in.
 
     None where that Python can't be started here, behind a launcher, say.
@@ -94,14 +94,14 @@ def installed_for(recipe: Recipe) -> Installed:
         folders = _runner(recipe)(recipe.python, "-c", _SITES).splitlines()
     except MeasureError:
         return {}
-    found: dict[str, tuple[int, int]] = {}
+    numbers: dict[str, tuple[int, int]] = {}
     for folder in folders:
         if Path(folder).is_dir():
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.name != "__pycache__":
-                        found[entry.path] = _stamp(entry)
-    return found
+                        numbers[entry.path] = _stamp(entry)
+    return numbers
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
@@ -116,7 +116,7 @@ def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def require_unchanged(before: Installed, recipe: Recipe) -> None:
+def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     """Raise UsageError where a build installed into the Python that measures both sides."""
     after = installed_for(recipe) if before else {}
     changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
@@ -141,7 +141,7 @@ def _distribution(name: str) -> str:
     return " ".join(filter(None, match.groups())) if match else name
 
 
-def _has_pip(recipe: Recipe) -> bool:
+def _has_pip(recipe: BuildRecipe) -> bool:
     try:
         _runner(recipe)(recipe.python, "-c", _HAS_PIP)
     except MeasureError:
@@ -149,14 +149,14 @@ def _has_pip(recipe: Recipe) -> bool:
     return True
 
 
-def _runner(recipe: Recipe) -> Run:
+def _runner(recipe: BuildRecipe) -> Run:
     def run(*command: str) -> str:
         return _run(recipe, command)
 
     return run
 
 
-def _run(recipe: Recipe, command: Sequence[str]) -> str:
+def _run(recipe: BuildRecipe, command: Sequence[str]) -> str:
     try:
         done = subprocess.run(
             [*recipe.enter, *command],
@@ -201,7 +201,7 @@ class Releases:
     def versions(self) -> tuple[str, ...]:
         """Return those with a wheel for this Python and machine, the oldest first."""
         printed = self._pip("index", "versions", *_WHEELS, self.package)
-        lines = (one for one in printed.splitlines() if one.startswith(_LISTED))
+        lines = (line for line in printed.splitlines() if line.startswith(_LISTED))
         listed = next(lines, _LISTED)[len(_LISTED) :].split(",")
         return tuple(one.strip() for one in reversed(listed) if one.strip())
 
@@ -252,12 +252,12 @@ class Releases:
             raise self._failed(done.stderr)
         return done.stdout
 
-    def _failed(self, said: str) -> PerfciError:
-        full = disk_error("installing", said)
+    def _failed(self, text: str) -> PerfciError:
+        full = disk_error("installing", text)
         if full and full.slug == "disk-full":
             return full
-        lines = said.strip().splitlines() or ["no reason given"]
-        errors = [one for one in lines if one.startswith("ERROR:")] or lines
+        lines = text.strip().splitlines() or ["no reason given"]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
         return ReleaseNotInstalled(
             "release-not-installed",
             f"{self.package} can't be installed: {errors[-1].removeprefix('ERROR:').strip()}",

@@ -65,7 +65,7 @@ _ADDRESS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GitResult:
     """How one git command ended. ``output`` is without its last newline."""
 
     status: int
@@ -78,7 +78,7 @@ def attempt(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
     given: IO[str] | None = None,
-) -> Outcome:
+) -> GitResult:
     """Run git in ``folder`` and return how it ended, whatever its exit status.
 
     ``given`` is a file that it reads as its standard input. Waits a little and tries again where
@@ -102,7 +102,7 @@ def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
     return outcome.output
 
 
-def failure(outcome: Outcome, *arguments: str) -> PerfciError:
+def failure(outcome: GitResult, *arguments: str) -> PerfciError:
     """Return the error that says what git said, and what to do."""
     said = readable(outcome.error or outcome.output).strip() or f"exit status {outcome.status}"
     doing = f"git {' '.join(arguments[:2])}"
@@ -139,7 +139,7 @@ def _once(
     arguments: tuple[str, ...],
     environment: Mapping[str, str],
     given: IO[str] | None = None,
-) -> Outcome:
+) -> GitResult:
     library = _gitpython()
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
@@ -153,7 +153,7 @@ def _once(
     except library.GitCommandNotFound as missing:  # a folder that went away looks the same
         reason = f"{folder} is gone" if not folder.is_dir() else "the command git was not found"
         raise OutsideError("no-git", reason, _NO_GIT_ADVICE) from missing
-    return Outcome(status, output, error)
+    return GitResult(status, output, error)
 
 
 def _without_hook_variables() -> list[str]:
@@ -208,7 +208,7 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedRev:
     """What a rev turned out to be.
 
     ``commit`` is what to check out. ``sha`` is what reports say: the same, or for a working
@@ -240,7 +240,7 @@ class Repository:
             :12
         ]
 
-    def resolve(self, rev: str) -> Resolved:
+    def resolve(self, rev: str) -> ResolvedRev:
         """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
 
         Raises UsageError for what is no commit, OutsideError where git fails.
@@ -248,17 +248,17 @@ class Repository:
         if rev == WORKING_TREE:
             return self._resolve_working_tree()
         commit, tree, subject = self._commit(rev)
-        return Resolved(rev, commit, tree, False, commit[:_SHORT], subject, commit)
+        return ResolvedRev(rev, commit, tree, False, commit[:_SHORT], subject, commit)
 
-    def merge_base(self, one: str, other: str) -> str | None:
+    def merge_base(self, text: str, other: str) -> str | None:
         """Return the best common ancestor's sha; None where this clone knows none."""
-        commits = [self.resolve(rev).commit for rev in (one, other)]
+        commits = [self.resolve(rev).commit for rev in (text, other)]
         outcome = attempt(self.root, "merge-base", *commits)
         if outcome.status not in {0, 1}:
             raise failure(outcome, "merge-base")
         return outcome.output or None
 
-    def changes(self, side: Resolved) -> tuple[str, ...]:
+    def changes(self, side: ResolvedRev) -> tuple[str, ...]:
         """Return the files in which ``side``'s commit differs from the one before it, sorted.
 
         Of a working tree with changes these are the changes.
@@ -286,12 +286,12 @@ class Repository:
         """Return whether history was cut off when this was cloned."""
         return git(self.root, "rev-parse", "--is-shallow-repository") == "true"
 
-    def _resolve_working_tree(self) -> Resolved:
+    def _resolve_working_tree(self) -> ResolvedRev:
         head, head_tree, subject = self._commit("HEAD")
         tree, commit = snapshot(self.root, self.git_dir, head)
         if tree == head_tree:
-            return Resolved(WORKING_TREE, head, head_tree, False, head[:_SHORT], subject, head)
-        return Resolved(
+            return ResolvedRev(WORKING_TREE, head, head_tree, False, head[:_SHORT], subject, head)
+        return ResolvedRev(
             rev=WORKING_TREE,
             sha=f"{head}+{tree[:_SHORT]}",
             tree=tree,
@@ -323,19 +323,19 @@ class Repository:
         tree, _, subject = readable(shown).partition("\n")
         return commit, tree, subject
 
-    def _verified(self, expression: str, asked: str = "") -> Outcome:
-        found = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
-        if found.status != 0:
-            raise self._unknown(asked or expression, found.error)
-        return found
+    def _verified(self, expression: str, asked: str = "") -> GitResult:
+        result = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
+        if result.status != 0:
+            raise self._unknown(asked or expression, result.error)
+        return result
 
-    def _unknown(self, rev: str, said: str) -> PerfciError:
+    def _unknown(self, rev: str, text: str) -> PerfciError:
         names = self.names()
         if not names and attempt(self.root, "rev-parse", "--verify", "HEAD").status != 0:
             return UsageError(
                 "no-commits", f"{self.root} has no commits yet", "Commit something first."
             )
-        if "ambiguous" in said:
+        if "ambiguous" in text:
             return UsageError(
                 "ambiguous-rev",
                 f"`{rev}` is the beginning of more than one commit",
@@ -397,14 +397,14 @@ def open_repository(path: Path) -> Repository:
     return Repository(root, git_dir, common_dir)
 
 
-def _refused(path: Path, said: str) -> PerfciError | None:
-    if "dubious ownership" in said:
+def _refused(path: Path, text: str) -> PerfciError | None:
+    if "dubious ownership" in text:
         return OutsideError(
             "unsafe-repository",
             f"git does not trust {path}: it belongs to another user",
             f"If you trust it: git config --global --add safe.directory {path}",
         )
-    if "not a git repository" in said:
+    if "not a git repository" in text:
         return NoRepository(
             "not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER
         )
@@ -446,5 +446,5 @@ def comparable_address(address: str, root: Path | None = None) -> str:
 
 def web_page(remote: str) -> str:
     """Return the page of a remote's address; nothing for a path, or an address that has none."""
-    found = _ADDRESS.fullmatch(remote.strip())
-    return f"https://{found['host'].lower()}/{found['path'].removesuffix('.git')}" if found else ""
+    match = _ADDRESS.fullmatch(remote.strip())
+    return f"https://{match['host'].lower()}/{match['path'].removesuffix('.git')}" if match else ""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.errors import MeasureError, OutsideError
-from perfci.measure.checkout.build import Recipe, run_build
-from perfci.measure.checkout.disk import Lock, explaining, remove_folder, take, take_if_free
+from perfci.measure.checkout.build import BuildRecipe, run_build
+from perfci.measure.checkout.disk import FolderLock, explaining, remove_folder, take, take_if_free
 from perfci.measure.checkout.environments import (
     in_own_environment,
     installed_for,
@@ -33,7 +33,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Differences:
+class TreeDifferences:
     """Paths below the tree. ``bytecode`` is what Python writes beside what it imports."""
 
     changed: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def changed_since(before: str, after: str) -> tuple[str, ...]:
     )
 
 
-def compare_with(manifest: str, tree: Path) -> Differences:
+def compare_with(manifest: str, tree: Path) -> TreeDifferences:
     """Return how ``tree`` differs from what it was; ValueError where that is no manifest.
 
     Bytecode that differs is listed separately: Python makes it anew. Added files aren't read.
@@ -63,7 +63,7 @@ def compare_with(manifest: str, tree: Path) -> Differences:
     if not isinstance(kept, dict) or not kept:
         raise ValueError("no manifest")
     if tree.is_symlink():
-        return Differences(changed=(".",))
+        return TreeDifferences(changed=(".",))
     added: list[str] = []
     bytecode: list[str] = []
     changed: set[str] = set()
@@ -81,7 +81,7 @@ def compare_with(manifest: str, tree: Path) -> Differences:
                 added.append(name)
     except OSError as error:  # a folder that may no longer be read was changed
         changed.add(os.path.relpath(error.filename, tree) if error.filename else ".")
-    return Differences(tuple(sorted(changed | left)), tuple(sorted(added)), tuple(bytecode))
+    return TreeDifferences(tuple(sorted(changed | left)), tuple(sorted(added)), tuple(bytecode))
 
 
 def _entries(
@@ -129,7 +129,7 @@ def _is_bytecode(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _BuildFolder:
     """Where one build lies. Its users share the lock; its builder holds it alone."""
 
     folder: Path
@@ -164,12 +164,12 @@ class _Place:
     def complete(self) -> bool:
         return self.marker.exists() and self.tree.is_dir()
 
-    def differences(self) -> Differences:
+    def differences(self) -> TreeDifferences:
         """Return how the tree differs from what was built."""
         try:
             return compare_with(self._marked()[1], self.tree)
         except ValueError:  # damaged
-            return Differences(changed=("its manifest",))
+            return TreeDifferences(changed=("its manifest",))
 
     def changed_by_the_build(self) -> tuple[str, ...]:
         """Return the commit's files that the build changed or removed."""
@@ -192,7 +192,7 @@ class KeptBuilds:
         self._repository = repository
         self._note = note
 
-    def ready(self, recipe: Recipe) -> tuple[Path, Lock]:
+    def ready(self, recipe: BuildRecipe) -> tuple[Path, FolderLock]:
         """Return the built tree and the lock that keeps it there; build it if nobody did.
 
         Waits where another process is building the same. OutsideError where a command fails;
@@ -200,7 +200,7 @@ class KeptBuilds:
         is put back, or built again, and that is noted, as is what of the commit the build itself
         changed; MeasureError where another session is at work in it.
         """
-        place = _Place(self._folder, PREFIX + recipe.key)
+        place = _BuildFolder(self._folder, PREFIX + recipe.key)
         with explaining(f"building in {self._folder}"):
             self._folder.mkdir(parents=True, exist_ok=True)
             while True:
@@ -227,7 +227,7 @@ class KeptBuilds:
             for marker in markers:
                 if excess <= 0:
                     return
-                place = _Place(self._folder, marker.stem)
+                place = _BuildFolder(self._folder, marker.stem)
                 lock = take_if_free(place.lock)
                 if lock and self._remove(place, lock):
                     excess -= 1
@@ -239,7 +239,7 @@ class KeptBuilds:
             return removed
         with explaining(f"looking through {self._folder}"):
             for name in sorted({entry.name.partition(".")[0] for entry in self._folder.iterdir()}):
-                place = _Place(self._folder, name)
+                place = _BuildFolder(self._folder, name)
                 if place.complete():
                     continue
                 lock = take_if_free(place.lock)
@@ -251,7 +251,7 @@ class KeptBuilds:
                     removed.append(place.tree)
         return removed
 
-    def _put_back(self, place: _Place) -> bool:
+    def _put_back(self, place: _BuildFolder) -> bool:
         """Remove what was added since it was built; say whether all else is as it was."""
         found = place.differences()
         if found.changed:
@@ -273,7 +273,7 @@ class KeptBuilds:
             )
         return True
 
-    def _require_unchanged(self, place: _Place, lock: Lock) -> None:
+    def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
         """What others that are at work in it add is theirs; what they change is measured here."""
         found = place.differences()
         if found.changed:
@@ -285,7 +285,7 @@ class KeptBuilds:
                 "Try again when that session has ended; the build is then made anew.",
             )
 
-    def _note_what_the_build_changed(self, place: _Place, recipe: Recipe) -> None:
+    def _note_what_the_build_changed(self, place: _BuildFolder, recipe: BuildRecipe) -> None:
         changed = place.changed_by_the_build()
         if changed:
             files = counted(len(changed), "tracked file")
@@ -294,7 +294,7 @@ class KeptBuilds:
                 f"the commit's: {_some(changed)}."
             )
 
-    def _build(self, recipe: Recipe, place: _Place) -> None:
+    def _build(self, recipe: BuildRecipe, place: _BuildFolder) -> None:
         place.marker.unlink(missing_ok=True)
         remove_tree(self._repository, place.tree)
         built = False
@@ -314,7 +314,7 @@ class KeptBuilds:
         place.partial.write_text(f"{json.dumps(changed)}\n{manifest}", encoding="utf-8")
         place.partial.replace(place.marker)  # whole, or not at all
 
-    def _remove(self, place: _Place, lock: Lock) -> bool:
+    def _remove(self, place: _BuildFolder, lock: FolderLock) -> bool:
         """The marker goes first: from then on what is left is no build."""
         place.marker.unlink(missing_ok=True)
         removed = self._remove_tree(place)
@@ -324,7 +324,7 @@ class KeptBuilds:
         lock.release(remove=removed)
         return removed
 
-    def _remove_tree(self, place: _Place) -> bool:
+    def _remove_tree(self, place: _BuildFolder) -> bool:
         """What can't be removed must cost neither the results nor the error on its way."""
         try:
             remove_tree(self._repository, place.tree)

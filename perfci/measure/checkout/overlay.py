@@ -42,7 +42,7 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class BenchmarkSelection:
     """Which files of a tree are its benchmarks'.
 
     ``links`` are benchmark files that are symbolic links, each with the file outside of the
@@ -68,7 +68,7 @@ class BenchmarkFiles:
 
     def selection(
         self, names: Collection[str], target_of: Callable[[str], str | None]
-    ) -> Selection:
+    ) -> BenchmarkSelection:
         """Return which files are the benchmarks'.
 
         ``names`` are the files of the tree whose benchmarks run; ``target_of`` returns where a
@@ -94,7 +94,7 @@ class BenchmarkFiles:
         behind = {one for one in outside.values() if PurePosixPath(one).match(self.pattern)}
         parts = map(str, (folder, *folder.parents))
         through = {name for name in parts if target_of(name) is not None}
-        return Selection(
+        return BenchmarkSelection(
             lambda name: is_benchmark(name) or name in behind or name in through,
             {name: target for name, target in outside.items() if target not in behind},
         )
@@ -124,7 +124,9 @@ def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> Pu
     real = path
     for _ in range(_MOST_LINKS):
         parts = (*reversed(real.parents), real)
-        link = next(((one, to) for one in parts if (to := target_of(str(one))) is not None), None)
+        link = next(
+            ((part, to) for part in parts if (to := target_of(str(part))) is not None), None
+        )
         if link is None:
             return real
         place, target = link

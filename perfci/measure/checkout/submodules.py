@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from perfci.errors import UnbuiltCommit
 from perfci.measure.checkout.disk import explaining
-from perfci.measure.checkout.git import Outcome, Repository, attempt, failure, git, readable
+from perfci.measure.checkout.git import GitResult, Repository, attempt, failure, git, readable
 
 MODE = "160000"
 """git's mode of a submodule in a tree."""
@@ -56,7 +56,7 @@ def _submodules(
             continue
         candidates = [folder / "modules" / name for folder in git_dirs]
         candidates.append(_git_dir_of(checkout / path))
-        present = [one for one in candidates if (one / "objects").is_dir()]
+        present = [candidate for candidate in candidates if (candidate / "objects").is_dir()]
         having = next((one for one in present if _has(one, commit)), None)
         source = having or next(iter(present), None)
         yield Submodule(f"{prefix}{path}", commit, source, having is not None)
@@ -101,7 +101,7 @@ def _listed(git_dir: Path, *arguments: str) -> str:
     return outcome.output
 
 
-def _in(git_dir: Path, *arguments: str) -> Outcome:
+def _in(git_dir: Path, *arguments: str) -> GitResult:
     return attempt(git_dir, f"--git-dir={git_dir}", *arguments, environment=_OFFLINE)
 
 

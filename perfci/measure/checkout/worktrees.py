@@ -10,9 +10,16 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from perfci.errors import OutsideError
-from perfci.measure.checkout.build import BUILD_TIMEOUT_S, Recipe, make_recipe
-from perfci.measure.checkout.disk import Lock, explaining, take, take_if_free
-from perfci.measure.checkout.git import WORKING_TREE, Repository, Resolved, attempt, git, readable
+from perfci.measure.checkout.build import BUILD_TIMEOUT_S, BuildRecipe, make_recipe
+from perfci.measure.checkout.disk import FolderLock, explaining, take, take_if_free
+from perfci.measure.checkout.git import (
+    WORKING_TREE,
+    Repository,
+    ResolvedRev,
+    attempt,
+    git,
+    readable,
+)
 from perfci.measure.checkout.kept_builds import KeptBuilds, add_tree, new_name, remove_tree
 from perfci.measure.checkout.submodules import (
     Submodule,
@@ -47,7 +54,7 @@ class Worktrees:
     @contextmanager
     def side(
         self,
-        resolved: Resolved,
+        resolved: ResolvedRev,
         *,
         build: Sequence[str] = (),
         python: str = sys.executable,
@@ -93,7 +100,7 @@ class Worktrees:
         return tuple(removed)
 
     @contextmanager
-    def _own(self, recipe: Recipe) -> Iterator[Path]:
+    def _own(self, recipe: BuildRecipe) -> Iterator[Path]:
         name = new_name()
         path = self._trees / name
         with explaining(f"making {path}"):
@@ -105,7 +112,7 @@ class Worktrees:
             self._end(path, lock)
 
     @contextmanager
-    def _built(self, recipe: Recipe) -> Iterator[Path]:
+    def _built(self, recipe: BuildRecipe) -> Iterator[Path]:
         path, lock = self._builds.ready(recipe)
         try:
             yield path
@@ -113,7 +120,7 @@ class Worktrees:
             lock.release()
             self._builds.evict()
 
-    def _end(self, path: Path, lock: Lock) -> bool:
+    def _end(self, path: Path, lock: FolderLock) -> bool:
         """Remove a tree and its lock file; what can't be removed must not cost the results."""
         try:
             remove_tree(self._repository, path)
@@ -138,7 +145,7 @@ class Worktrees:
         if text not in self.notes:
             self.notes.append(text)
 
-    def _submodules(self, resolved: Resolved, recipe: Recipe) -> tuple[Submodule, ...]:
+    def _submodules(self, resolved: ResolvedRev, recipe: BuildRecipe) -> tuple[Submodule, ...]:
         """Return what to check out; notes what the user's clone leaves empty, too."""
         if recipe.checks_out_submodules:
             return ()
@@ -160,7 +167,7 @@ class Worktrees:
                 )
         return tuple(one for one in submodules if one.available)
 
-    def _note_what_is_missing(self, resolved: Resolved) -> None:
+    def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
         root = self._repository.root
         uses = attempt(
             root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"

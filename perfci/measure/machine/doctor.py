@@ -16,7 +16,7 @@ from typing import Any
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
 from perfci.measure.machine.hardware import (
-    Finding,
+    HardwareFinding,
     card_of,
     cores,
     frequency_governor,
@@ -33,7 +33,7 @@ from perfci.measure.machine.isolation import (
     require_exec,
     tokens_in,
 )
-from perfci.measure.machine.looks import Looks, seen_from_below
+from perfci.measure.machine.looks import LooksLibrary, seen_from_below
 from perfci.measure.machine.quiet import (
     available_cores,
     child_environment,
@@ -68,7 +68,7 @@ def examine(
     root: Path,
     explicit: Path | None = None,
     launcher: Sequence[str] = (),
-) -> tuple[Finding, ...]:
+) -> tuple[HardwareFinding, ...]:
     """Return every check's finding, in the order of the checks.
 
     ``root`` is the repository's, whose configuration, or else the file ``explicit``, says how
@@ -79,14 +79,14 @@ def examine(
 
     config, misread = _configuration(root, explicit)
     launched = _launcher(launcher, python, environment)
-    of_python: tuple[Callable[[], Finding], ...] = (
+    of_python: tuple[Callable[[], HardwareFinding], ...] = (
         lambda: _python(python, environment, launcher),
         lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
     )
     first, last = ((one,) for one in of_python) if _is_possible(launched) else ((), ())
     unpassed = unpassed_of_job(environment, config.pass_env)
     of_job = (lambda: _job(unpassed),) if unpassed else ()
-    checks: tuple[Callable[[], Finding], ...] = (
+    checks: tuple[Callable[[], HardwareFinding], ...] = (
         *first,
         _git,
         lambda: _compiler(environment),
@@ -107,33 +107,35 @@ def examine(
     return (*misread, *launched, *(check() for check in checks))
 
 
-def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Finding, ...]]:
+def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[HardwareFinding, ...]]:
     """Return the configuration, or the defaults and a finding where it can't be read."""
     try:
         return load_config(root, explicit), ()
     except UsageError as error:
-        finding = Finding("impossible", "configuration", error.message, error.advice)
+        finding = HardwareFinding("impossible", "configuration", error.message, error.advice)
         return Config(), (finding,)
 
 
 def _launcher(
     launcher: Sequence[str], python: str, environment: Mapping[str, str]
-) -> tuple[Finding, ...]:
+) -> tuple[HardwareFinding, ...]:
     """Say whether the launcher becomes Python; nothing where there is none."""
     if not launcher:
         return ()
     try:
         require_exec(launcher, python, environment)
     except UsageError as error:
-        return (Finding("impossible", "launcher", error.message, error.advice),)
-    return (Finding("ok", "launcher", f"`{shlex.join(launcher)}` becomes Python"),)
+        return (HardwareFinding("impossible", "launcher", error.message, error.advice),)
+    return (HardwareFinding("ok", "launcher", f"`{shlex.join(launcher)}` becomes Python"),)
 
 
-def _is_possible(launched: Sequence[Finding]) -> bool:
+def _is_possible(launched: Sequence[HardwareFinding]) -> bool:
     return all(one.level == "ok" for one in launched)
 
 
-def _python(python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()) -> Finding:
+def _python(
+    python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
+) -> HardwareFinding:
     child = child_environment(environment, Quiet(), 1, (), {})
     try:
         done = subprocess.run(
@@ -141,63 +143,69 @@ def _python(python: str, environment: Mapping[str, str], launcher: Sequence[str]
             env=child, capture_output=True, text=True, check=False, timeout=_PROBE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Finding(
+        return HardwareFinding(
             "impossible",
             "Python",
             f"{python}: no answer in {_PROBE_S:g} s",
             "Name one with --python.",
         )
     if not done.returncode and not done.stdout.startswith("{"):
-        return Finding("impossible", "Python", f"{python} is no Python", "Name one with --python.")
+        return HardwareFinding(
+            "impossible", "Python", f"{python} is no Python", "Name one with --python."
+        )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return Finding("impossible", "Python", f"{python}: {last}", "Name one with --python.")
+        return HardwareFinding(
+            "impossible", "Python", f"{python}: {last}", "Name one with --python."
+        )
     answer = json.loads(done.stdout)
     if launcher:  # of that name it is another one behind it
         python = f"{answer['executable']}, behind the launcher"
     if tuple(answer["version_info"]) < (3, 11):
-        return Finding(
+        return HardwareFinding(
             "impossible",
             "Python",
             f"{answer['python']} at {python}",
             "Workers need Python 3.11 or newer.",
         )
     if answer["torch"] is None:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "Python",
             f"{answer['python']} at {python}, without torch",
             "Install torch there, or name the Python that has it with --python; benchmarks "
             "without torch can be measured as they are.",
         )
-    return Finding("ok", "Python", f"{answer['python']} with torch {answer['torch']} at {python}")
+    return HardwareFinding(
+        "ok", "Python", f"{answer['python']} with torch {answer['torch']} at {python}"
+    )
 
 
-def _git() -> Finding:
+def _git() -> HardwareFinding:
     path = shutil.which("git")
     if path is None:
-        return Finding("impossible", "git", "not found", _GIT_ADVICE)
+        return HardwareFinding("impossible", "git", "not found", _GIT_ADVICE)
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, check=False, timeout=_PROBE_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("impossible", "git", f"{path} can't be run: {error}", _GIT_ADVICE)
-    found = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
-    if done.returncode or not found:
+        return HardwareFinding("impossible", "git", f"{path} can't be run: {error}", _GIT_ADVICE)
+    match = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
+    if done.returncode or not match:
         said = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
-        return Finding("impossible", "git", f"{path} --version says: {said}", _GIT_ADVICE)
-    if (int(found[1]), int(found[2])) < _LEAST_GIT:
-        return Finding("impossible", "git", f"{found[0]} at {path}", _GIT_ADVICE)
-    return Finding("ok", "git", found[0])
+        return HardwareFinding("impossible", "git", f"{path} --version says: {said}", _GIT_ADVICE)
+    if (int(match[1]), int(match[2])) < _LEAST_GIT:
+        return HardwareFinding("impossible", "git", f"{match[0]} at {path}", _GIT_ADVICE)
+    return HardwareFinding("ok", "git", match[0])
 
 
-def _compiler(environment: Mapping[str, str]) -> Finding:
+def _compiler(environment: Mapping[str, str]) -> HardwareFinding:
     names = [environment["CXX"]] if environment.get("CXX") else ["g++", "clang++"]
     for name in names:
         if path := shutil.which(name):
-            return Finding("ok", "C++ compiler", path)
-    return Finding(
+            return HardwareFinding("ok", "C++ compiler", path)
+    return HardwareFinding(
         "worse",
         "C++ compiler",
         f"none of {', '.join(names)} found",
@@ -205,101 +213,109 @@ def _compiler(environment: Mapping[str, str]) -> Finding:
     )
 
 
-def _looks(looks: Looks) -> Finding:
+def _looks(looks: LooksLibrary) -> HardwareFinding:
     if looks.why:
         unseen = f"not seen ({looks.why}): each case is measured in full, same code or not"
-        return Finding("worse", "file looks", unseen, looks.advice)
+        return HardwareFinding("worse", "file looks", unseen, looks.advice)
     found = f"seen from below, by a library that {looks.compiler} built"
-    return Finding("ok", "file looks", found)
+    return HardwareFinding("ok", "file looks", found)
 
 
-def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> Finding:
+def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> HardwareFinding:
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
     free = usage(existing).free / 2**30
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
             pass
     except OSError as error:
-        return Finding(
+        return HardwareFinding(
             "impossible",
             "cache folder",
             f"{existing} can't be written: {error.strerror}",
             "Set PERFCI_CACHE_DIR to a folder that can.",
         )
     if free < _LEAST_DISK_GIB:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "cache folder",
             f"{free:.1f} GiB free at {existing}",
             f"Worktrees and compile caches may need {_LEAST_DISK_GIB:.0f} GiB: make room, or set "
             "PERFCI_CACHE_DIR.",
         )
-    return Finding("ok", "cache folder", f"{free:.0f} GiB free at {existing}")
+    return HardwareFinding("ok", "cache folder", f"{free:.0f} GiB free at {existing}")
 
 
-def _memory() -> Finding:
+def _memory() -> HardwareFinding:
     import psutil
 
     free = psutil.virtual_memory().available / 2**30
     if free < _LEAST_MEMORY_GIB:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "memory",
             f"{free:.1f} GiB available",
             "Two workers live at once, each with its own torch (about 0.3 GiB) and your model.",
         )
-    return Finding("ok", "memory", f"{free:.0f} GiB available")
+    return HardwareFinding("ok", "memory", f"{free:.0f} GiB available")
 
 
-def _cgroup(why: str) -> Finding:
+def _cgroup(why: str) -> HardwareFinding:
     if why:
-        return Finding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
-    return Finding("ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start")
+        return HardwareFinding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
+    return HardwareFinding(
+        "ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start"
+    )
 
 
-def _job(unpassed: Sequence[str]) -> Finding:
+def _job(unpassed: Sequence[str]) -> HardwareFinding:
     names = first_of(unpassed, 3)
     said = f"{names} not passed to workers: they are of this process's place in its job"
-    return Finding("ok", "job", f"{said}; `pass_env` passes what you name")
+    return HardwareFinding("ok", "job", f"{said}; `pass_env` passes what you name")
 
 
-def _secrets(environment: Mapping[str, str]) -> Finding:
+def _secrets(environment: Mapping[str, str]) -> HardwareFinding:
     present = tokens_in(environment)
     if not present:
-        return Finding("ok", "secrets", "no token of GitHub's in the environment")
+        return HardwareFinding("ok", "secrets", "no token of GitHub's in the environment")
     found = f"{', '.join(present)} set; benchmarks can read that"
     if overridden(environment):
-        return Finding("worse", "secrets", f"{found}, as {OVERRIDE}=1 allows", "Take it away.")
-    return Finding(
+        return HardwareFinding(
+            "worse", "secrets", f"{found}, as {OVERRIDE}=1 allows", "Take it away."
+        )
+    return HardwareFinding(
         "impossible", "secrets", found, "Measure in a job without it, or with --allow-token."
     )
 
 
-def _git_secrets(environment: Mapping[str, str], root: Path) -> Finding:
+def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
     try:
         kept = git_secrets(root)
     except OutsideError as error:  # no git: the finding on git says what to do
-        return Finding("worse", "git's credentials", error.message)
+        return HardwareFinding("worse", "git's credentials", error.message)
     if kept.settings:
         found = f"{', '.join(kept.settings)}; benchmarks can read that"
         advice = "Take it away; of actions/checkout: `persist-credentials: false`."
         if overridden(environment):
-            return Finding("worse", "git's credentials", f"{found}, as {OVERRIDE}=1 allows", advice)
-        return Finding("impossible", "git's credentials", found, f"{advice} Or --allow-token.")
+            return HardwareFinding(
+                "worse", "git's credentials", f"{found}, as {OVERRIDE}=1 allows", advice
+            )
+        return HardwareFinding(
+            "impossible", "git's credentials", found, f"{advice} Or --allow-token."
+        )
     if kept.helpers:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "git's credentials",
             f"the credential helper {', '.join(kept.helpers)} gives them to whatever asks",
             "Where the code of others is measured, use a user without it.",
         )
-    return Finding("ok", "git's credentials", "none in its configuration")
+    return HardwareFinding("ok", "git's credentials", "none in its configuration")
 
 
-def _isolation(environment: Mapping[str, str]) -> Finding:
+def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
     reason = obstacle(environment)
     if not reason:
-        return Finding(
+        return HardwareFinding(
             "ok",
             "isolation",
             "benchmarks run in a user namespace: the memory and environment of other processes "
@@ -314,7 +330,7 @@ def _isolation(environment: Mapping[str, str]) -> Finding:
             "Allow one (on Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0).",
         ),
     }[reason]
-    return Finding(
+    return HardwareFinding(
         "worse",
         "isolation",
         f"{why}: only perfci's own process is closed to benchmarks, and not to root's; those of "

@@ -51,11 +51,11 @@ class GpuState:
     memory_errors: int | None = None
 
 
-class Unwatchable(Exception):
+class UnwatchableCard(Exception):
     """A card that NVML can't watch; the text says why."""
 
 
-class Watch(Protocol):
+class CardWatch(Protocol):
     """Reads one card by its driver's library: what it couldn't read, and the library's name."""
 
     library: str
@@ -153,19 +153,19 @@ class GpuWatches:
     def __init__(self, nvml: Any = None, amdsmi: Any = None) -> None:
         self._nvml = nvml
         self._amdsmi = amdsmi
-        self._opened: dict[str, Watch | Unwatchable] = {}
+        self._opened: dict[str, CardWatch | UnwatchableCard] = {}
 
-    def of(self, uuid: str) -> Watch | None:
+    def of(self, uuid: str) -> CardWatch | None:
         """Return the watch on the card that torch calls ``uuid``; None where there can't be one."""
         if uuid not in self._opened:
             try:
                 self._opened[uuid] = self._open(uuid)
-            except Unwatchable as reason:
+            except UnwatchableCard as reason:
                 self._opened[uuid] = reason
         watch = self._opened[uuid]
-        return None if isinstance(watch, Unwatchable) else watch
+        return None if isinstance(watch, UnwatchableCard) else watch
 
-    def _open(self, uuid: str) -> Watch:
+    def _open(self, uuid: str) -> CardWatch:
 
         if uuid.startswith(PREFIX):
             return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
@@ -185,14 +185,14 @@ class GpuWatches:
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
     """Return a watch on the card that torch calls ``uuid``. Raises Unwatchable with the reason."""
     if not uuid:
-        raise Unwatchable("this torch doesn't say which card it uses; 2.4 and newer do")
+        raise UnwatchableCard("this torch doesn't say which card it uses; 2.4 and newer do")
     try:
         nvml.nvmlInit()
         handle = _handle(nvml, uuid)
     except nvml.NVMLError as error:
-        raise Unwatchable(f"NVML says: {error}") from error
+        raise UnwatchableCard(f"NVML says: {error}") from error
     if handle is None:
-        raise Unwatchable(
+        raise UnwatchableCard(
             "it is a part of a card (MIG), and NVML reads energy and slowdowns of the whole"
         )
     return GpuWatch(nvml, handle)
@@ -215,8 +215,8 @@ def _handle(nvml: Any, uuid: str) -> Any:
     return None if split else handle
 
 
-def _unseen(watch: Watch | Unwatchable) -> list[str]:
-    if not isinstance(watch, Unwatchable):
+def _unseen(watch: CardWatch | UnwatchableCard) -> list[str]:
+    if not isinstance(watch, UnwatchableCard):
         by_reason: dict[str, list[str]] = {}
         for what, why in watch.unknown.items():
             by_reason.setdefault(why, []).append(what)
@@ -326,18 +326,18 @@ def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:
         try:
             import amdsmi  # type: ignore[import-not-found,no-redef]
         except Exception as error:  # it looks for its library in many places, and raises as many
-            raise Unwatchable(f"amdsmi can't be imported: {error}") from error
+            raise UnwatchableCard(f"amdsmi can't be imported: {error}") from error
     try:
         amdsmi.amdsmi_init()
         handles = list(amdsmi.amdsmi_get_processor_handles())
         numbers = [_serial(amdsmi, handle) for handle in handles]
     except amdsmi.AmdSmiException as error:
-        raise Unwatchable(f"amdsmi says: {error}") from error
+        raise UnwatchableCard(f"amdsmi says: {error}") from error
     if serial:
         handles = [one for one, number in zip(handles, numbers, strict=True) if number == serial]
     if len(handles) != 1:
         known = serial or "that torch doesn't say"
-        raise Unwatchable(f"{len(handles)} of amdsmi's cards have the serial number {known}")
+        raise UnwatchableCard(f"{len(handles)} of amdsmi's cards have the serial number {known}")
     return AmdWatch(amdsmi, handles[0])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfci.errors import UsageError
-from perfci.measure.machine.gpu_watch import GpuWatch, Unwatchable, open_gpu_watch
+from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.quiet import child_environment, plan_cores
 from perfci.model.worker import MeasureSettings, Quiet
 from perfci.units import counted
@@ -65,7 +65,7 @@ Level = Literal["ok", "worse", "impossible"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HardwareFinding:
     """What one check found, how grave it is, and what to do."""
 
     level: Level
@@ -74,14 +74,14 @@ class Finding:
     advice: str = ""
 
 
-def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> Finding:
+def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> HardwareFinding:
     """Say whether workers get cores of their own, as the configuration asks for."""
     try:
         plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
     except UsageError as error:
-        return Finding("impossible", "cores", error.message, error.advice)
+        return HardwareFinding("impossible", "cores", error.message, error.advice)
     if not quiet.pin:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "cores",
             f"{len(available)}; workers are not pinned: `pin` is false in the configuration",
@@ -91,16 +91,16 @@ def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> 
     if unpinned := _pinned(plan.workers):
         return unpinned
     if len(available) < 2:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "cores",
             "only one may be used",
             "The parent shares it with the workers; give the runner two, or more.",
         )
-    return Finding("ok", "cores", f"{len(available)}; workers are pinned to their own")
+    return HardwareFinding("ok", "cores", f"{len(available)}; workers are pinned to their own")
 
 
-def _pinned(wanted: Sequence[int]) -> Finding | None:
+def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
     """Pin a child as workers are; return what is wrong with that, if anything is."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, wanted)],
@@ -111,7 +111,7 @@ def _pinned(wanted: Sequence[int]) -> Finding | None:
     asked = f"cores {', '.join(map(str, wanted))}"
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return Finding(
+        return HardwareFinding(
             "impossible",
             "cores",
             f"a process can't be pinned to {asked}: {last}",
@@ -119,7 +119,7 @@ def _pinned(wanted: Sequence[int]) -> Finding | None:
             "[tool.perfci.quiet].",
         )
     if done.stdout.split() != [str(core) for core in sorted(wanted)]:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "cores",
             f"a process pinned to {asked} is on {done.stdout.strip()}",
@@ -129,45 +129,47 @@ def _pinned(wanted: Sequence[int]) -> Finding | None:
     return None
 
 
-def load(average: float, count: int) -> Finding:
+def load(average: float, count: int) -> HardwareFinding:
     """Say whether something else keeps the ``count`` cores busy, by the load ``average``."""
     found = f"{average:.1f} over the last minute"
     if average > 0.5 * count:
-        return Finding(
+        return HardwareFinding(
             "worse", "load", found, "Something else is running; wait for it, or stop it."
         )
-    return Finding("ok", "load", found)
+    return HardwareFinding("ok", "load", found)
 
 
-def frequency_governor(cpus: Path = CPUS) -> Finding:
+def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:
     """Say whether clock speeds follow the load."""
     name = governor(cpus)
     if name is None:
-        return Finding("ok", "frequency governor", "none visible (usual in a virtual machine)")
+        return HardwareFinding(
+            "ok", "frequency governor", "none visible (usual in a virtual machine)"
+        )
     if name != "performance":
-        return Finding(
+        return HardwareFinding(
             "worse",
             "frequency governor",
             name,
             "Clock speeds follow the load: sudo cpupower frequency-set -g performance",
         )
-    return Finding("ok", "frequency governor", name)
+    return HardwareFinding("ok", "frequency governor", name)
 
 
-def turbo(cpus: Path = CPUS) -> Finding:
+def turbo(cpus: Path = CPUS) -> HardwareFinding:
     """Say whether clock speeds follow temperature and neighbours."""
     for path, on in (
         (cpus / "intel_pstate" / "no_turbo", "0"),
         (cpus / "cpufreq" / "boost", "1"),
     ):
         if path.exists() and path.read_text(encoding="ascii").strip() == on:
-            return Finding(
+            return HardwareFinding(
                 "worse",
                 "turbo",
                 "on",
                 f"Speed depends on temperature and neighbours; switch it off in {path}.",
             )
-    return Finding("ok", "turbo", "off, or not visible")
+    return HardwareFinding("ok", "turbo", "off, or not visible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +180,23 @@ class Card:
     uuid: str
 
 
-def gpu(nvml: Any, ask_torch: Callable[[], Card | Finding]) -> Finding:
+def gpu(nvml: Any, ask_torch: Callable[[], Card | HardwareFinding]) -> HardwareFinding:
     """Examine the card that ``ask_torch`` names; ``nvml`` is the module pynvml."""
     try:
         nvml.nvmlInit()
     except (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded):
-        return Finding("ok", "GPU", "no NVIDIA driver here; GPU metrics are not measured")
+        return HardwareFinding("ok", "GPU", "no NVIDIA driver here; GPU metrics are not measured")
     except nvml.NVMLError as error:
-        return Finding(
+        return HardwareFinding(
             "worse", "GPU", f"NVML can't be read: {error}", "Run `nvidia-smi`; it should work."
         )
     card = ask_torch()
-    if isinstance(card, Finding):
+    if isinstance(card, HardwareFinding):
         return card
     try:
         watch = open_gpu_watch(nvml, card.uuid)
-    except Unwatchable as reason:
-        return Finding(
+    except UnwatchableCard as reason:
+        return HardwareFinding(
             "worse",
             "GPU",
             f"{card.name} can't be watched: {reason}",
@@ -205,7 +207,7 @@ def gpu(nvml: Any, ask_torch: Callable[[], Card | Finding]) -> Finding:
 
 def card_of(
     python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
-) -> Card | Finding:
+) -> Card | HardwareFinding:
     """Return the card that ``python``'s torch uses, or a finding where it has none."""
     try:
         done = subprocess.run(
@@ -227,8 +229,8 @@ def card_of(
     return Card(name, uuid)
 
 
-def _no_card(python: str, why: str) -> Finding:
-    return Finding(
+def _no_card(python: str, why: str) -> HardwareFinding:
+    return HardwareFinding(
         "worse",
         "GPU",
         f"a driver is here, but no card for the torch of {python}: {why}",
@@ -237,17 +239,17 @@ def _no_card(python: str, why: str) -> Finding:
     )
 
 
-def _seen(watch: GpuWatch, name: str) -> Finding:
+def _seen(watch: GpuWatch, name: str) -> HardwareFinding:
     state = watch.read()
     if state.compute_pids:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "GPU",
             f"{name} is used by {counted(len(state.compute_pids), 'other process')}",
             "Bursts beside them are excluded; stop them (nvidia-smi shows which).",
         )
     if state.slowdown:
-        return Finding(
+        return HardwareFinding(
             "worse",
             "GPU",
             f"{name} is slowed down: {state.slowdown}",
@@ -259,7 +261,7 @@ def _seen(watch: GpuWatch, name: str) -> Finding:
         *([] if clock is None else [f"SM clock {clock} MHz"]),
         *(f"{what} unknown to NVML ({why})" for what, why in watch.unknown.items()),
     ]
-    return Finding("ok", "GPU", ", ".join([name, *readings]))
+    return HardwareFinding("ok", "GPU", ", ".join([name, *readings]))
 
 
 def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -247,7 +247,7 @@ def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class GitSetting:
     """One setting of git's: where it stands, its name, its value."""
 
     origin: str
@@ -273,12 +273,16 @@ def git_secrets(root: Path) -> GitSecrets:
     without git.
     """
     settings = list(_settings(root))
-    found = (f"{_masked(one.name)} in {one.origin}" for one in settings if _is_secret(one))
-    helpers = (one.value.split()[0] for one in settings if _keeps(one))
+    found = (
+        f"{_masked(setting.name)} in {setting.origin}"
+        for setting in settings
+        if _is_secret(setting)
+    )
+    helpers = (setting.value.split()[0] for setting in settings if _keeps(setting))
     return GitSecrets(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(helpers)))
 
 
-def _settings(root: Path) -> Iterator[Setting]:
+def _settings(root: Path) -> Iterator[GitSetting]:
     read: set[Path] = set()
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
@@ -290,7 +294,7 @@ def _settings(root: Path) -> Iterator[Setting]:
         for origin, setting in zip(fields[::2], fields[1::2], strict=False):
             name, _, value = setting.partition("\n")
             place = origin.removeprefix("file:")
-            yield Setting(place, name, value)
+            yield GitSetting(place, name, value)
             if _INCLUDED.fullmatch(name):
                 file = (root / place).parent / expanded(value)
                 if file.is_file() and file not in read:
@@ -298,17 +302,17 @@ def _settings(root: Path) -> Iterator[Setting]:
                     waiting.append(("--file", str(file)))
 
 
-def _is_secret(setting: Setting) -> bool:
+def _is_secret(setting: GitSetting) -> bool:
     if _HEADER.fullmatch(setting.name):
         return _SECRET_HEADER.match(setting.value.strip()) is not None
     return any(
-        len(found["password"] or "") > 1 or _TOKEN.match(found["user"])
+        len(match["password"] or "") > 1 or _TOKEN.match(match["user"])
         for text in (setting.name, setting.value)
-        for found in _IN_ADDRESS.finditer(text)
+        for match in _IN_ADDRESS.finditer(text)
     )
 
 
-def _keeps(setting: Setting) -> bool:
+def _keeps(setting: GitSetting) -> bool:
     words = setting.value.split()
     return (
         _CREDENTIAL_HELPER.fullmatch(setting.name) is not None

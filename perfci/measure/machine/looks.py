@@ -36,7 +36,7 @@ _CC_ADVICE = "Install a C compiler (Debian: apt install gcc), or name it in CC."
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class LooksLibrary:
     """The library's path, and the compiler that built it; or why there is none, and what to do."""
 
     library: str = ""
@@ -51,27 +51,27 @@ class Looks:
         return {PRELOAD: ":".join(filter(None, (environment.get(PRELOAD), self.library)))}
 
 
-def seen_from_below(cache: Path, environment: Mapping[str, str]) -> Looks:
+def seen_from_below(cache: Path, environment: Mapping[str, str]) -> LooksLibrary:
     """Return the library, built and kept below ``cache`` unless it is there."""
     if environment.get(SWITCH) == "off":
-        return Looks(why=f"{SWITCH}=off", advice=f"Unset {SWITCH}.")
+        return LooksLibrary(why=f"{SWITCH}=off", advice=f"Unset {SWITCH}.")
     named = environment.get("CC", "")
     names = [named] if named else ["cc", "gcc", "clang"]
     compiler = next(filter(None, (shutil.which(shlex.split(name)[0]) for name in names)), None)
     if compiler is None:
-        return Looks(why=f"no C compiler ({', '.join(names)})", advice=_CC_ADVICE)
+        return LooksLibrary(why=f"no C compiler ({', '.join(names)})", advice=_CC_ADVICE)
     command = (compiler, *shlex.split(named)[1:], *_OPTIONS)
     try:
         path = _kept(command, _SOURCE.read_text(encoding="utf-8"), cache.resolve() / "looks")
     except OSError as error:
         why = f"the library can't be kept in {cache}: {error.strerror}"
-        return Looks(why=why, advice="Set PERFCI_CACHE_DIR to a folder that can be written.")
+        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to a folder that can be written.")
     except _BuildError as error:
-        return Looks(why=str(error), advice=_CC_ADVICE)
+        return LooksLibrary(why=str(error), advice=_CC_ADVICE)
     if any(sign in str(path) for sign in " :"):
         why = f"{PRELOAD} takes no path with a space or a colon ({path})"
-        return Looks(why=why, advice="Set PERFCI_CACHE_DIR to another folder.")
-    return Looks(str(path), compiler)
+        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to another folder.")
+    return LooksLibrary(str(path), compiler)
 
 
 class _BuildError(Exception):

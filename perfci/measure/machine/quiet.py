@@ -231,22 +231,22 @@ def _folder() -> Path | None:
     except OSError:  # no room, or read-only: sessions then know nothing of each other
         return None
     mine = found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
-    return folder if mine and not any(one.is_dir() for one in folder.iterdir()) else None
+    return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class CgroupDivision:
     """Where perfci is by now, ``leaf``, and whether it ``enabled`` the controller above that."""
 
     leaf: str = ""
     enabled: bool = False
 
 
-def divide() -> Division:
+def divide() -> CgroupDivision:
     """Let workers have cgroups of their own from now on, if they can."""
     here = own_cgroup()
     if here is None or why_undivided(here):
-        return Division()
+        return CgroupDivision()
     remove_left(here)
     leaf = here / f"{PREFIX}{secrets.token_hex(8)}"
     enabled = "memory" not in _words(here / _SUBTREE)
@@ -261,7 +261,7 @@ def divide() -> Division:
                 break
         if enabled:
             _write(here / _SUBTREE, "+memory")
-    return Division(str(leaf), enabled)
+    return CgroupDivision(str(leaf), enabled)
 
 
 def why_undivided(here: Path | None) -> str:
@@ -284,7 +284,7 @@ def _why_unfit(here: Path) -> str:
 def _why_not_delegated(here: Path) -> str:
     begins_here = here == ROOT or not os.access(here.parent, os.W_OK) or _is_marked(here)
     places = (here, here / PROCESSES, here / _SUBTREE)
-    if not (begins_here and all(os.access(one, os.W_OK) for one in places)):
+    if not (begins_here and all(os.access(place, os.W_OK) for place in places)):
         return "its cgroup is not delegated to it"
     if set(_processes_in(here)) - _own_processes():
         return "its cgroup has other processes, too"
@@ -293,8 +293,8 @@ def _why_not_delegated(here: Path) -> str:
 
 def remove_left(here: Path) -> None:
     """Remove what sessions left in ``here`` that were killed together with their guardians."""
-    for one in here.glob(f"{PREFIX}*"):
-        _remove(one)
+    for path in here.glob(f"{PREFIX}*"):
+        _remove(path)
 
 
 def remove_worker(token: str) -> None:
@@ -318,7 +318,7 @@ def _own_processes() -> set[int]:
     import psutil
 
     this = psutil.Process()
-    return {this.pid, *(one.pid for one in this.children(recursive=True))}
+    return {this.pid, *(child.pid for child in this.children(recursive=True))}
 
 
 def _is_resettable(peak: Path) -> bool:

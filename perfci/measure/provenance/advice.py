@@ -48,8 +48,8 @@ def missing_advice(
     """
     tops = dict.fromkeys(name for name in names if "." not in name)
     advice = (package_advice(tree, name, python_path, built=built) for name in tops)
-    if found := next(filter(None, advice), ""):
-        return found
+    if result := next(filter(None, advice), ""):
+        return result
     inner = any("." in name for name in names)
     return build_advice(tree, python_path) if inner and not built and _compiles_any(tree) else ""
 
@@ -101,8 +101,8 @@ def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, buil
 
 def _has_modules(folder: Path) -> bool:
     """Whether something of a project's is imported from ``folder``."""
-    packages = {one.parent.name for one in folder.glob("*/__init__.py")}
-    return bool(packages - NO_LIBRARY or {one.name for one in folder.glob("*.py")} - _NO_MODULES)
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    return bool(packages - NO_LIBRARY or {path.name for path in folder.glob("*.py")} - _NO_MODULES)
 
 
 def _is_buildable(folder: Path) -> bool:

@@ -18,8 +18,8 @@ from perfci.measure.provenance.advice import (
 )
 from perfci.measure.provenance.counterparts import Resemblance
 from perfci.measure.provenance.declared import distribution_at
-from perfci.measure.provenance.events import ENTRY_POINTS, LOOKS, Event, is_code, is_library
-from perfci.measure.provenance.places import Places
+from perfci.measure.provenance.events import ENTRY_POINTS, LOOKS, CodeEvent, is_code, is_library
+from perfci.measure.provenance.places import CodePlaces
 from perfci.worker.hook.perfci_watch.commands import is_python
 from perfci.worker.own_packages import normalised, packages_in
 
@@ -72,19 +72,19 @@ class Provenance:
 
     wrong: tuple[WrongCode, ...]
     used: tuple[str, ...]
-    modules: tuple[Event, ...]
+    modules: tuple[CodeEvent, ...]
     outside: tuple[str, ...]
     unknown: tuple[str, ...]
-    elsewhere: tuple[Event, ...] = ()
+    elsewhere: tuple[CodeEvent, ...] = ()
     loaded: tuple[str, ...] = ()
-    looked_at: tuple[Event, ...] = ()
+    looked_at: tuple[CodeEvent, ...] = ()
     advice: str = ""
     watched: bool = True
 
 
 def provenance_of(
-    events: Sequence[Event],
-    places: Places,
+    events: Sequence[CodeEvent],
+    places: CodePlaces,
     python_path: Sequence[str],
     *,
     built: bool,
@@ -100,19 +100,19 @@ def provenance_of(
         python_path,
         built,
         _meant_folders(events, places.installed),
-        frozenset(one.name for one in events if one.how == "watched"),
+        frozenset(event.name for event in events if event.how == "watched"),
         _resembling(events, places),
     )
     place = places.place()
     attributed = [
-        (one, where, attribution.wrong(one, where))
-        for one in events
-        if one.how not in _STATUS | LOOKS and not os.path.isdir(one.path)  # noqa: PTH112 (raises nothing)
-        for where in ("process" if one.how in _OF_PROCESSES else place(one.path),)
+        (event, where, attribution.wrong(event, where))
+        for event in events
+        if event.how not in _STATUS | LOOKS and not os.path.isdir(event.path)  # noqa: PTH112 (raises nothing)
+        for where in ("process" if event.how in _OF_PROCESSES else place(event.path),)
     ]
     own = [one for one, where, _ in attributed if where == "own"]
     others = [one for one in attributed if one[1] not in {"own", "process"}]
-    looks = [one for one in events if one.how in LOOKS and place(f"{one.path}/") == "own"]
+    looks = [event for event in events if event.how in LOOKS and place(f"{event.path}/") == "own"]
     wrong: dict[tuple[str, str], WrongCode] = {}
     for _, _, found in attributed:
         if found:
@@ -123,7 +123,7 @@ def provenance_of(
         wrong=tuple(wrong.values()),
         used=_paths(own),
         modules=tuple(one for one in own if one.how == "import"),
-        outside=tuple(one.removeprefix(places.checkout) for one in _paths(outside)),
+        outside=tuple(path.removeprefix(places.checkout) for path in _paths(outside)),
         unknown=_unknown(events, [one for one, _, _ in attributed], str(failed)),
         elsewhere=tuple(
             one
@@ -138,7 +138,7 @@ def provenance_of(
         looked_at=tuple(looks),
         advice=missing_advice(
             Path(places.root),
-            [one.name for one in events if one.how == "missing"],
+            [event.name for event in events if event.how == "missing"],
             python_path,
             built=built,
         ),
@@ -146,27 +146,29 @@ def provenance_of(
     )
 
 
-def _paths(events: Iterable[Event]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.path for one in events))
+def _paths(events: Iterable[CodeEvent]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(event.path for event in events))
 
 
-def _unknown(events: Sequence[Event], relevant: Sequence[Event], failed: str) -> tuple[str, ...]:
+def _unknown(
+    events: Sequence[CodeEvent], relevant: Sequence[CodeEvent], failed: str
+) -> tuple[str, ...]:
     """Return what nobody saw, a fork that ended by ``os._exit`` with its libraries, say."""
-    watched = {one.name for one in events if one.how == "watched"} - {failed}
-    seen = {one.name for one in events if one.how in {"looked", "living"}}
+    watched = {event.name for event in events if event.how == "watched"} - {failed}
+    seen = {event.name for event in events if event.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
-    pythons = {one.name for one in events if one.how == "python"} - {failed}
+    pythons = {event.name for event in events if event.how == "python"} - {failed}
     unseen += ["unwatched Python"] if pythons - watched else []
-    unseen += [UNSEEN_LOOKS] if any(one.how == "blind" for one in events) else []
+    unseen += [UNSEEN_LOOKS] if any(event.how == "blind" for event in events) else []
     programs = (
         f"{one.how} {one.name or one.path}"
         for one in relevant
         if one.how in {"program", "network", "unreadable"}
     )
-    started = {os.path.basename(one.path) for one in events if one.how == "started"}  # noqa: PTH119
+    started = {os.path.basename(event.path) for event in events if event.how == "started"}  # noqa: PTH119
     unannounced = (
         f"program {name}"
-        for name in (os.path.basename(one.path) for one in events if one.how == "exec")  # noqa: PTH119
+        for name in (os.path.basename(event.path) for event in events if event.how == "exec")  # noqa: PTH119
         if name not in started and not is_python(name)
     )
     return tuple(dict.fromkeys((*unseen, *programs, *unannounced)))
@@ -174,126 +176,126 @@ def _unknown(events: Sequence[Event], relevant: Sequence[Event], failed: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Attribution:
-    places: Places
+    places: CodePlaces
     python_path: Sequence[str]
     built: bool
     meant: tuple[str, ...]
     watched: frozenset[str]
     resembling: Mapping[str, Resemblance]
 
-    def wrong(self, one: Event, where: str) -> WrongCode | None:
+    def wrong(self, event: CodeEvent, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
-        if one.how == ENTRY_POINTS:
-            return self._wrong_entry_points(one, where)
+        if event.how == ENTRY_POINTS:
+            return self._wrong_entry_points(event, where)
         if where == "process":
-            return self._wrong_process(one)
-        if one.how == "run" and where == "" and self._starts_another(one):
-            return WrongCode("copy", one.how, one.path, "", _SCRIPT_ADVICE)
-        if one.path in self.resembling and not self.is_meant(one):
-            return self._wrong_twin(one, self.resembling[one.path])
-        return None if where == "own" else self._wrong_file(one, where)
+            return self._wrong_process(event)
+        if event.how == "run" and where == "" and self._starts_another(event):
+            return WrongCode("copy", event.how, event.path, "", _SCRIPT_ADVICE)
+        if event.path in self.resembling and not self.is_meant(event):
+            return self._wrong_twin(event, self.resembling[event.path])
+        return None if where == "own" else self._wrong_file(event, where)
 
-    def _wrong_process(self, one: Event) -> WrongCode | None:
+    def _wrong_process(self, event: CodeEvent) -> WrongCode | None:
         """Return what is wrong with a child that isn't watched; None where nothing is."""
-        if one.how == "unwatched":
-            return WrongCode("child", one.how, one.name, "", _CHILD_ADVICE)
-        if one.how == "living" and one.name not in self.watched:
-            return WrongCode("child", one.how, one.path, "", _CHILD_ADVICE)
+        if event.how == "unwatched":
+            return WrongCode("child", event.how, event.name, "", _CHILD_ADVICE)
+        if event.how == "living" and event.name not in self.watched:
+            return WrongCode("child", event.how, event.path, "", _CHILD_ADVICE)
         return None
 
-    def _wrong_file(self, one: Event, where: str) -> WrongCode | None:
+    def _wrong_file(self, event: CodeEvent, where: str) -> WrongCode | None:
         places = self.places
-        if where == "spared" or self.is_meant(one):
+        if where == "spared" or self.is_meant(event):
             return None
-        if where in {"", "twin"} and not self._is_module_of_project(one):
+        if where in {"", "twin"} and not self._is_module_of_project(event):
             return None  # or another distribution's part of a namespace that the tree has, too
         if where in {"copy", "twin", ""}:  # of no place: the watch knew it by its package's name
-            return WrongCode("copy", one.how, one.path, one.name, self._copy_advice(one))
-        base = places.checkout if where == "checkout" else _root_of(one.path, places)
-        relative = one.path.removeprefix(base)
+            return WrongCode("copy", event.how, event.path, event.name, self._copy_advice(event))
+        base = places.checkout if where == "checkout" else _root_of(event.path, places)
+        relative = event.path.removeprefix(base)
         has_it = (Path(places.root) / relative).exists()
-        read = one.how in {"open", "map"} and not is_code(one.path)
-        if one.how == "kept out":
-            if not self._is_expected(one, has_it=has_it):
+        read = event.how in {"open", "map"} and not is_code(event.path)
+        if event.how == "kept out":
+            if not self._is_expected(event, has_it=has_it):
                 return None
-        elif read and self._is_alike(one, where, relative):
+        elif read and self._is_alike(event, where, relative):
             return None
         checkout = where == "checkout"
         return WrongCode(
             "checkout" if checkout else "another tree",
-            one.how,
-            relative if checkout else one.path,
-            one.name,
-            self._advice(one, relative, has_it=has_it),
+            event.how,
+            relative if checkout else event.path,
+            event.name,
+            self._advice(event, relative, has_it=has_it),
         )
 
-    def _starts_another(self, one: Event) -> bool:
+    def _starts_another(self, event: CodeEvent) -> bool:
         """Whether it is a console script that this side's commit declares otherwise."""
-        counterparts, name = self.places.counterparts, Path(one.path).name
+        counterparts, name = self.places.counterparts, Path(event.path).name
         return (
             counterparts is not None
             and name not in self.places.installed
             and name in counterparts.changed_scripts()
-            and counterparts.starts_another(self.places.root, one.path)
+            and counterparts.starts_another(self.places.root, event.path)
         )
 
-    def _wrong_entry_points(self, one: Event, where: str) -> WrongCode | None:
+    def _wrong_entry_points(self, event: CodeEvent, where: str) -> WrongCode | None:
         """Return what is wrong with installed entry points; None where nothing is."""
         counterparts, places = self.places.counterparts, self.places
-        distribution = distribution_at(str(Path(one.path).parent))
+        distribution = distribution_at(str(Path(event.path).parent))
         if (
             where == "own"
             or counterparts is None
             or distribution in map(normalised, places.installed)
-            or not counterparts.declares_otherwise(places.root, one.path, one.name)
+            or not counterparts.declares_otherwise(places.root, event.path, event.name)
         ):
             return None
-        return WrongCode("copy", one.how, one.path, one.name, _ENTRY_POINTS_ADVICE)
+        return WrongCode("copy", event.how, event.path, event.name, _ENTRY_POINTS_ADVICE)
 
-    def _wrong_twin(self, one: Event, resemblance: Resemblance) -> WrongCode:
+    def _wrong_twin(self, event: CodeEvent, resemblance: Resemblance) -> WrongCode:
         """Return the error of an installed file that stands for a file of the repository's."""
         tree, path = Path(self.places.root), resemblance.path
-        module = one.name if one.how == "import" else ""
+        module = event.name if event.how == "import" else ""
         advice = [f"The repository has it as {path}."]
         if is_code(path) and (tree / path).exists():
             advice.append(path_advice(tree, path, module, self.python_path, built=self.built))
-        top = one.name.partition(".")[0] if one.how != "open" else ""
-        top = top or _package_in(one.path) or Path(one.path).stem
+        top = event.name.partition(".")[0] if event.how != "open" else ""
+        top = top or _package_in(event.path) or Path(event.path).stem
         advice.append(f'Where the installed file is meant: installed = ["{top}"].')
         where: Where = "copy" if resemblance.certain else "perhaps a copy"
-        return WrongCode(where, one.how, one.path, one.name, " ".join(filter(None, advice)))
+        return WrongCode(where, event.how, event.path, event.name, " ".join(filter(None, advice)))
 
-    def _is_alike(self, one: Event, where: str, relative: str) -> bool:
+    def _is_alike(self, event: CodeEvent, where: str, relative: str) -> bool:
         """Whether a file that is only read says nothing of a commit.
 
         In the checkout where no tree has it: both sides read the same. In another tree where this
         one has it with the same content.
         """
-        mine, other = Path(self.places.root) / relative, Path(one.path)
+        mine, other = Path(self.places.root) / relative, Path(event.path)
         if where == "checkout":
             return not mine.exists()
         return mine.is_file() and other.is_file() and filecmp.cmp(mine, other, shallow=False)
 
-    def _is_expected(self, one: Event, *, has_it: bool) -> bool:
+    def _is_expected(self, event: CodeEvent, *, has_it: bool) -> bool:
         """Whether the side has to have a module that only somebody else's tree could serve.
 
         Where this tree has the file, a folder is missing on ``python_path``. Where it hasn't, the
         side has no such module, as a base whose head adds one; unless it is compiled, and nothing
         was built.
         """
-        has_module = has_it or self._has_module(one.name)
-        return has_module or (not self.built and is_library(one.path))
+        has_module = has_it or self._has_module(event.name)
+        return has_module or (not self.built and is_library(event.path))
 
-    def is_installed(self, one: Event, where: str) -> bool:
+    def is_installed(self, event: CodeEvent, where: str) -> bool:
         """Whether it is a module of the project's, from an installed copy."""
-        named = where in {"", "twin"} and one.name.partition(".")[0] in self.places.names
-        return named or where == "copy" or self.is_meant(one)
+        named = where in {"", "twin"} and event.name.partition(".")[0] in self.places.names
+        return named or where == "copy" or self.is_meant(event)
 
-    def _is_module_of_project(self, one: Event) -> bool:
+    def _is_module_of_project(self, event: CodeEvent) -> bool:
         """Whether a side has a module of this name, be it the other."""
         trees = (self.places.root, *self.places.others)
-        return one.name.partition(".")[0] in self.places.names and any(
-            self._has_module(one.name, tree) for tree in trees
+        return event.name.partition(".")[0] in self.places.names and any(
+            self._has_module(event.name, tree) for tree in trees
         )
 
     def _has_module(self, name: str, root: str = "") -> bool:
@@ -305,11 +307,11 @@ class _Attribution:
         path = tree.joinpath(folder, *name.split("."))
         return path.is_dir() or any(path.parent.glob(f"{path.name}.*"))
 
-    def _advice(self, one: Event, relative: str, *, has_it: bool) -> str:
+    def _advice(self, event: CodeEvent, relative: str, *, has_it: bool) -> str:
         tree = Path(self.places.root)
         if has_it:
-            module = one.name if one.how in {"import", "load", "kept out"} else ""
-            runs = one.how != "open" or is_code(one.path)
+            module = event.name if event.how in {"import", "load", "kept out"} else ""
+            runs = event.how != "open" or is_code(event.path)
             advice = ""
             if runs:
                 advice = path_advice(tree, relative, module, self.python_path, built=self.built)
@@ -317,59 +319,61 @@ class _Attribution:
                 f"This side has it as {relative}: use a path that is relative to the module's "
                 "`__file__`, or to the current directory, which is the side's tree."
             )
-        if is_library(one.path):
+        if is_library(event.path):
             return build_advice(tree, self.python_path)
-        top = one.name.partition(".")[0]
+        top = event.name.partition(".")[0]
         return (top and package_advice(tree, top, self.python_path, built=self.built)) or (
             "The commit hasn't got it. Add it to the repository, or make it with `build`."
         )
 
-    def _copy_advice(self, one: Event) -> str:
+    def _copy_advice(self, event: CodeEvent) -> str:
         tree = Path(self.places.root)
-        top = one.name.partition(".")[0] or _package_in(one.path)
+        top = event.name.partition(".")[0] or _package_in(event.path)
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
         advice = package_advice(tree, top, self.python_path, built=self.built) if top else ""
-        if not advice and is_library(one.path):
+        if not advice and is_library(event.path):
             advice = build_advice(tree, self.python_path)
         return f"{advice} {meant}".strip()
 
-    def is_meant(self, one: Event) -> bool:
+    def is_meant(self, event: CodeEvent) -> bool:
         """Whether the configuration says that the installed one is to be measured."""
         installed = self.places.installed
-        named = one.how != "open" and one.name.partition(".")[0] in installed
-        package = _package_in(one.path) or (
-            Path(one.path).stem if one.path in self.resembling else ""
+        named = event.how != "open" and event.name.partition(".")[0] in installed
+        package = _package_in(event.path) or (
+            Path(event.path).stem if event.path in self.resembling else ""
         )
-        return named or package in installed or one.path.startswith(self.meant)
+        return named or package in installed or event.path.startswith(self.meant)
 
 
 _USES = frozenset({"import", "load", "map", "open", "run"})
 
 
-def _resembling(events: Sequence[Event], places: Places) -> Mapping[str, Resemblance]:
+def _resembling(events: Sequence[CodeEvent], places: CodePlaces) -> Mapping[str, Resemblance]:
     """Return which files that are installed are copies of the repository's, and not this side's."""
     if places.counterparts is None:
         return {}
     place = places.place()
     changed = frozenset(places.changed)
     files = {}
-    for one in events:
-        if one.how in _USES:
-            where = place(one.path)
+    for event in events:
+        if event.how in _USES:
+            where = place(event.path)
             if where == "twin":
-                twin = next(path for path in places.twins if one.path.startswith(path))
-                files[one.path] = one.path.removeprefix(f"{Path(twin).parent}/")
-            elif where == "" and Path(one.path).name in changed:
-                files[one.path] = ""
+                twin = next(path for path in places.twins if event.path.startswith(path))
+                files[event.path] = event.path.removeprefix(f"{Path(twin).parent}/")
+            elif where == "" and Path(event.path).name in changed:
+                files[event.path] = ""
     return places.counterparts.resembling(places.root, files)
 
 
-def _meant_folders(events: Sequence[Event], installed: Sequence[str]) -> tuple[str, ...]:
+def _meant_folders(events: Sequence[CodeEvent], installed: Sequence[str]) -> tuple[str, ...]:
     """Return the folders of the packages that are meant, wherever they were imported from."""
     return tuple(
-        f"{Path(one.path).parent}/"
-        for one in events
-        if one.how == "import" and one.name in installed and "__init__." in Path(one.path).name
+        f"{Path(event.path).parent}/"
+        for event in events
+        if event.how == "import"
+        and event.name in installed
+        and "__init__." in Path(event.path).name
     )
 
 
@@ -379,7 +383,7 @@ def _packages_in(tree: str) -> dict[str, str]:
     return packages_in(tree)
 
 
-def _root_of(path: str, places: Places) -> str:
+def _root_of(path: str, places: CodePlaces) -> str:
     """Return the other tree that ``path`` lies in; a folder of the cache's stands two below it."""
     for other in (*places.others, *places.clones):
         if path.startswith(other):

@@ -78,10 +78,10 @@ class Counterparts:
         """Return what the projects in ``root`` declare whose files differ between the sides."""
         changed = map(PurePosixPath, self._changed)
         folders = {path.parent for path in changed if path.name in PROJECT_FILES}
-        found: dict[str, EntryPoints] = {}
+        points: dict[str, EntryPoints] = {}
         for folder in sorted(folders):
-            found |= entry_points_of(Path(root, folder))
-        return found
+            points |= entry_points_of(Path(root, folder))
+        return points
 
     def changed_distributions(self) -> tuple[str, ...]:
         """Return the distributions whose entry points the sides declare differently."""
@@ -92,7 +92,9 @@ class Counterparts:
         sides = [declared.get(distribution, {}) for declared in self._declared.values()]
         groups = {group for points in sides for group in points}
         return frozenset(
-            group for group in groups if any(one.get(group) != sides[0].get(group) for one in sides)
+            group
+            for group in groups
+            if any(side.get(group) != sides[0].get(group) for side in sides)
         )
 
     def declares_otherwise(self, root: str, file: str, group: str) -> bool:
@@ -169,7 +171,7 @@ class Counterparts:
             if blob and not any(mine.get(one) == blob for one in alike):
                 unequal[path] = blob, alike
         known = self._known({blob for blob, alike in unequal.values() if alike})
-        found = {}
+        result = {}
         for path, (blob, alike) in unequal.items():
             seen = blob in known or any(self._has(one, blob) for one in alike)
             certain = seen and Path(path).stat().st_size >= _SMALLEST
@@ -178,8 +180,8 @@ class Counterparts:
             else:  # of a place that says nothing: by the content of this change alone
                 hit = next((one for one in alike if certain and self._has(one, blob)), "")
             if hit:
-                found[path] = Resemblance(hit, certain)
-        return found
+                result[path] = Resemblance(hit, certain)
+        return result
 
     def _of_package(self, relative: str, alike: Sequence[str], *, certain: bool) -> str:
         """Return the repository's file that an installed one stands for; empty where it needn't.
@@ -193,15 +195,18 @@ class Counterparts:
             changed = (one for one in alike if one in self._changed)
             return next((one for one in changed if not NO_LIBRARY & {*Path(one).parts}), "")
         top = relative.partition("/")[0]
-        return next((one for one in self._changed_sources() if self._is_built_for(one, top)), "")
+        return next(
+            (source for source in self._changed_sources() if self._is_built_for(source, top)), ""
+        )
 
     def _named(self, relative: str) -> list[str]:
         """Return the files that are imported as ``relative`` once their folder is on the path."""
         candidates = self._by_name.get(relative.rpartition("/")[2], ())
         return [
-            one
-            for one in candidates
-            if one == relative or (one.endswith(f"/{relative}") and self._is_root(one, relative))
+            candidate
+            for candidate in candidates
+            if candidate == relative
+            or (candidate.endswith(f"/{relative}") and self._is_root(candidate, relative))
         ]
 
     def _is_root(self, path: str, relative: str) -> bool:
@@ -234,8 +239,8 @@ class Counterparts:
             folder = folder.parent
         inside = "" if str(folder) == "." else f"{folder}/"
         return any(
-            one.startswith(inside) and f"/{top}/" in f"/{one.removeprefix(inside)}"
-            for one in self._paths
+            path.startswith(inside) and f"/{top}/" in f"/{path.removeprefix(inside)}"
+            for path in self._paths
         )
 
     def _id(self, path: str) -> str:

@@ -83,8 +83,8 @@ def _points_in_pyproject(table: Mapping[str, Any]) -> EntryPoints:
         **_table(project.get("entry-points")),
     }
     scripts = [one for one in (project, poetry, flit) if _table(one.get("scripts"))]
-    for one in scripts:
-        groups[SCRIPTS] = {**_table(groups.get(SCRIPTS)), **one["scripts"]}
+    for script in scripts:
+        groups[SCRIPTS] = {**_table(groups.get(SCRIPTS)), **script["scripts"]}
     groups["gui_scripts"] = _table(project.get("gui-scripts"))
     return _cleaned((group, _table(names).items()) for group, names in groups.items())
 

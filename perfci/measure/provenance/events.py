@@ -29,7 +29,7 @@ _NOT_COMPARED = frozenset({"__pycache__", ".git"})
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class CodeEvent:
     """One thing that a worker or a child of it ran, read or started.
 
     ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
@@ -49,7 +49,7 @@ class Event:
     name: str = ""
 
 
-def read_events(file: Path) -> tuple[Event, ...]:
+def read_events(file: Path) -> tuple[CodeEvent, ...]:
     """Return what is written in ``file``; a line that no watch writes is an event, too.
 
     The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
@@ -59,10 +59,10 @@ def read_events(file: Path) -> tuple[Event, ...]:
     found = []
     for line in decoded_events(file.read_bytes()):
         if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
-            found.append(Event("unreadable", repr(line)[:80]))
+            found.append(CodeEvent("unreadable", repr(line)[:80]))
         elif not _is_no_name(line[1]):
             how, path, name = line
-            found.append(Event(how, source_of(path), name))
+            found.append(CodeEvent(how, source_of(path), name))
     return tuple(dict.fromkeys(found))
 
 
@@ -134,10 +134,10 @@ def _modules(path: Path) -> Iterator[str]:
 @lru_cache(maxsize=512)
 def _by_module(folder: str, _changed_ns: int) -> Mapping[str, Sequence[str]]:
     """Return the names in a folder by what comes before their first dot."""
-    found: dict[str, list[str]] = {}
-    for one in Path(folder).iterdir():
-        found.setdefault(one.name.partition(".")[0], []).append(one.name)
-    return found
+    names_of_top: dict[str, list[str]] = {}
+    for path in Path(folder).iterdir():
+        names_of_top.setdefault(path.name.partition(".")[0], []).append(path.name)
+    return names_of_top
 
 
 def _kind(path: Path, how: str) -> str:

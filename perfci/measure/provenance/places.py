@@ -15,7 +15,7 @@ _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CodePlaces:
     """Where one side's code is, and where it must not come from. Paths are absolute and real.
 
     ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
@@ -61,9 +61,9 @@ class Places:
                 "changed": self.changed,
                 "distributions": self.distributions,
                 "pythons": tuple(
-                    one
-                    for one in self.pythons
-                    if one.startswith((self.checkout, *self.clones)) and one != self.checkout
+                    python
+                    for python in self.pythons
+                    if python.startswith((self.checkout, *self.clones)) and python != self.checkout
                 ),
                 "clones": self.clones,
                 "checkout": (self.checkout,),

@@ -36,7 +36,7 @@ _TOOLS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class TreeOf:
+class SideTree:
     """One side's tree, git's hash of it, and its ``TMPDIR``.
 
     ``replaced`` are the files of the benchmarks' folder that the side's commit has, too, with
@@ -67,10 +67,10 @@ class CaseFiles:
     unknown: set[str] = field(default_factory=set)
 
 
-class Tally:
+class FileTally:
     """Grows round by round. Each version of a file is read once."""
 
-    def __init__(self, trees: Mapping[str, TreeOf]) -> None:
+    def __init__(self, trees: Mapping[str, SideTree]) -> None:
         self._trees = trees
         self._cases: dict[tuple[str, str], CaseFiles] = {}
         self._folders: dict[str, set[str]] = {name: set() for name in trees}
@@ -148,7 +148,7 @@ class Tally:
 
     def has_unseen_looks(self) -> bool:
         """Whether some worker or child looked at files that nobody saw."""
-        return any(UNSEEN_LOOKS in one.unknown for one in self._cases.values())
+        return any(UNSEEN_LOOKS in case.unknown for case in self._cases.values())
 
     def notes(self) -> tuple[str, ...]:
         """Return a note on head's helpers that base ran, and has otherwise."""
@@ -159,7 +159,7 @@ class Tally:
         both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
         return (f"{both}: what lies in the benchmarks' folder is head's.",)
 
-    def _label(self, path: str, tree: TreeOf) -> str:
+    def _label(self, path: str, tree: SideTree) -> str:
         for root in (tree.root, tree.temporary):
             if Path(path).is_relative_to(root):
                 return str(Path(path).relative_to(root))

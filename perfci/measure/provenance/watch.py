@@ -17,7 +17,7 @@ from pathlib import Path
 from perfci.measure.checkout.differing import bytecode_of
 from perfci.measure.provenance.attribution import Provenance, WrongCode, provenance_of
 from perfci.measure.provenance.events import ENTRY_POINTS, read_events
-from perfci.measure.provenance.places import Places
+from perfci.measure.provenance.places import CodePlaces
 from perfci.model.case import Failure
 from perfci.model.run import WRONG_CODE
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
@@ -45,11 +45,11 @@ _BUFFER = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WorkerWatch:
     """The file that one worker and its children write to, and whose files are whose."""
 
     events: Path
-    places: Places
+    places: CodePlaces
     python_path: Sequence[str]
     built: bool
 
@@ -71,13 +71,13 @@ class Watched:
         return provenance_of(events, self.places, self.python_path, built=self.built, failed=failed)
 
 
-def described(one: WrongCode, side: str) -> str:
+def described(code: WrongCode, side: str) -> str:
     """Return in one line what is wrong."""
-    if one.where == "child":
-        return f"`{one.file}` could not be watched: which code it imported isn't known"
-    what = f"`{one.name}`" if one.name and one.how != "open" else "a file"
-    verb = _VERBS.get(one.how, "is loaded from")
-    return f"{what} {verb} {one.file}{_CODE_OF[one.where]}: not {side}'s own code"
+    if code.where == "child":
+        return f"`{code.file}` could not be watched: which code it imported isn't known"
+    what = f"`{code.name}`" if code.name and code.how != "open" else "a file"
+    verb = _VERBS.get(code.how, "is loaded from")
+    return f"{what} {verb} {code.file}{_CODE_OF[code.where]}: not {side}'s own code"
 
 
 def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) -> Failure:
@@ -99,7 +99,7 @@ def record_removed(case: str, side: str) -> Failure:
     return Failure(case, side, "finish", WRONG_CODE, message)
 
 
-class Openings:
+class OpenedFiles:
     """What was opened of ``files`` (real, absolute paths) since it was made.
 
     A file counts by its inode, under whatever name it is opened, and so does the bytecode that

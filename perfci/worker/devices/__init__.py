@@ -1,7 +1,8 @@
-"""The devices that work runs on beside the host: a module each, which is all it takes to add one.
+"""The devices that work runs on next to the host. Adding one takes one module.
 
 A module (or what an entry point of the group ``perfci.devices`` names, installed in the Python that
-measures) has what ``Kind`` asks for. The host itself is no device: nothing runs ahead of it there.
+measures) has what ``DeviceKind`` asks for. The host itself is no device, as nothing runs ahead of
+it there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ GROUP = "perfci.devices"
 _HOST = frozenset({"cpu", "meta"})  # a meta tensor has no data to wait for
 
 
-class Event(Protocol):
+class DeviceEvent(Protocol):
     """A point in a stream of the device's work."""
 
     def record(self, stream: Any, /) -> object:
@@ -30,7 +31,7 @@ class Event(Protocol):
         """Return the time in ms from this event to ``other``, which was reached."""
 
 
-class Device(metrics.Device, Protocol):
+class BurstDevice(metrics.Device, Protocol):
     """One device that runs ahead of the host.
 
     A metric that ``missing`` names is not asked for: ``event`` and ``stream`` are for
@@ -46,7 +47,7 @@ class Device(metrics.Device, Protocol):
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""
 
-    def event(self) -> Event:
+    def event(self) -> DeviceEvent:
         """Return a new event that is timed."""
 
     def stream(self) -> Any:
@@ -56,7 +57,7 @@ class Device(metrics.Device, Protocol):
         """Return its UUID as NVML has it, ``amd:`` and its serial number, or nothing: not known."""
 
 
-class Kind(Protocol):
+class DeviceKind(Protocol):
     """A module: the devices of one kind.
 
     It imports torch, or anything large, in no other place than ``opened``: it is imported into
@@ -79,7 +80,7 @@ class Kind(Protocol):
     def facts(self) -> Mapping[str, str]:
         """Return what of it decides speed, for the environment; nothing without such a device."""
 
-    def opened(self, name: str, /) -> Device:
+    def opened(self, name: str, /) -> BurstDevice:
         """Return the device ``name``. Raises where it can't be used or waited for."""
 
 
@@ -97,22 +98,22 @@ def registered() -> tuple[str, ...]:
     return tuple(module.__name__ for _, module in added_plugins(GROUP, _wrong))
 
 
-def kinds(others: Sequence[str]) -> tuple[Kind, ...]:
+def kinds(others: Sequence[str]) -> tuple[DeviceKind, ...]:
     """Return the kinds of device: ``others``, as ``registered`` found them, then perfci's own.
 
     Looking for entry points takes up to 0.1 s: a worker is given what discovery found.
     """
     modules = [importlib.import_module(name) for name in others]
     modules += [module for _, module in built_in_modules(sys.modules[__name__])]
-    return tuple(cast("Kind", module) for module in modules)
+    return tuple(cast("DeviceKind", module) for module in modules)
 
 
-def named(found: Sequence[Kind], name: str) -> Device | None:
+def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     """Return the device ``name``, or None for the host. Unusable where it can't be waited for."""
     type_ = name.partition(":")[0]
     if type_ in _HOST:
         return None
-    kind = next((one for one in found if one.serves(type_)), None)
+    kind = next((one for one in kinds if one.serves(type_)), None)
     if kind is None:
         raise _refused(name, f"no kind of device serves `{type_}`")
     try:
@@ -126,17 +127,19 @@ def named(found: Sequence[Kind], name: str) -> Device | None:
     return device
 
 
-def used(found: Sequence[Kind], output: Any) -> Device | None:
+def used(kinds: Sequence[DeviceKind], output: Any) -> BurstDevice | None:
     """Return the device that a plain callable ran on, or None for the host.
 
     Its outputs show which. Where they are on none, but the process uses one (a step that returns
     nothing, or a number), that is synchronised: otherwise the launch alone would be timed.
     """
-    of_output = sorted(one for one in devices_of(output) if one.partition(":")[0] not in _HOST)
+    of_output = sorted(
+        device for device in devices_of(output) if device.partition(":")[0] not in _HOST
+    )
     if of_output:
-        return named(found, of_output[0])
-    in_use = next(filter(None, (kind.in_use() for kind in found)), "")
-    return named(found, in_use) if in_use else None
+        return named(kinds, of_output[0])
+    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
+    return named(kinds, in_use) if in_use else None
 
 
 def devices_of(output: Any) -> frozenset[str]:
@@ -150,7 +153,7 @@ def devices_of(output: Any) -> frozenset[str]:
     return frozenset(str(leaf.device) for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
-def check_devices(name: str, output: Any, device: Device | None) -> None:
+def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
     """Raise Unusable where an output is on a device that isn't synchronised.
 
     ``name`` is the device that the work was asked to run on, or empty where only outputs show it.
@@ -171,9 +174,9 @@ def check_devices(name: str, output: Any, device: Device | None) -> None:
         )
 
 
-def why_on_host(found: Sequence[Kind]) -> str:
+def why_on_host(kinds: Sequence[DeviceKind]) -> str:
     """Return why work ran on no device: the machine has none, or the work used none."""
-    if any(kind.present() for kind in found):
+    if any(kind.present() for kind in kinds):
         return "it ran on the host, on no accelerator"
     return "no accelerator"
 

@@ -118,15 +118,15 @@ def facts() -> dict[str, str]:
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return {}
-    found = {"cuda": str(torch.version.cuda or "none")}
+    result = {"cuda": str(torch.version.cuda or "none")}
     if hip := getattr(torch.version, "hip", None):
-        found["hip"] = str(hip)
+        result["hip"] = str(hip)
     if torch.cuda.is_available():
-        found["device_name"] = torch.cuda.get_device_name(0)
-        found["device_count"] = str(torch.cuda.device_count())
-        found["cudnn"] = str(torch.backends.cudnn.version())
-        found["driver"] = driver_version(DRIVER) or "unknown"
-    return found
+        result["device_name"] = torch.cuda.get_device_name(0)
+        result["device_count"] = str(torch.cuda.device_count())
+        result["cudnn"] = str(torch.backends.cudnn.version())
+        result["driver"] = driver_version(DRIVER) or "unknown"
+    return result
 
 
 def opened(name: str) -> Cuda:
@@ -138,7 +138,7 @@ def driver_version(path: Path) -> str | None:
     """Return NVIDIA's kernel driver version; torch knows only the CUDA version it serves."""
     if not path.exists():
         return None
-    found = re.search(
+    match = re.search(
         r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8", errors="replace")
     )
-    return found.group() if found else None
+    return match.group() if match else None

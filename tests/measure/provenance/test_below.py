@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.machine.looks import Looks, seen_from_below
-from perfci.measure.provenance.places import Places
+from perfci.measure.machine.looks import LooksLibrary, seen_from_below
+from perfci.measure.provenance.places import CodePlaces
 from perfci.worker.hook.perfci_watch.ownership import HOOK, VARIABLE
 from perfci.worker.hook.perfci_watch.record import decoded_events
 
@@ -63,21 +63,21 @@ watch = begin_in_worker(os.environ)
 
 
 @pytest.fixture(scope="module")
-def looks(tmp_path_factory: pytest.TempPathFactory) -> Looks:
+def looks(tmp_path_factory: pytest.TempPathFactory) -> LooksLibrary:
     return seen_from_below(tmp_path_factory.mktemp("cache"), {})
 
 
 class Process:
     """A Python whose tree is ``own``, and what it wrote down until its last look."""
 
-    def __init__(self, folder: Path, looks: Looks) -> None:
+    def __init__(self, folder: Path, looks: LooksLibrary) -> None:
         self.own, self._looks = folder / "own", looks
         (self.own / "sub").mkdir(parents=True)
         self.events = folder / "events"
         self.events.touch()
 
     def settings(self, events: Path) -> str:
-        return Places(
+        return CodePlaces(
             root=str(self.own),
             checkout=f"{self.own}-checkout/",
             cache=f"{self.own}-cache/",
@@ -109,7 +109,7 @@ class Process:
 
 
 @pytest.fixture
-def process(tmp_path: Path, looks: Looks) -> Process:
+def process(tmp_path: Path, looks: LooksLibrary) -> Process:
     return Process(tmp_path, looks)
 
 

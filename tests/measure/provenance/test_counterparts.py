@@ -14,8 +14,8 @@ from perfci.measure.checkout.differing import blobs_of, known_blobs
 from perfci.measure.checkout.git import open_repository
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.events import Event
-from perfci.measure.provenance.places import Places
+from perfci.measure.provenance.events import CodeEvent
+from perfci.measure.provenance.places import CodePlaces
 from tests.builders.project import Project
 from tests.measure.provenance.installs import Session, benchmark, right, two_sides, venv, wrong
 
@@ -46,7 +46,7 @@ class Installed:
         trees = {roots[name]: blobs_of(repository, tree) for name, tree in self.sides.items()}
         counterparts = Counterparts(trees, partial(known_blobs, root))
         listed = [f"{one.name}/" if one.is_dir() else one.name for one in self.site.iterdir()]
-        places = Places(
+        places = CodePlaces(
             root=roots[side],
             checkout=f"{root}/",
             cache=f"{self.site.parent}/cache/",
@@ -58,7 +58,9 @@ class Installed:
             changed=counterparts.changed_names(),
             counterparts=counterparts,
         )
-        events = [Event(how, str((self.site / name).resolve()), _module(name)) for name in names]
+        events = [
+            CodeEvent(how, str((self.site / name).resolve()), _module(name)) for name in names
+        ]
         seen = [one for one in events if _matters(places, one)]
         return provenance_of(seen, places, (), built=False)
 
@@ -67,7 +69,7 @@ def _module(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _matters(places: Places, event: Event) -> bool:
+def _matters(places: CodePlaces, event: CodeEvent) -> bool:
     from perfci.worker.hook.perfci_watch.ownership import Ownership, decoded
 
     ownership = Ownership(decoded(places.settings("")), in_child=True)

@@ -9,18 +9,18 @@ import pytest
 from perfci.measure.machine.quiet import CorePlan
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.attribution import Provenance, provenance_of
-from perfci.measure.provenance.events import Event
-from perfci.measure.provenance.places import Places, packages_of
+from perfci.measure.provenance.events import CodeEvent
+from perfci.measure.provenance.places import CodePlaces, packages_of
 from perfci.model.run import Side
 from perfci.model.worker import MeasureSettings, Quiet, SavedModel
 
 
-def judged(folder: Path, *events: Event, installed: tuple[str, ...] = ()) -> Provenance:
+def judged(folder: Path, *events: CodeEvent, installed: tuple[str, ...] = ()) -> Provenance:
     tree, checkout = folder / "cache" / "tree", folder / "helper"
     for one in (tree, checkout):
         (one / "models").mkdir(parents=True)
         (one / "models" / "t.txt").write_text("1")
-    places = Places(
+    places = CodePlaces(
         root=str(tree),
         checkout=f"{checkout}/",
         cache=f"{folder}/cache/",
@@ -36,7 +36,7 @@ def test_a_checkout_whose_folder_has_an_installed_packages_name_is_not_meant(
     tmp_path: Path,
 ) -> None:
     path = f"{tmp_path}/helper/src/shapes/value.py"
-    one = Event("import", path, "shapes.value")
+    one = CodeEvent("import", path, "shapes.value")
     assert [w.where for w in judged(tmp_path, one, installed=("helper",)).wrong] == ["checkout"]
 
 
@@ -45,13 +45,13 @@ def test_a_checkout_whose_folder_has_an_installed_packages_name_is_not_meant(
 )
 def test_what_lies_in_an_installed_package_is_meant(tmp_path: Path, path: str) -> None:
     file = Path(tmp_path, path)
-    package = Event("import", str(file.with_name("__init__.py")), "helper")
-    found = judged(tmp_path, package, Event("map", str(file)), installed=("helper",))
+    package = CodeEvent("import", str(file.with_name("__init__.py")), "helper")
+    found = judged(tmp_path, package, CodeEvent("map", str(file)), installed=("helper",))
     assert not found.wrong
 
 
 def test_data_that_is_read_from_the_checkout_is_no_matter_of_python_path(tmp_path: Path) -> None:
-    (wrong,) = judged(tmp_path, Event("open", f"{tmp_path}/helper/models/t.txt")).wrong
+    (wrong,) = judged(tmp_path, CodeEvent("open", f"{tmp_path}/helper/models/t.txt")).wrong
     assert "`__file__`" in wrong.advice
     assert "python_path" not in wrong.advice
 

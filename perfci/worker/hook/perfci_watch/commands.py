@@ -80,8 +80,8 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
     """
     import re
 
-    scripts = [one for one in options if os.path.isfile(one) and not _runs_python(one)]
-    texts = [*options, *(re.sub(_COMMENT, "", _text_of(one)) for one in scripts[:1])]
+    scripts = [option for option in options if os.path.isfile(option) and not _runs_python(option)]
+    texts = [*options, *(re.sub(_COMMENT, "", _text_of(script)) for script in scripts[:1])]
     known = {os.fsdecode(key): os.fsdecode(value) for key, value in variables.items()}
     names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
     if names_one and not reached:
@@ -93,7 +93,7 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
         for command in re.split(r"[;&|()\n`]+", text.replace("\\\n", " ")):
             if not re.search(_SUSPECT, command):
                 continue
-            tokens = [one.strip("\"'\\") for one in command.split()]
+            tokens = [word.strip("\"'\\") for word in command.split()]
             tokens = [_expanded(one, known, given) for one in tokens]
             for index, token in enumerate(tokens):
                 if _runs_python(token):
@@ -126,13 +126,13 @@ def _split(options: Sequence[str]) -> list[str]:
     """Return the words of ``env``, with those that its ``-S`` splits."""
     import re
 
-    found: list[str] = []
+    words: list[str] = []
     for option in options:
-        if any(map(_starts, found)):
-            found.append(option)
+        if any(map(_starts, words)):
+            words.append(option)
         else:
-            found += re.sub(r"^(?:-([a-zA-Z]*)S|--split-string=)", r"-\1 ", option).split()
-    return found
+            words += re.sub(r"^(?:-([a-zA-Z]*)S|--split-string=)", r"-\1 ", option).split()
+    return words
 
 
 def _starts(word: str) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from .watch import Watch
+    from .watch import CodeWatch
 
 
 class OwnCodeFirst:
@@ -22,7 +22,7 @@ class OwnCodeFirst:
     down and refused.
     """
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: CodeWatch) -> None:
         self._watch = watch
         self._side = watch.side
         self._plain: set[str] = set()  # folders of the side's own that no link leads to
@@ -35,8 +35,8 @@ class OwnCodeFirst:
             spec = PathFinder.find_spec(name, path, target)
             if spec is not None and spec.origin is not None:
                 return spec
-        found: ModuleSpec | None = self._watch.looking_itself(self._find, name, path, target)
-        return found
+        result: ModuleSpec | None = self._watch.looking_itself(self._find, name, path, target)
+        return result
 
     def _find(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
@@ -49,7 +49,9 @@ class OwnCodeFirst:
             entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
             if not entries:
                 return None
-            self._plain |= {one for one in entries if self._side.real_folder(one) == f"{one}/"}
+            self._plain |= {
+                entry for entry in entries if self._side.real_folder(entry) == f"{entry}/"
+            }
         spec = PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
             return spec
@@ -78,11 +80,11 @@ class OwnCodeFirst:
         a folder before it has built.
         """
         folders = self._side.folders
-        found: list[str] = []
+        searched: list[str] = []
         for entry in (one for one in sys.path if isinstance(one, str) and self._is_own(one)):
             real = self._side.real_folder(entry).rstrip("/")
-            found += folders if real in folders else (entry,)
-        return list(dict.fromkeys((*found, *folders)))
+            searched += folders if real in folders else (entry,)
+        return list(dict.fromkeys((*searched, *folders)))
 
     def _asked(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
@@ -119,7 +121,7 @@ class OwnCodeFirst:
             self._refuse(name, spec.origin)
         if spec.origin is None and spec.submodule_search_locations is not None:
             places = list(spec.submodule_search_locations)
-            left = [one for one in places if not self._side.is_strange(one)]
+            left = [place for place in places if not self._side.is_strange(place)]
             if not left and places:
                 self._refuse(name, places[0])
             return spec if left == places else _namespace(name, left)

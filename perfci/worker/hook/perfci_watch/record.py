@@ -48,7 +48,7 @@ class Record:
     def go_on_in(self, file: str) -> None:
         """Go on in the file of this fork: it gets what was found until now, too."""
         with open(self._file, "rb") as before:
-            seen_below = [one for one in decoded_events(before.read()) if one[0] in _BELOW]
+            seen_below = [event for event in decoded_events(before.read()) if event[0] in _BELOW]
         self._forget_descriptor()
         self._file = file
         self._late.clear()  # it is the other file's, and comes again

@@ -37,7 +37,7 @@ def begin_in_child() -> None:
     if text:
         import atexit
 
-        watch = Watch(text, in_child=True)
+        watch = CodeWatch(text, in_child=True)
         watch.install()
         for script in sys.orig_argv[1:2]:  # a shell may have started it
             if not script.startswith("-"):
@@ -45,12 +45,12 @@ def begin_in_child() -> None:
         atexit.register(watch.look)
 
 
-def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
+def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
     """Watch this worker, and see to it that its children do; None where nobody asked for it."""
     text = environment.get(VARIABLE)
     if not text:
         return None
-    watch = Watch(text, in_child=False)
+    watch = CodeWatch(text, in_child=False)
     passed = os.environ.get("PYTHONPATH")
     folders = (HOOK, *watch.side.folders, *([passed] if passed else []))
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
@@ -59,7 +59,7 @@ def begin_in_worker(environment: Mapping[str, str]) -> Watch | None:
     return watch
 
 
-class Watch:
+class CodeWatch:
     """The watch of this process."""
 
     def __init__(self, text: str, *, in_child: bool) -> None:
@@ -226,9 +226,9 @@ class Watch:
     def _killed(self, pid: int, number: int) -> None:
         """Look at what a process has mapped that this one is about to end."""
         if number:
-            for one in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
+            for descendant in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
                 try:
-                    self._look_at_maps(one)
+                    self._look_at_maps(descendant)
                 except OSError:  # it has ended, or is another user's
                     continue
 
