@@ -40,7 +40,6 @@ from perfci.verdict.decision import (
     Judged,
     Measured,
     build_report,
-    decide_on,
     failed_on_base,
     failure_rows,
     placeholder,
@@ -98,7 +97,7 @@ def check(
     asking = _asking_for_a_third(judged.rows, baselines, policy)
     judged = replace(judged, notes=(*judged.notes, *asking))
     measured, judged = accepting(context, measured, judged, None, whole=options.is_whole)
-    return alone.run, build_report(measured, decide_on(measured, judged, policy))
+    return alone.run, build_report(measured, judged, policy)
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:

@@ -29,7 +29,7 @@ from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
 from perfci.notices import Announce, unheard
 from perfci.units import counted, first_of, format_duration, listed
-from perfci.verdict.decision import Judged, Measured, build_report, decide_on
+from perfci.verdict.decision import Judged, Measured, build_report
 from perfci.verdict.shards import Part, Shard, part_of
 
 
@@ -110,7 +110,7 @@ def compare_runs(
     measured, judged = accepting(
         context, both.measured, both.judged, base.resolved, whole=options.is_whole
     )
-    return both.runs, build_report(measured, decide_on(measured, judged, context.config.policy))
+    return both.runs, build_report(measured, judged, context.config.policy)
 
 
 def measure_both(
@@ -387,8 +387,8 @@ def run(
     ) as workplace:
         alone = measure_alone("run", workplace, options)
     policy = context.config.policy
-    decided = decide_on(alone.measured, judged_alone(alone.result, policy), policy)
-    return alone.run, build_report(alone.measured, decided)
+    judged = judged_alone(alone.result, policy)
+    return alone.run, build_report(alone.measured, judged, policy)
 
 
 @dataclass(frozen=True, slots=True)

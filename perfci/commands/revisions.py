@@ -423,7 +423,6 @@ def with_past(
     from perfci.report.outline import outline
     from perfci.trend.series import SeriesKey
     from perfci.trend.timelines import earlier_names
-    from perfci.verdict.decision import build_report, opened
 
     moved = outline(report).moved[:_MOST_ROWS]
     names = {
@@ -441,8 +440,7 @@ def with_past(
         say(f"perfci: the report is without its history: {error.message}", err=True)
         return report
     past = (Past(key.case, key.metric, values) for key, values in newest.items())
-    measured, decided = opened(report)
-    return build_report(measured, replace(decided, past=tuple(past)))
+    return replace(report, past=tuple(past))
 
 
 def _replacing(old: Baseline) -> str:

@@ -98,11 +98,13 @@ class Family:
             - names
         ):
             raise self._broken(f"{what} gave {sorted(map(str, strange))}, none of its metrics")
-        values = self.ask(what, lambda: {name: float(one) for name, one in reading.values.items()})
-        odd = {name: f"it was {one}" for name, one in values.items() if not math.isfinite(one)}
+        values = self.ask(
+            what, lambda: {name: float(value) for name, value in reading.values.items()}
+        )
+        odd = {name: f"it was {x}" for name, x in values.items() if not math.isfinite(x)}
         return replace(
             reading,
-            values={name: one for name, one in values.items() if name not in odd},
+            values={name: value for name, value in values.items() if name not in odd},
             missing={**reading.missing, **odd},
         )
 
@@ -117,7 +119,7 @@ def families() -> tuple[Family, ...]:
 
 def registered() -> dict[str, str]:
     """Return the modules that other distributions add, with the distributions' names."""
-    return {one.name: one.distribution for one in families() if one.distribution}
+    return {family.name: family.distribution for family in families() if family.distribution}
 
 
 def use(others: Mapping[str, str]) -> None:
@@ -210,10 +212,12 @@ class _Registry(Mapping[str, Metric]):
         self._families: tuple[Family, ...] = ()
         self._by_name: dict[str, Metric] = {}
 
-    def take(self, found: Iterable[Family]) -> None:
+    def take(self, families: Iterable[Family]) -> None:
         """Have these families and no others."""
-        self._families = tuple(found)
-        self._by_name = {one.name: one for family in self._families for one in family.metrics}
+        self._families = tuple(families)
+        self._by_name = {
+            metric.name: metric for family in self._families for metric in family.metrics
+        }
 
     def families(self) -> tuple[Family, ...]:
         """Return the families."""

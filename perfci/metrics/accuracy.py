@@ -49,10 +49,10 @@ class _Sums:
     reference_squared: float = 0.0
     eps: float = 0.0
 
-    def add(self, one: torch.Tensor, other: torch.Tensor, eps: float) -> None:
+    def add(self, candidate: torch.Tensor, reference: torch.Tensor, eps: float) -> None:
         self.eps = max(self.eps, eps)
-        self.distance_squared += float((one - other).square().sum())
-        self.reference_squared += float(other.square().sum())
+        self.distance_squared += float((candidate - reference).square().sum())
+        self.reference_squared += float(reference.square().sum())
 
 
 def _compare(candidate: Any, reference: Any) -> _Sums:
@@ -71,33 +71,39 @@ def _compare(candidate: Any, reference: Any) -> _Sums:
     return sums
 
 
-def _compare_leaf(where: str, one: Any, other: Any, sums: _Sums) -> None:
+def _compare_leaf(where: str, candidate: Any, reference: Any, sums: _Sums) -> None:
     import torch
 
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
-        if isinstance(one, float) and isinstance(other, float):
+    if not isinstance(candidate, torch.Tensor) or not isinstance(reference, torch.Tensor):
+        if isinstance(candidate, float) and isinstance(reference, float):
             # How precise a Python number was inside the model can't be known: float32's eps.
-            _compare_floats(where, torch.tensor(one), torch.tensor(other), sums)
-        elif type(one) is not type(other) or one != other:
-            raise AccuracyMismatch(f"`{where}` is {one!r}, and {other!r} in the reference")
+            _compare_floats(where, torch.tensor(candidate), torch.tensor(reference), sums)
+        elif type(candidate) is not type(reference) or candidate != reference:
+            raise AccuracyMismatch(
+                f"`{where}` is {candidate!r}, and {reference!r} in the reference"
+            )
         return
-    if one.shape != other.shape:
-        shapes = f"{tuple(one.shape)}, and {tuple(other.shape)}"
+    if candidate.shape != reference.shape:
+        shapes = f"{tuple(candidate.shape)}, and {tuple(reference.shape)}"
         raise AccuracyMismatch(f"`{where}` has shape {shapes} in the reference")
-    floating = one.is_floating_point() or one.is_complex()
-    if floating != (other.is_floating_point() or other.is_complex()):
-        raise AccuracyMismatch(f"`{where}` is {one.dtype}, and {other.dtype} in the reference")
+    floating = candidate.is_floating_point() or candidate.is_complex()
+    if floating != (reference.is_floating_point() or reference.is_complex()):
+        raise AccuracyMismatch(
+            f"`{where}` is {candidate.dtype}, and {reference.dtype} in the reference"
+        )
     if floating:
-        _compare_floats(where, one, other, sums)
-    elif not torch.equal(one.detach().cpu(), other.detach().cpu()):
-        raise AccuracyMismatch(f"`{where}` ({one.dtype}) differs, where it has to be equal")
+        _compare_floats(where, candidate, reference, sums)
+    elif not torch.equal(candidate.detach().cpu(), reference.detach().cpu()):
+        raise AccuracyMismatch(f"`{where}` ({candidate.dtype}) differs, where it has to be equal")
 
 
-def _compare_floats(where: str, one: torch.Tensor, other: torch.Tensor, sums: _Sums) -> None:
+def _compare_floats(
+    where: str, candidate: torch.Tensor, reference: torch.Tensor, sums: _Sums
+) -> None:
     import torch
 
-    eps = torch.finfo(one.dtype).eps
-    ours, theirs = plain(where, one), plain(where, other)
+    eps = torch.finfo(candidate.dtype).eps
+    ours, theirs = plain(where, candidate), plain(where, reference)
     finite = torch.isfinite(ours)
     if not torch.equal(finite, torch.isfinite(theirs)):
         raise AccuracyMismatch(f"`{where}` and its reference aren't finite in different places")
@@ -156,8 +162,8 @@ class Accuracy(Collector):
         except AccuracyMismatch as error:
             raise Unusable("accuracy", str(error)) from error
         except AccuracyUnsupported as error:
-            said = f"the output could not be checked: {error}"
-            return dataclasses.replace(_missing(str(error)), warnings=(said,))
+            warning = f"the output could not be checked: {error}"
+            return dataclasses.replace(_missing(str(error)), warnings=(warning,))
         except ValueError as error:  # no reference can be had: said, not failed
             return _missing(str(error))
         except (MemoryError, _out_of_memory()):  # float64 takes twice the memory and more

@@ -71,13 +71,13 @@ COLLECTOR = Compiling
 
 def _counts() -> dict[str, int]:
     """Return this process's counts so far, those that its torch keeps."""
-    found = {}
+    counts = {}
     if (dynamo := counters()) is not None:
-        found[_CAPTURED] = dynamo.get("stats", Counter())["calls_captured"]
+        counts[_CAPTURED] = dynamo.get("stats", Counter())["calls_captured"]
     kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
     if isinstance(kernels, int):
-        found[_KERNELS] = kernels
-    return found
+        counts[_KERNELS] = kernels
+    return counts
 
 
 def explain(moved: Moved) -> Iterator[Explanation]:

@@ -47,8 +47,8 @@ class Flops(Collector):
         try:
             flops, dtype = _counted(call)
         except Exception as error:  # noqa: BLE001 (whatever a mode around strangers' operators raises)
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            return _missing(f"torch's counter failed: {said[:200]}")
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return _missing(f"torch's counter failed: {reason[:200]}")
         return Reading({"flops": flops}, remarks=self._share(flops, dtype)) if flops else NOTHING
 
     def _share(self, flops: float, dtype: Any) -> dict[str, Finding]:
@@ -100,12 +100,14 @@ def _counted(call: Any) -> tuple[float, Any]:
             output = func(*args, **kwargs)
             if formula is not None:
                 done[0] += formula(*args, **kwargs, out_val=output)
-                dtypes.update(one.dtype for one in args if isinstance(one, torch.Tensor))
+                dtypes.update(
+                    argument.dtype for argument in args if isinstance(argument, torch.Tensor)
+                )
             return output
 
     with Counted():
         call()
-    return done[0], next((one for one, _ in dtypes.most_common(1)), None)
+    return done[0], next((dtype for dtype, _ in dtypes.most_common(1)), None)
 
 
 def _peak(dtype: Any, device: str) -> float:
@@ -116,12 +118,12 @@ def _peak(dtype: Any, device: str) -> float:
     size = _SIZES.get(place.type, _LARGE)
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     try:
-        one = torch.ones(size, size, dtype=dtype, device=place)
+        square = torch.ones(size, size, dtype=dtype, device=place)
         best, begun = float("inf"), perf_counter()
         for _ in range(100):
             wait()
             started = perf_counter()
-            torch.mm(one, one)
+            torch.mm(square, square)
             wait()
             best = min(best, perf_counter() - started)
             if perf_counter() - begun > _PEAK_S:

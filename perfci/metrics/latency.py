@@ -64,7 +64,7 @@ def reduce(warm: Warm) -> Reading:
         mean = sum(samples) / len(samples)
         values |= {"latency_mean": mean, "latency_max": samples[-1]}
         if len(samples) > 1:
-            squares = math.fsum((one - mean) ** 2 for one in samples)
+            squares = math.fsum((sample - mean) ** 2 for sample in samples)
             values["latency_sd"] = math.sqrt(squares / (len(samples) - 1))
         if items:
             values["throughput"] = items / mean

@@ -100,9 +100,9 @@ class Difference:
     apart: float
 
 
-def difference(one: OutputSketch, other: OutputSketch) -> Difference | None:
+def difference(sketch: OutputSketch, other: OutputSketch) -> Difference | None:
     """Return how two outputs differ by more than ``TOLERANCE``, or None."""
-    ours, theirs = ({leaf.path: leaf for leaf in each.leaves} for each in (one, other))
+    ours, theirs = ({leaf.path: leaf for leaf in each.leaves} for each in (sketch, other))
     for path in [*ours, *theirs]:
         ends = ours.get(path), theirs.get(path)
         if ends[0] is None or ends[1] is None or ends[0].kind != ends[1].kind:
@@ -116,8 +116,8 @@ def difference(one: OutputSketch, other: OutputSketch) -> Difference | None:
     return Difference(max(squared, key=squared.__getitem__), apart)
 
 
-def _distance_squared(one: LeafSketch, other: LeafSketch) -> float:
-    pairs = zip(one.projections, other.projections, strict=True)
+def _distance_squared(sketch: LeafSketch, other: LeafSketch) -> float:
+    pairs = zip(sketch.projections, other.projections, strict=True)
     return sum((ours - theirs) ** 2 for ours, theirs in pairs) / _PROJECTIONS
 
 

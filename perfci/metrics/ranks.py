@@ -59,11 +59,11 @@ class OfRanks(Collector):
         if not self.scene.work.ranks:
             return NOTHING
         peaks = self.scene.work.ranks.peaks()
-        most = {name: max(one[name] for one in peaks) for name in _PEAKS if name in peaks[0]}
+        most = {name: max(peak[name] for peak in peaks) for name in _PEAKS if name in peaks[0]}
         unequal = {
-            name: finding("rank-most", rank=[one[name] for one in peaks].index(value))
+            name: finding("rank-most", rank=[peak[name] for peak in peaks].index(value))
             for name, value in most.items()
-            if value > _LEAST_IMBALANCE * fmean(one[name] for one in peaks)
+            if value > _LEAST_IMBALANCE * fmean(peak[name] for peak in peaks)
         }
         return Reading(most, remarks=unequal)
 
@@ -82,10 +82,10 @@ COLLECTOR = OfRanks
 
 def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
     """Return what is made of each rank's steps, in a job of so many ``nodes``."""
-    took = [one.ended - one.began for one in ranks]
-    waited = [one.waited() for one in ranks]
+    took = [steps.ended - steps.began for steps in ranks]
+    waited = [steps.waited() for steps in ranks]
     own = [whole - part for whole, part in zip(took, waited, strict=True)]
-    counts, sizes = zip(*(one.each() for one in ranks), strict=True)
+    counts, sizes = zip(*(steps.each() for steps in ranks), strict=True)
     values = {
         "communication_share": fmean(
             part / whole for part, whole in zip(waited, took, strict=True)
@@ -107,17 +107,21 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
 
 def _sharing(ranks: Sequence[Steps]) -> Iterator[str]:
     """Yield, for each node, how many ranks share the cores that are fewer."""
-    for host in dict.fromkeys(one.host for one in ranks):
-        there = [one for one in ranks if one.host == host]
-        cores = {core for one in there for core in one.cores}
+    for host in dict.fromkeys(rank.host for rank in ranks):
+        there = [rank for rank in ranks if rank.host == host]
+        cores = {core for rank in there for core in rank.cores}
         if len(cores) < len(there):
-            said = f"{len(there)} ranks share {counted(len(cores), 'core')}"
+            shared = f"{len(there)} ranks share {counted(len(cores), 'core')}"
             advice = "set `cores` to as many or more"
-            yield f"{said} of {host}: have the launcher give more" if host else f"{said}: {advice}"
+            yield (
+                f"{shared} of {host}: have the launcher give more"
+                if host
+                else f"{shared}: {advice}"
+            )
 
 
 def _idle(ranks: Sequence[Steps], nodes: int) -> Iterator[str]:
-    used = len({one.host for one in ranks})
+    used = len({rank.host for rank in ranks})
     if used < nodes:
         yield f"of the job's {nodes} nodes the ranks use {used}: a `launcher` puts them on all"
 

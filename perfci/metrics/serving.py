@@ -86,15 +86,15 @@ class Requests:
 
     def add(self, requests: Sequence[Request], took: float) -> None:
         """Take a call's requests."""
-        between = [gap for one in requests for gap in one.gaps()]
-        self._add(FIRST, [one.tokens[0] - one.due for one in requests])
-        self._add(END, [one.ended - one.due for one in requests])
+        between = [gap for request in requests for gap in request.gaps()]
+        self._add(FIRST, [request.tokens[0] - request.due for request in requests])
+        self._add(END, [request.ended - request.due for request in requests])
         self._add(_MEDIAN_BETWEEN, between)
         self.gaps.extend(between)
         self.took += took
         self.count += len(requests)
-        self.tokens += sum(len(one.tokens) for one in requests)
-        self.met += sum(one.meets(self.objective) for one in requests)
+        self.tokens += sum(len(request.tokens) for request in requests)
+        self.met += sum(request.meets(self.objective) for request in requests)
 
     def _add(self, metric: str, times: Sequence[float]) -> None:
         self.calls.setdefault(metric, array("d")).append(median(times) if times else math.nan)

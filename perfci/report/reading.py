@@ -31,7 +31,6 @@ from perfci.report.limits import (
     Limit,
     fields_of,
 )
-from perfci.verdict.decision import build_report, opened
 from perfci.verdict.policy import standard_error
 from perfci.version import REPORT_SCHEMA
 
@@ -85,8 +84,7 @@ def _with_standard_errors(report: Report) -> Report:
         else row
         for row in report.results
     )
-    measured, decided = opened(report)
-    return build_report(measured, replace(decided, judged=replace(decided.judged, rows=rows)))
+    return replace(report, results=rows)
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Accepted regressions: which rows a project lets pass, and no more than its lines name. Pure.
+"""Accepted regressions: the rows that lines of the configuration let pass, and no others. Pure.
 
 A row that is accepted stays ``regressed``, with all its numbers; it no longer fails the verdict.
 """
@@ -12,13 +12,13 @@ from difflib import get_close_matches
 from perfci.model.finding import Finding, finding
 from perfci.model.report import Accepted, Comparison, Report
 from perfci.model.words import words
-from perfci.verdict.decision import build_report, decide_on, opened
+from perfci.verdict.decision import with_verdict
 from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """One line of the configuration: the regression of ``metric`` in ``case`` is meant.
+    """A line of the configuration, by which the regression of ``metric`` in ``case`` is meant.
 
     ``up_to`` is the largest change that it accepts, as a threshold is written: a share, or an
     amount. ``until`` is its last day (ISO 8601); both may be absent. It stands in ``file`` from
@@ -37,10 +37,10 @@ class Acceptance:
 
     def says_as(self, other: Acceptance) -> bool:
         """Say whether both accept the same."""
-        mine, others = (
-            (one.case, one.metric, one.because, one.up_to, one.until) for one in (self, other)
+        bare, other_bare = (
+            replace(line, by="", file="", first=0, last=0) for line in (self, other)
         )
-        return mine == others
+        return bare == other_bare
 
     @property
     def is_bounded(self) -> bool:
@@ -50,7 +50,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The rows with what was accepted of them, and what has to be said of other lines."""
+    """Rows, marked where they are accepted, and findings on the lines that accept nothing."""
 
     rows: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
@@ -68,10 +68,11 @@ def accept(
     """Mark the rows that ``lines`` accept on ``today``.
 
     ``refused`` are lines of a fork's pull request, which accept nothing. ``old`` are those that
-    base has, too: without a bound they would let every later regression pass. A row says why a line
-    that names it doesn't count. Where a report is ``whole``, a line that names no row is said.
+    base has, too. Without a bound they would let every later regression pass. A row has the reason
+    why a line that names it doesn't count. Where a report is ``whole``, a line that names no row
+    gives a finding.
     """
-    of_row = {(one.case, one.metric): one for one in lines}
+    of_row = _by_row(lines)
     used = set()
     judged = []
     for row in rows:
@@ -89,13 +90,13 @@ def accept(
             why = _exceeded(line, row, today)
         judged.append(_refusing(row, why) if why else replace(row, accepted=_accepted(line)))
     findings = tuple(_unused(line, rows, whole=whole) for line in lines if line not in used)
-    return Applied(tuple(judged), tuple(one for one in findings if one))
+    return Applied(tuple(judged), tuple(filter(None, findings)))
 
 
 def believed(
     report: Report, own: bool, lines: Sequence[Acceptance], today: str, policy: Policy
 ) -> Report:
-    """Return ``report`` with no row accepted but by somebody who may.
+    """Return ``report`` with only those rows accepted that someone with permission accepted.
 
     ``own``: its head is of this repository, whose authors may accept. What was measured of a fork
     is accepted only by ``lines``, which stand here.
@@ -103,24 +104,22 @@ def believed(
     marked = [row for row in report.results if row.accepted]
     if not marked:
         return report
-    here = {(one.case, one.metric): one for one in lines if one.is_bounded}
+    here = _by_row(line for line in lines if line.is_bounded)
     rows = tuple(
         _believed(row, own, here.get((row.case, row.metric)), today) if row.accepted else row
         for row in report.results
     )
     if rows == report.results:
         return report
-    measured, was = opened(report)
-    now = decide_on(measured, replace(was.judged, rows=rows), policy)
+    now = with_verdict(replace(report, results=rows), policy)
     # only a gating row makes it worse; all else that the verdict says, a missing shard, stays
-    verdict = now.verdict if now.verdict.status == "fail" else was.verdict
-    return build_report(measured, replace(was, judged=now.judged, verdict=verdict))
+    return now if now.verdict.status == "fail" else replace(now, verdict=report.verdict)
 
 
 def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -> Comparison:
-    said = row.accepted
-    if own and said is not None:
-        line = Acceptance(row.case, row.metric, said.because, said.by, said.up_to, until=said.until)
+    mark = row.accepted
+    if own and mark is not None:
+        line = Acceptance(row.case, row.metric, mark.because, mark.by, mark.up_to, until=mark.until)
         why = _exceeded(line, row, today)
     elif here is not None:
         line, why = here, _exceeded(here, row, today)
@@ -138,40 +137,42 @@ def accepted_here(
 ) -> Report:
     """Return ``report`` as ``judge`` judges it, with the regressions accepted that ``lines`` name.
 
-    A part of a measurement stays as it is: nobody has seen the whole. ``judge`` may make a row
+    A part of a measurement stays as it is, as the whole is not known. ``judge`` may make a row
     regressed that wasn't, so rows of any status are marked first, and those that did not regress
     lose their mark in the end.
     """
     if not lines or report.shard or report.missing:
         return judge(report)
-    of_row = {(one.case, one.metric): one for one in lines}
+    of_row = _by_row(lines)
     rows = tuple(
         replace(row, accepted=_accepted(line))
         if not row.accepted and (line := of_row.get((row.case, row.metric)))
         else row
         for row in report.results
     )
-    measured, was = opened(report)
-    verdict = was.verdict
-    if verdict.status == "fail":
-        verdict = decide_on(measured, replace(was.judged, rows=rows), policy).verdict
-    marked = replace(was, judged=replace(was.judged, rows=rows), verdict=verdict)
-    judged = judge(build_report(measured, marked))
-    measured, now = opened(judged)
+    marked = replace(report, results=rows)
+    if report.verdict.status == "fail":
+        marked = replace(marked, verdict=with_verdict(marked, policy).verdict)
+    judged = judge(marked)
     rows = tuple(
         row if row.status == "regressed" else replace(row, accepted=None) for row in judged.results
     )
-    unused = [_unused(one, rows, whole=True) for one in lines]
-    findings = tuple(one for one in unused if one and one.code == "accept-unknown")
-    notes = tuple(map(words, findings))
-    return build_report(
-        replace(measured, findings=(*measured.findings, *findings)),
-        replace(now, judged=replace(now.judged, rows=rows, notes=notes)),
+    unused = (_unused(line, rows, whole=True) for line in lines)
+    findings = tuple(each for each in unused if each and each.code == "accept-unknown")
+    return replace(
+        judged,
+        results=rows,
+        findings=(*judged.findings, *findings),
+        notes=(*judged.notes, *map(words, findings)),
     )
 
 
+def _by_row(lines: Iterable[Acceptance]) -> dict[tuple[str, str], Acceptance]:
+    return {(line.case, line.metric): line for line in lines}
+
+
 def is_beyond(row: Comparison, up_to: float | None) -> bool:
-    """Say whether the row got worse by more than ``up_to``, or by nobody knows how much."""
+    """Say whether the row got worse by more than ``up_to``, or by an unknown amount."""
     if up_to is None:
         return False
     worse, _, _ = worse_by(row)
@@ -216,5 +217,5 @@ def _unused(line: Acceptance, rows: Iterable[Comparison], *, whole: bool) -> Fin
 def _nearest(name: str, names: Iterable[str]) -> str:
     """Return the most like name; ``latency`` is ``latency_p50``."""
     names = list(dict.fromkeys(names))
-    longer = [one for one in names if one.startswith((f"{name}_", f"{name}["))]
+    longer = [known for known in names if known.startswith((f"{name}_", f"{name}["))]
     return next(iter(longer or get_close_matches(name, names, 1)), "")

@@ -78,7 +78,7 @@ def draws(row: Comparison) -> tuple[int, int]:
 
 def ancestors_differ(row: Comparison) -> bool:
     """Say whether a variance between ancestors widened the row's interval."""
-    return any(one.code == ANCESTORS_DIFFER for one in row.findings)
+    return any(finding.code == ANCESTORS_DIFFER for finding in row.findings)
 
 
 def rounds_to_believe(family: int, alpha: float) -> int:
@@ -169,9 +169,9 @@ def _ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:
     return [after / before for before, after in zip(base, head, strict=True)]
 
 
-def _along(one: float, change: float) -> float:
-    """Return ``one``'s log in the direction of ``change``: negative where it is the opposite."""
-    return math.log(one) if change >= 1.0 else -math.log(one)
+def _along(ratio: float, change: float) -> float:
+    """Return ``ratio``'s log in the direction of ``change``: negative where it is the opposite."""
+    return math.log(ratio) if change >= 1.0 else -math.log(ratio)
 
 
 def _falls_short(middle: float, ratio: float) -> bool:
@@ -201,7 +201,7 @@ def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
         case "regressed" | "improved":
             return "machine" if row.case in same_code else "code"
         case "inconclusive":
-            if any(_reason(one) in _OF_THE_METHOD for one in row.findings[-1:]):
+            if any(_reason(finding) in _OF_THE_METHOD for finding in row.findings[-1:]):
                 return "method"
             return "machine" if row.disturbance or row.case in same_code else "noise"
 

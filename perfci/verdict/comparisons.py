@@ -220,11 +220,11 @@ def _with_zeros(
 
 def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
     """Return what workers remark beside each metric: the first one's words, as all are alike."""
-    found: dict[str, tuple[Finding, ...]] = {}
+    findings: dict[str, tuple[Finding, ...]] = {}
     for output in outputs:
         for metric, remark in output.remarks.items():
-            found.setdefault(metric, (remark,))
-    return found
+            findings.setdefault(metric, (remark,))
+    return findings
 
 
 def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
@@ -258,7 +258,7 @@ def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
     """Return the commonest reason why most bursts of a worker were disturbed, or nothing."""
-    reasons = Counter(one.disturbance for one in outputs if one.bursts_disturbed)
+    reasons = Counter(output.disturbance for output in outputs if output.bursts_disturbed)
     return reasons.most_common(1)[0][0] if reasons else ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, Why, finding
-from perfci.model.report import Comparison, Definition, Explanation, Past, Report, Timing, Verdict
+from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
 from perfci.model.run import WRONG_CODE, Environment, Ran, Side
 from perfci.model.status import Status, traits
 from perfci.verdict.caveats import why_not_unchanged
@@ -101,7 +101,7 @@ def failed_finding(failure: Failure) -> Finding:
 
 def reason_of(row: Comparison) -> Finding | None:
     """Return why the row has its status; a remark on its numbers is not a reason."""
-    reasons = [one for one in row.findings if one.code not in REMARKS]
+    reasons = [finding for finding in row.findings if finding.code not in REMARKS]
     return reasons[-1] if reasons else None
 
 
@@ -129,8 +129,8 @@ def decide(
         *_regressions(comparisons, gating=False),
     )
     if regressions:
-        said = (Reason("unconfirmed"),) if unconfirmed else ()
-        return Verdict("fail", (*regressions, *said, *errors, *undecided, *notes))
+        doubts = (Reason("unconfirmed"),) if unconfirmed else ()
+        return Verdict("fail", (*regressions, *doubts, *errors, *undecided, *notes))
     if errors:
         return Verdict("error", (*errors, *undecided, *notes))
     if undecided:
@@ -301,8 +301,9 @@ def _accepted(row: Comparison) -> Reason:
     """Return what regressed and is accepted: by how much, by whom, and why."""
     moved = _moved(row, warns=True)
     arguments = moved.arguments or {"threshold": row.threshold, "unit": row.unit}
-    said = {"by": row.accepted.by, "because": row.accepted.because} if row.accepted else {}
-    return Reason("accepted", row.case, row.metric, {**arguments, **said})
+    accepted = row.accepted
+    why = {"by": accepted.by, "because": accepted.because} if accepted else {}
+    return Reason("accepted", row.case, row.metric, {**arguments, **why})
 
 
 def _seen(row: Comparison) -> dict[str, Plain]:
@@ -357,78 +358,62 @@ class Judged:
     why: tuple[Why, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """Judged rows with their verdict; ``missing`` shards, and recorded values of what moved."""
+def build_report(measured: Measured, judged: Judged, policy: Policy) -> Report:
+    """Return the report of what was measured and judged, with its verdict."""
+    of_measured: dict[str, Any] = {
+        field.name: getattr(measured, field.name) for field in fields(measured)
+    }
+    report = Report(
+        **of_measured,
+        verdict=Verdict("inconclusive", ()),
+        results=judged.rows,
+        explanations=judged.explanations,
+        why=judged.why,
+    )
+    return with_verdict(replace(report, notes=(*measured.notes, *judged.notes)), policy)
 
-    judged: Judged
-    verdict: Verdict
-    missing: tuple[str, ...] = ()
-    past: tuple[Past, ...] = ()
 
+def with_verdict(report: Report, policy: Policy) -> Report:
+    """Return ``report`` with the verdict of ``policy`` on its rows, whatever its verdict was.
 
-def decide_on(measured: Measured, judged: Judged, policy: Policy) -> Decided:
-    """Return the verdict on ``judged``. A shard that has nothing to measure holds nothing up."""
-    # judged in another family, a row may be none that regressed any more
+    An accepted row that no longer regressed loses its mark. A shard that has nothing to measure
+    holds nothing up.
+    """
     rows = tuple(
         replace(row, accepted=None) if row.accepted and row.status != "regressed" else row
-        for row in judged.rows
+        for row in report.results
     )
-    judged = replace(judged, rows=rows)
-    if measured.shard and not (rows or measured.failures or measured.interrupted):
-        note = f"Shard {measured.shard} has nothing to measure."
-        return Decided(Judged((), (), (*judged.notes, note)), Verdict("pass", ()))
+    if report.shard and not (rows or report.failures or report.interrupted):
+        note = f"Shard {report.shard} has nothing to measure."
+        passed = replace(report, verdict=Verdict("pass", ()), notes=(*report.notes, note))
+        return replace(passed, explanations=(), why=())
     verdict = decide(
         rows,
-        measured.failures,
+        report.failures,
         policy,
         unconfirmed=any(
             row.confirmed is False and row.status == "regressed" and not row.accepted
             for row in rows
         ),
-        interrupted=measured.interrupted,
+        interrupted=report.interrupted,
     )
-    if measured.shard:  # whether anything gates, or is exercised, the report of all shards says
-        return Decided(judged, verdict)
-    return Decided(judged, _with_exercise(require_gate(verdict, rows), measured, rows, policy))
+    if not report.shard:  # whether anything gates, or is exercised, the report of all shards says
+        verdict = _with_exercise(require_gate(verdict, rows), report.findings, rows, policy)
+    return replace(report, results=rows, verdict=verdict)
 
 
 def _with_exercise(
-    verdict: Verdict, measured: Measured, rows: Sequence[Comparison], policy: Policy
+    verdict: Verdict, findings: Sequence[Finding], rows: Sequence[Comparison], policy: Policy
 ) -> Verdict:
-    """Say where no case used what changed; a strict policy doesn't let that pass.
+    """Add to ``verdict`` that no case used what changed. A strict policy doesn't let that pass.
 
-    A new case may use it: there nothing is said.
+    Nothing is added where there is a new case, which may use it.
     """
-    finding = next((one for one in measured.findings if one.code == NOTHING_EXERCISED), None)
-    if finding is None or any(row.status == "new" for row in rows):
+    unused = next((each for each in findings if each.code == NOTHING_EXERCISED), None)
+    if unused is None or any(row.status == "new" for row in rows):
         return verdict
-    reason = Reason(finding.code, arguments=finding.arguments)
+    reason = Reason(unused.code, arguments=unused.arguments)
     if verdict.status in {"fail", "error"}:
         return Verdict(verdict.status, (*verdict.findings, reason))
     strict = policy.strict or verdict.status == "inconclusive"
     return Verdict("inconclusive" if strict else "pass", (reason, *verdict.findings))
-
-
-def build_report(measured: Measured, decided: Decided) -> Report:
-    """Return the report of what was measured and decided."""
-    of_measured: dict[str, Any] = {
-        one.name: getattr(measured, one.name) for one in fields(measured) if one.name != "notes"
-    }
-    return Report(
-        **of_measured,
-        verdict=decided.verdict,
-        results=decided.judged.rows,
-        explanations=decided.judged.explanations,
-        why=decided.judged.why,
-        notes=(*measured.notes, *decided.judged.notes),
-        missing=decided.missing,
-        past=decided.past,
-    )
-
-
-def opened(report: Report) -> tuple[Measured, Decided]:
-    """Return what a report was built from; all its notes are among what was measured."""
-    measured = Measured(**{one.name: getattr(report, one.name) for one in fields(Measured)})
-    judged = Judged(report.results, report.explanations, why=report.why)
-    return measured, Decided(judged, report.verdict, report.missing, report.past)

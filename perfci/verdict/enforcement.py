@@ -1,7 +1,8 @@
 """This checkout's policy, enforced on a verdict reached elsewhere: never laxer. Pure.
 
-Whoever measures decides by the configuration of its own checkout, which in a pull request is the
-pull request's. So its rows are judged anew by the policy here, and the worse verdict counts.
+A report was decided by the configuration of the checkout that was measured, which in a pull
+request is the pull request's. So its rows are judged again by the policy here, and the worse
+verdict counts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from perfci.model.case import Gate, Metric
 from perfci.model.finding import Reason, finding, stated
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.comparisons import empty_row, judge_exactly
-from perfci.verdict.decision import build_report, decide_on, opened, placeholder, was_measured
+from perfci.verdict.decision import placeholder, was_measured, with_verdict
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, threshold_of, worse_by
 
@@ -29,7 +30,7 @@ def enforced(
     """Return ``report`` as ``policy`` judges its rows, where that makes it worse.
 
     Of the two gates and the two thresholds of a row the stricter one counts; what an undecided
-    row does to the verdict is said here alone. ``reported`` are the benchmarks that are known
+    row does to the verdict is decided here alone. ``reported`` are the benchmarks that are known
     here, with the metrics that each reports, None for all: what every case of theirs has and the
     report lacks is ``removed``. A shard that had nothing to measure passes everywhere.
     """
@@ -38,17 +39,15 @@ def enforced(
         return report
     rows = _judged(report.results, policy)
     rows += tuple(
-        one for one in _lost(rows, policy, reported or {}) if one.metric not in report.not_measured
+        row for row in _lost(rows, policy, reported or {}) if row.metric not in report.not_measured
     )
-    measured, was = opened(report)
-    now = decide_on(measured, replace(was.judged, rows=rows), policy)
-    again = now.verdict
-    if _WORST_FIRST.index(again.status) < _WORST_FIRST.index(status):
-        said = Reason("elsewhere", arguments={"status": status})
-        again = Verdict(again.status, (*again.findings, said))
-    elif status != "pass" or again.findings == report.verdict.findings:
-        return report
-    return build_report(measured, replace(was, judged=now.judged, verdict=again))
+    now = with_verdict(replace(report, results=rows), policy)
+    verdict = now.verdict
+    if _WORST_FIRST.index(verdict.status) < _WORST_FIRST.index(status):
+        reason = Reason("elsewhere", arguments={"status": status})
+        return replace(now, verdict=Verdict(verdict.status, (*verdict.findings, reason)))
+    changed = status == "pass" and verdict.findings != report.verdict.findings
+    return now if changed else report
 
 
 def with_unreported(
@@ -79,9 +78,7 @@ def with_unreported(
         if name not in reported
     )
     rows = (placeholder(name, "removed", policy, finding("unreported")) for name in lacking)
-    measured, decided = opened(report)
-    judged = replace(decided.judged, rows=(*decided.judged.rows, *rows))
-    return build_report(measured, replace(decided, judged=judged))
+    return replace(report, results=(*report.results, *rows))
 
 
 def caveat_of_copies(report: Report, installed: Collection[str]) -> str:
@@ -105,14 +102,13 @@ def with_caveat(report: Report, why: str) -> Report:
         verdict = Verdict(status, (*findings, stated(why)))
     else:
         verdict = Verdict("inconclusive", (stated(why), *findings))
-    measured, decided = opened(report)
-    return build_report(measured, replace(decided, verdict=verdict))
+    return replace(report, verdict=verdict)
 
 
 def _judged(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Judge the rows all together, and perfci's own metrics among themselves: the worse counts.
+    """Judge the rows all together, and perfci's own metrics among themselves. The worse counts.
 
-    How many metrics a benchmark adds is the pull request's say, and each eases Holm's correction.
+    A pull request decides how many metrics a benchmark adds, and each eases Holm's correction.
     """
     base = {(row.case, row.metric): row.base.center for row in rows if row.base}
     held_to = [_by_the_stricter(row, policy, base) for row in rows]

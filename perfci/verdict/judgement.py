@@ -100,7 +100,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         row,
         p_adjusted=p_adjusted,
         detectable=_detectable(row, alpha),
-        findings=tuple(one for one in row.findings if one.code not in JUDGED),
+        findings=tuple(each for each in row.findings if each.code not in JUDGED),
     )
     earned = _unchanged(row)
     if earned and (why_not := why_not_unchanged(row)):
@@ -235,8 +235,8 @@ def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     Two or three sessions leave so few degrees of freedom that hardly any change is significant
     among many; the confirmation, not the suspicion, holds the error rate.
     """
-    found = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
-    return tuple(dict.fromkeys(found))
+    cases = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
+    return tuple(dict.fromkeys(cases))
 
 
 def _is_suspect(row: Comparison, policy: Policy) -> bool:

@@ -1,7 +1,7 @@
-"""Shards' reports to one: joined, corrected for as one family, and decided again. Pure.
+"""Reports of shards merged to one, corrected as one family, and decided again. Pure.
 
-What a shard said itself was corrected for its own comparisons only: it is provisional, and
-nothing here relies on it.
+The statuses in a shard's report were corrected for its own comparisons only. They are provisional,
+and nothing here relies on them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Ran, SideRan
-from perfci.verdict.decision import Judged, Measured, build_report, decide_on, opened
+from perfci.verdict.decision import Measured, with_verdict
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, parse_shard
-
-# Whether reports are shards of one report: what has to agree in them. Pure.
 
 Named = tuple[str, Report]
 """A report with the name of its file, for messages."""
@@ -57,13 +55,13 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
     UsageError where they are not shards of one report, one is there twice, or there should be
     ``expect`` of them and their own number is another.
     """
-    found: dict[Shard, Named] = {}
+    by_shard: dict[Shard, Named] = {}
     for name, report in named:
         shard = _shard(name, report, alone=len(named) == 1)
-        if shard in found:
+        if shard in by_shard:
             raise UsageError(
                 "shard-twice",
-                f"{name} and {found[shard][0]} are both shard {shard} of "
+                f"{name} and {by_shard[shard][0]} are both shard {shard} of "
                 f"{report.environment.key!r}",
                 "Give each shard's report once: of two attempts, the later one.",
             )
@@ -73,10 +71,10 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
                 f"{name} is shard {shard}, and --expect asks for {expect}",
                 "Give as --expect what the shards were made with: `perfci plan` shows it.",
             )
-        found[shard] = (name, report)
+        by_shard[shard] = (name, report)
     advice = "All shards need the same --shard count, benchmarks, -k and --durations."
     _require_alike(named, _OF_ONE_ENVIRONMENT, advice)
-    return {shard: found[shard][1] for shard in sorted(found)}
+    return {shard: by_shard[shard][1] for shard in sorted(by_shard)}
 
 
 def _shard(name: str, report: Report, *, alone: bool) -> Shard:
@@ -132,8 +130,8 @@ def merge(
     """
     require_one_run(named)
     groups: dict[str, list[Named]] = {}
-    for one in named:
-        groups.setdefault(one[1].environment.key, []).append(one)
+    for name, report in named:
+        groups.setdefault(report.environment.key, []).append((name, report))
     environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
     return tuple(_finite(_merged(key, environments, policy, notes)) for key in environments)
 
@@ -147,39 +145,27 @@ def _merged(
     shards = environments[key]
     parts = tuple(shards.values())
     count = next(iter(shards)).count
-    wanted = (Shard(number, count) for number in range(1, count + 1))
+    all_shards = (Shard(number, count) for number in range(1, count + 1))
     missing = (
-        *(shard for shard in wanted if shard not in shards),
+        *(shard for shard in all_shards if shard not in shards),
         # a merged report that is merged again lacks what it lacked
         *(parse_shard(lost) for part in parts for lost in part.missing),
     )
     rows = readjust(_joined(shards), policy)
-    regressed = {row.case for row in rows if row.status == "regressed"}
-    explanations = (one for part in parts for one in part.explanations if one.case in regressed)
-    measured = _as_one_session(parts, rows, (*_strays(missing, environments), *notes))
-    moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
-    why = (one for part in parts for one in part.why if one.case in moved)
-    judged = Judged(rows, tuple(dict.fromkeys(explanations)), why=tuple(why))
-    decided = decide_on(measured, judged, policy)
-    report = build_report(
-        measured,
-        replace(
-            decided,
-            verdict=_incomplete(decided.verdict, missing),
-            missing=tuple(map(str, missing)),
-            past=tuple(dict.fromkeys(one for part in parts for one in part.past)),
-        ),
-    )
-    return Merged(report, missing)
+    known = (note for part in parts for note in part.notes)
+    all_notes = dict.fromkeys((*known, *_strays(missing, environments), *notes))
+    joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
+    report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
+    return Merged(replace(report, verdict=_incomplete(report.verdict, missing)), missing)
 
 
-def _as_one_session(
-    parts: Sequence[Report], rows: Sequence[Comparison], notes: Sequence[str]
-) -> Measured:
-    """Return what all ``parts`` measured, as of one session; ``notes`` are added to theirs."""
+def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
+    """Return the report of ``rows`` and of all else in ``parts``, as of one session, undecided."""
     known = {row.metric for row in rows if row.base or row.head}
+    regressed = {row.case for row in rows if row.status == "regressed"}
+    moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
     return replace(
-        opened(parts[0])[0],
+        parts[0],
         created_at=max(part.created_at for part in parts),
         base=next((part.base for part in parts if part.base), None),
         timing=Timing(
@@ -187,8 +173,18 @@ def _as_one_session(
             measured_s=sum(part.timing.measured_s for part in parts),
             rounds=sum(part.timing.rounds for part in parts),
         ),
+        results=rows,
         failures=_once(failure for part in parts for failure in part.failures),
-        notes=tuple(dict.fromkeys((*(note for part in parts for note in part.notes), *notes))),
+        explanations=tuple(
+            dict.fromkeys(
+                explanation
+                for part in parts
+                for explanation in part.explanations
+                if explanation.case in regressed
+            )
+        ),
+        why=tuple(why for part in parts for why in part.why if why.case in moved),
+        past=tuple(dict.fromkeys(past for part in parts for past in part.past)),
         findings=joined_findings(parts),
         skipped={case: why for part in parts for case, why in part.skipped.items()},
         not_measured={
@@ -203,7 +199,7 @@ def _as_one_session(
         durations={case: spent for part in parts for case, spent in part.durations.items()},
         ran=joined_ran(parts),
         same_code=joined_same_code(parts),
-        definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
+        definitions=tuple(dict.fromkeys(each for part in parts for each in part.definitions)),
     )
 
 
@@ -237,10 +233,10 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
 
 def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:
     """Return failures without their twins, whose addresses and folders alone may differ."""
-    found: dict[tuple[str, ...], Failure] = {}
-    for one in failures:
-        found.setdefault((one.case, one.side, one.stage, one.kind), one)
-    return tuple(found.values())
+    unlike: dict[tuple[str, ...], Failure] = {}
+    for failure in failures:
+        unlike.setdefault((failure.case, failure.side, failure.stage, failure.kind), failure)
+    return tuple(unlike.values())
 
 
 def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
@@ -248,14 +244,14 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
     if not missing:
         return verdict
     numbers = ", ".join(str(shard.number) for shard in missing)
-    said = Reason(
+    reason = Reason(
         "incomplete",
         arguments={"missing": numbers, "lacking": len(missing), "shards": missing[0].count},
     )
     if verdict.status in {"fail", "error"}:
         deciding, *others = verdict.findings
-        return Verdict(verdict.status, (deciding, said, *others))
-    return Verdict("inconclusive", (said, *verdict.findings))
+        return Verdict(verdict.status, (deciding, reason, *others))
+    return Verdict("inconclusive", (reason, *verdict.findings))
 
 
 def _strays(
@@ -270,16 +266,13 @@ def _strays(
     )
 
 
-# What ran, of several reports on the same commits together.
-
-
 def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
     """Return what ran in any of ``reports``; None where none says it."""
     known = [report.ran for report in reports if report.ran]
     if not known:
         return None
-    bases = [one.base for one in known if one.base]
-    return Ran(_joined_side(bases) if bases else None, _joined_side([one.head for one in known]))
+    bases = [ran.base for ran in known if ran.base]
+    return Ran(_joined_side(bases) if bases else None, _joined_side([ran.head for ran in known]))
 
 
 def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
@@ -290,7 +283,7 @@ def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
         for report in with_rows
     )
     findings = dict.fromkeys(finding for report in reports for finding in report.findings)
-    return tuple(one for one in findings if not (exercised and one.code == NOTHING_EXERCISED))
+    return tuple(each for each in findings if not (exercised and each.code == NOTHING_EXERCISED))
 
 
 def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:
@@ -303,13 +296,13 @@ def _joined_side(sides: Sequence[SideRan]) -> SideRan:
     trees = {side.tree for side in sides}
 
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:
-        return tuple(sorted({one for side in sides for one in of(side)}))
+        return tuple(sorted({name for side in sides for name in of(side)}))
 
-    compiled = {one for side in sides for one in side.compiled}
+    compiled = {file for side in sides for file in side.compiled}
     return SideRan(
         tree=trees.pop() if len(trees) == 1 else "",
         folders=every(lambda side: side.folders),
-        compiled=tuple(sorted(compiled, key=lambda one: (one.file, one.sha256))),
+        compiled=tuple(sorted(compiled, key=lambda built: (built.file, built.sha256))),
         outside=every(lambda side: side.outside),
         installed=every(lambda side: side.installed),
         unknown=every(lambda side: side.unknown),

@@ -49,12 +49,12 @@ _Rows = Mapping[str, Mapping[str, Comparison]]
 
 def mode_matrices(results: Iterable[Comparison]) -> tuple[ModeMatrix, ...]:
     """Return a matrix for each benchmark of which head's eager and another mode were measured."""
-    found: dict[str, dict[str, dict[str, Comparison]]] = {}
+    by_case: dict[str, dict[str, dict[str, Comparison]]] = {}
     for row in results:
         if split := without_mode(row.case):
             case, mode = split
-            found.setdefault(case, {}).setdefault(mode, {})[row.metric] = row
-    made = (_matrix(case, rows) for case, rows in found.items())
+            by_case.setdefault(case, {}).setdefault(mode, {})[row.metric] = row
+    made = (_matrix(case, rows) for case, rows in by_case.items())
     return tuple(matrix for matrix in made if matrix)
 
 
@@ -71,7 +71,7 @@ def without_mode(case: str) -> tuple[str, str] | None:
 
 
 def _matrix(case: str, rows: _Rows) -> ModeMatrix | None:
-    memory = next((one for one in _MEMORY if any(one in of for of in rows.values())), "")
+    memory = next((name for name in _MEMORY if any(name in of for of in rows.values())), "")
     head = _measured(rows, memory, lambda row: row.head)
     if not head:
         return None
@@ -93,7 +93,7 @@ def _matrix(case: str, rows: _Rows) -> ModeMatrix | None:
         moved=tuple(
             mode
             for mode, of in rows.items()
-            if any(of[one].status in _MOVED for one in watched if one in of)
+            if any(of[name].status in _MOVED for name in watched if name in of)
         ),
     )
 
@@ -113,12 +113,12 @@ class _Mode:
 
 def _measured(rows: _Rows, memory: str, side: _Side) -> dict[str, _Mode]:
     """Return one side's modes, eager first; none where eager, or every other, has no latency."""
-    found: dict[str, _Mode] = {}
+    modes: dict[str, _Mode] = {}
     for mode in sorted(rows, key=lambda mode: mode != EAGER):
         of = rows[mode]
         latency = _center(of, _LATENCY, side)
         if latency:
-            found[mode] = _Mode(
+            modes[mode] = _Mode(
                 of[_LATENCY].case,
                 latency,
                 _values(of[_LATENCY], side),
@@ -126,7 +126,7 @@ def _measured(rows: _Rows, memory: str, side: _Side) -> dict[str, _Mode]:
                 _center(of, _COLD, side),
                 _center(of, _WARM, side),
             )
-    return found if EAGER in found and len(found) > 1 else {}
+    return modes if EAGER in modes and len(modes) > 1 else {}
 
 
 def _center(rows: Mapping[str, Comparison], metric: str, side: _Side) -> float | None:
@@ -225,10 +225,10 @@ def _calls(spent: float | None, saved: float) -> int | None:
 
 def shape_tables(results: Iterable[Comparison]) -> tuple[ShapeTable, ...]:
     """Return a table for each case that measured two shapes or more."""
-    found: dict[str, dict[str, Comparison]] = {}
+    by_case: dict[str, dict[str, Comparison]] = {}
     for row in results:
-        found.setdefault(row.case, {})[row.metric] = row
-    made = (_table(case, rows) for case, rows in found.items())
+        by_case.setdefault(row.case, {})[row.metric] = row
+    made = (_table(case, rows) for case, rows in by_case.items())
     return tuple(table for table in made if table)
 
 
@@ -248,7 +248,12 @@ def _table(case: str, rows: Mapping[str, Comparison]) -> ShapeTable | None:
         hit_rate=_shape_center(rate.head) if rate else None,
         base_hit_rate=_shape_center(rate.base) if rate else None,
         suggestion=next(
-            (one for one in (rate.findings if rate else ()) if one.code in _SUGGESTIONS), None
+            (
+                finding
+                for finding in (rate.findings if rate else ())
+                if finding.code in _SUGGESTIONS
+            ),
+            None,
         ),
         moved=tuple(
             label
@@ -268,9 +273,9 @@ def _sizes(label: str) -> list[int]:
 def _shape_row(label: str, rows: Mapping[str, Comparison]) -> ShapeRow:
     latency, compiles = rows[_SHAPE_LATENCY + label], rows.get(_COMPILES + label)
     guards = (
-        str(one.arguments["guard"])
-        for one in (compiles.findings if compiles else ())
-        if one.code == "guard-failed"
+        str(finding.arguments["guard"])
+        for finding in (compiles.findings if compiles else ())
+        if finding.code == "guard-failed"
     )
     return ShapeRow(
         shape=label,

@@ -44,7 +44,9 @@ _DELAYED = "core taken"
 ALPHA = 0.05
 """Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
 decides nothing by itself."""
-_OF_EVIDENCE = {one.name for one in fields(Evidence)} & {one.name for one in fields(Comparison)}
+_OF_EVIDENCE = {field.name for field in fields(Evidence)} & {
+    field.name for field in fields(Comparison)
+}
 
 
 def reduce(
@@ -69,15 +71,15 @@ def reduce(
     reasons = Counter(filter(None, disturbances))
     read = partial(_read, raw, cold_cache=cold_cache, energy=energy)
     readings, samples = read(kept)
-    values = {**raw.values, **_union(one.values for one in readings)}
-    bursts = _union(one.bursts for one in readings)
-    missing = _union(one.missing for one in readings)
+    values = {**raw.values, **_union(reading.values for reading in readings)}
+    bursts = _union(reading.bursts for reading in readings)
+    missing = _union(reading.missing for reading in readings)
     extra = {metric.name: metric for metric in raw.extra_metrics}
-    for family in (one for one in families() if one.distribution):
-        extra = {one.name: one for one in family.metrics if one.name in values} | extra
+    for family in (family for family in families() if family.distribution):
+        extra = {metric.name: metric for metric in family.metrics if metric.name in values} | extra
         if family.collector is not Collector and family.name not in installed:
             why = f"{family.distribution} is not installed in the Python that measures"
-            missing = {one: why for one in family.about if one not in values} | missing
+            missing = {name: why for name in family.about if name not in values} | missing
     return WorkerOutput(
         case=case,
         side=side,
@@ -149,7 +151,7 @@ def _with_delayed(
     readings, _ = read(all_kept)
     return {
         name: value
-        for name, value in _union(one.values for one in readings).items()
+        for name, value in _union(reading.values for reading in readings).items()
         if METRICS[name].kind == "sampled" and name not in bursts and value != values.get(name)
     }
 
@@ -286,7 +288,7 @@ def with_calls(row: Comparison, before: Values | None, after: Values) -> Compari
 
 def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
     known = [output.quantiles for output in outputs if output.quantiles]
-    if len({len(one) for one in known}) != 1:
+    if len({*map(len, known)}) != 1:
         return ()
     return _shown([median(at) for at in zip(*known, strict=True)])
 
@@ -349,8 +351,8 @@ def side_by_side(
                 logs[metric] = median(ratios)
     signs = (-1.0, 1.0)
     return tuple(
-        replace(one, bursts={}, beside={name: sign * log for name, log in logs.items()})
-        for one, sign in zip(outputs, signs, strict=False)
+        replace(output, bursts={}, beside={name: sign * log for name, log in logs.items()})
+        for output, sign in zip(outputs, signs, strict=False)
     )
 
 
@@ -442,7 +444,7 @@ def compare_unpaired(
     """
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     if metric.floor is not None:
-        sessions = [[max(value, metric.floor) for value in one] for one in sessions]
+        sessions = [[max(value, metric.floor) for value in session] for session in sessions]
     evidence = unpaired_evidence(
         sessions,
         head.values,

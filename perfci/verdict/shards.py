@@ -58,8 +58,8 @@ class Part:
         reported by the first shard only, so that a merged report has it once.
         """
         if self.shard is None or self.shard.number == 1:
-            return all(one.id != case for one in self.elsewhere)
-        return any(one.id == case for one in self.cases)
+            return all(other.id != case for other in self.elsewhere)
+        return any(own.id == case for own in self.cases)
 
     def only(self, ids: Collection[str]) -> Part:
         """Return this part with fewer cases to measure; what is elsewhere stays elsewhere."""
@@ -68,10 +68,10 @@ class Part:
 
 def parse_shard(text: str) -> Shard:
     """Return the shard that ``2/4`` names; ValueError for all else."""
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         raise ValueError("write the second of four as 2/4")
-    shard = Shard(*map(int, found.groups()))
+    shard = Shard(*map(int, match.groups()))
     if shard.count > MOST_SHARDS:
         raise ValueError(f"there can be {MOST_SHARDS} shards at most")
     if shard.number > shard.count:
@@ -101,7 +101,7 @@ def split(
     cost = expected_s(cases, durations)
     loads = [0.0] * count
     shares: list[set[str]] = [set() for _ in range(count)]
-    for case in sorted(cases, key=lambda one: (-cost[one.id], one.id)):
+    for case in sorted(cases, key=lambda case: (-cost[case.id], case.id)):
         least = min(range(count), key=lambda index: (loads[index], len(shares[index])))
         loads[least] += cost[case.id]
         shares[least].add(case.id)

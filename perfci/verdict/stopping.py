@@ -173,17 +173,17 @@ def next_cases(
     that decide as much with its ancestor: a knapsack filled by value for weight (Dantzig 1957,
     Operations Research 5:266-288).
     """
-    files = {one.file for one in candidates}
-    rounds_s = sum(max(one.needs) * one.round_s for one in candidates)
+    files = {candidate.file for candidate in candidates}
+    rounds_s = sum(max(candidate.needs) * candidate.round_s for candidate in candidates)
     sweeps = sum(max(max(o.needs) for o in candidates if o.file == file) for file in files)
     if rounds_s + sweeps * start_s <= left_s:
-        return tuple(one.case for one in candidates)
-    best = max(candidates, key=lambda one: one.decisions_a_second(start_s))
+        return tuple(candidate.case for candidate in candidates)
+    best = max(candidates, key=lambda candidate: candidate.decisions_a_second(start_s))
     least = best.decisions_a_second(start_s)
     return tuple(
-        one.case
-        for one in candidates
-        if one.file == best.file and one.decisions_a_second() >= least
+        candidate.case
+        for candidate in candidates
+        if candidate.file == best.file and candidate.decisions_a_second() >= least
     )
 
 
@@ -201,7 +201,7 @@ def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> 
     makes most of the spread, and need not come again.
     """
     rows = [row, without_extreme_pair(row)]
-    return most < 1 or all(chance(one, policy, family, most) < _HARDLY for one in rows)
+    return most < 1 or all(chance(each, policy, family, most) < _HARDLY for each in rows)
 
 
 def without_extreme_pair(row: Comparison) -> Comparison:

@@ -1,4 +1,4 @@
-"""Why a case moved: what explains most goes first."""
+"""Reasons why a case moved, those first that explain most."""
 
 from __future__ import annotations
 
@@ -31,60 +31,73 @@ _MOVES = {
 """How the names of the metrics begin that a difference moves, by its code, or else its metric."""
 
 
-def ranked(found: Iterable[Difference], moved: Sequence[Comparison]) -> tuple[Difference, ...]:
-    """Return the differences, what explains the rows that ``moved`` first.
+def ranked(
+    differences: Iterable[Difference], moved: Sequence[Comparison]
+) -> tuple[Difference, ...]:
+    """Return the differences, those first that explain the rows that ``moved``.
 
-    What goes their way, before what moves something else; what lies on a changed line before the
-    rest, unless it is light; then what weighs most. An instrument's place decides between what has
-    no weight. What isn't exact counts only where it goes the way of a row: that was measured in
-    many processes.
+    Then those on a changed line, unless they are light, and then those that weigh most. An
+    instrument's place decides between differences without a weight. A difference that isn't exact
+    counts only where it goes the way of a row, which was measured in many processes.
     """
-    places = {name: one.place for name, one in instruments().items()}
+    places = {name: instrument.place for name, instrument in instruments().items()}
 
-    def explains_any(one: Difference) -> bool:
-        return any(explains(one, row) for row in moved)
+    def explains_any(difference: Difference) -> bool:
+        return any(explains(difference, row) for row in moved)
 
-    believed = [one for one in found if one.exact or explains_any(one)]
-    exact = [one for one in believed if one.exact and (explains_any(one) or not moved)]
-    most_s = max((abs(one.seconds) for one in exact), default=0.0)
+    believed = [
+        difference for difference in differences if difference.exact or explains_any(difference)
+    ]
+    exact = (each for each in believed if each.exact and (explains_any(each) or not moved))
+    most_s = max((abs(difference.seconds) for difference in exact), default=0.0)
 
-    def is_light(one: Difference) -> bool:
-        return one.code in _TIMED and abs(one.seconds) < _LEAST_OF_MOST * most_s
+    def is_light(difference: Difference) -> bool:
+        return difference.code in _TIMED and abs(difference.seconds) < _LEAST_OF_MOST * most_s
 
-    def rank(one: Difference) -> tuple[bool, bool, float, float, int]:
+    def rank(difference: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            bool(moved) and not explains_any(one),
-            not one.hunk or is_light(one),
-            -abs(one.seconds),
-            -abs(one.bytes),
-            places.get(one.instrument, LAST),
+            bool(moved) and not explains_any(difference),
+            not difference.hunk or is_light(difference),
+            -abs(difference.seconds),
+            -abs(difference.bytes),
+            places.get(difference.instrument, LAST),
         )
 
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
 
 
-def leading(found: Sequence[Difference], moved: Iterable[Comparison]) -> tuple[Difference, ...]:
-    """Return of ranked differences the first, and of each row that moved the first of its own.
+def leading(
+    differences: Sequence[Difference], moved: Iterable[Comparison]
+) -> tuple[Difference, ...]:
+    """Return the first of ranked differences, and the first that explains each row that moved.
 
-    What goes the other way than all rows explains none of them, however large it is.
+    A difference that goes the other way than all rows explains none of them, however large it is.
     """
     rows = tuple(moved)
-    own = (next((one for one in found if explains(one, row)), None) for row in rows)
-    along = (one for one in found if not rows or any(_goes_along(one, row) for row in rows))
-    leads = [one for one in (next(along, None), *own) if one is not None]
-    return tuple(one for number, one in enumerate(leads) if one not in leads[:number])
+    along = (
+        each for each in differences if not rows or any(_goes_along(each, row) for row in rows)
+    )
+    leads = [next(along, None)]
+    leads += [next((each for each in differences if explains(each, row)), None) for row in rows]
+    distinct: list[Difference] = []
+    for lead in leads:
+        if lead is not None and lead not in distinct:
+            distinct.append(lead)
+    return tuple(distinct)
 
 
-def explains(one: Difference, row: Comparison) -> bool:
+def explains(difference: Difference, row: Comparison) -> bool:
     """Whether it moves the row's metric, the way that the row moved."""
-    metrics = _MOVES.get(one.code) or _MOVES.get(one.metric) or (one.metric or "?",)
-    return row.metric.startswith(metrics) and _goes_along(one, row)
+    metrics = (
+        _MOVES.get(difference.code) or _MOVES.get(difference.metric) or (difference.metric or "?",)
+    )
+    return row.metric.startswith(metrics) and _goes_along(difference, row)
 
 
-def _goes_along(one: Difference, row: Comparison) -> bool:
+def _goes_along(difference: Difference, row: Comparison) -> bool:
     worse = 1 if row.direction == "lower" else -1
     way = worse if row.status == "regressed" else -worse
-    return (one.seconds or one.bytes) * way >= 0
+    return (difference.seconds or difference.bytes) * way >= 0
 
 
 def size(row: Comparison) -> float:
@@ -93,9 +106,7 @@ def size(row: Comparison) -> float:
 
 
 def changed_lines(base: str, head: str) -> frozenset[int]:
-    """Return the lines of ``head``, from 1, that ``base`` doesn't have so; where lines are gone,
-    those around them.
-    """
+    """Return the lines of ``head``, from 1, that were changed, and those around removed lines."""
     old, new = base.splitlines(), head.splitlines()
     if max(len(old), len(new)) > _LONGEST_FILE:
         return frozenset()
@@ -110,12 +121,14 @@ def changed_lines(base: str, head: str) -> frozenset[int]:
 
 
 def with_hunks(
-    found: Sequence[Difference], changed: Mapping[str, frozenset[int]]
+    differences: Sequence[Difference], changed: Mapping[str, frozenset[int]]
 ) -> tuple[Difference, ...]:
-    """Return the differences; those whose line is ``changed``, by file, say so."""
+    """Return the differences, marked where their line is among those ``changed``, by file."""
     return tuple(
-        replace(one, hunk=one.line in changed.get(one.file, frozenset())) if one.file else one
-        for one in found
+        replace(difference, hunk=difference.line in changed.get(difference.file, frozenset()))
+        if difference.file
+        else difference
+        for difference in differences
     )
 
 
@@ -125,9 +138,9 @@ def explain(
     head: Sequence[WorkerOutput],
     comparisons: Sequence[Comparison],
 ) -> tuple[Explanation, ...]:
-    """Return what got worse inside, for those of ``comparisons`` of this case that regressed.
+    """Return the changes inside the case that explain which of its ``comparisons`` regressed.
 
-    The last family is asked first: a graph break says more than the phase that it made longer.
+    The last family comes first. A graph break says more than the phase that it made longer.
     """
     regressed = tuple(
         row.metric for row in comparisons if row.case == case.id and row.status == "regressed"
@@ -135,19 +148,22 @@ def explain(
     if not regressed or not base or not head:
         return ()
     moved = Moved(case.id, regressed, base, head)
-    return tuple(one for family in reversed(families()) for one in _explained(family, moved))
+    return tuple(
+        explanation for family in reversed(families()) for explanation in _explained(family, moved)
+    )
 
 
 def _explained(family: Family, moved: Moved) -> tuple[Explanation, ...]:
-    """Another distribution's that can't explain says so in its place: the report goes on."""
+    """Return a family's explanations, or that another distribution's family is broken."""
     try:
         return family.ask("its explain", lambda: tuple(map(_checked, family.explain(moved))))
     except UsageError as error:
-        metric = next((one for one in moved.regressed if one in family.about), moved.regressed[0])
+        its_own = (metric for metric in moved.regressed if metric in family.about)
+        metric = next(its_own, moved.regressed[0])
         return (Explanation(moved.case, metric, "broken_plugin", error.message),)
 
 
-def _checked(one: Explanation) -> Explanation:
-    if not isinstance(one, Explanation):
-        raise TypeError(f"{repr(one)[:80]} is no Explanation")
-    return one
+def _checked(explanation: Explanation) -> Explanation:
+    if not isinstance(explanation, Explanation):
+        raise TypeError(f"{repr(explanation)[:80]} is no Explanation")
+    return explanation

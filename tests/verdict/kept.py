@@ -40,7 +40,7 @@ from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.report.exporters.json import render as render_json
 from perfci.verdict.comparisons import compare_case
-from perfci.verdict.decision import Judged, Measured, build_report, decide_on
+from perfci.verdict.decision import Judged, Measured, build_report
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
@@ -255,7 +255,7 @@ def _measured(kept: Kept, result: SessionResult, command: str, shard: str = "") 
 
 
 def _report(measured: Measured, judged: Judged) -> Report:
-    return build_report(measured, decide_on(measured, judged, default_policy()))
+    return build_report(measured, judged, default_policy())
 
 
 def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: float = 1.0):

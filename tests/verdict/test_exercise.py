@@ -9,7 +9,7 @@ import pytest
 from perfci.model.finding import NOTHING_EXERCISED, finding
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.report.outline import headline, other_reasons, outline
-from perfci.verdict.decision import Judged, build_report, decide_on, opened
+from perfci.verdict.decision import with_verdict
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.merge import joined_findings
 from tests.verdict.shards import POLICY, paired, shard
@@ -22,9 +22,9 @@ SAID = (
 
 
 def decided(rows: tuple[Comparison, ...] = (), *, strict: bool = False, part: str = "") -> Report:
-    measured, was = opened(shard(1, 1, paired("case"), findings=(FINDING,), shard=part))
-    judged = Judged((*was.judged.rows, *rows))
-    return build_report(measured, decide_on(measured, judged, replace(POLICY, strict=strict)))
+    report = shard(1, 1, paired("case"), findings=(FINDING,), shard=part)
+    report = replace(report, results=(*report.results, *rows))
+    return with_verdict(report, replace(POLICY, strict=strict))
 
 
 def test_a_pass_says_so_first_and_once() -> None:
@@ -43,9 +43,8 @@ def test_a_strict_policy_does_not_let_it_pass_also_where_it_is_enforced_elsewher
 
 
 def test_a_failure_stays_one() -> None:
-    measured, was = opened(decided())
     rows = (paired("case", 2.0, status="regressed"),)
-    verdict = decide_on(measured, replace(was.judged, rows=rows), POLICY).verdict
+    verdict = with_verdict(replace(decided(), results=rows), POLICY).verdict
     assert verdict.status == "fail"
     assert [reason.code for reason in verdict.findings].index(NOTHING_EXERCISED) > 0
 

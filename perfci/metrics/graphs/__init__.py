@@ -96,7 +96,7 @@ def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
 
 def explain(moved: Moved) -> Iterator[Explanation]:
     """Yield head's new breaks and recompiles, where they may be why something regressed."""
-    affected = [one for one in moved.regressed if one.startswith((*_NAMES, *_OF_COMPILED))]
+    affected = [name for name in moved.regressed if name.startswith((*_NAMES, *_OF_COMPILED))]
     if not affected:
         return
     for event in new_events(_events(moved.base), _events(moved.head)):

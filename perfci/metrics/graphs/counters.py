@@ -9,10 +9,10 @@ from typing import Any
 
 def counters() -> dict[str, Counter[str]] | None:
     """Return ``torch._dynamo.utils.counters``, copied; None where there are none (yet)."""
-    found: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    if not isinstance(found, dict):
+    groups: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(groups, dict):
         return None
-    return {group: Counter(counts) for group, counts in found.items()}
+    return {group: Counter(counts) for group, counts in groups.items()}
 
 
 def frames_traced() -> int:

@@ -72,8 +72,8 @@ def reason_of(message: str) -> str:
     guard = _GUARD.search(message)
     if message.startswith("Recompiling") and guard:
         return _short(guard["guard"].split("  # ", 1)[0])
-    said = _REASON.split(message, maxsplit=1)[-1]
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    text = _REASON.split(message, maxsplit=1)[-1]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     # "Encountered graph break when attempting to trace CALL:" only announces the reason.
     while len(lines) > 1 and lines[0].endswith(":"):
         lines.pop(0)
@@ -228,15 +228,15 @@ class GraphWatch:
     def _warnings(
         self, events: list[GraphEvent], counted: dict[str, Counter[str]] | None
     ) -> tuple[str, ...]:
-        found = []
+        warnings = []
         if any(event.kind == "recompile_limit" for event in events):
-            found.append("torch.compile reached its recompile limit; further calls run in eager")
+            warnings.append("torch.compile reached its recompile limit; further calls run in eager")
         skipped = sum(event.kind == "skipped_frame" for event in events)
         if skipped:
-            found.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
+            warnings.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
         if counted and self._since(counted, "inductor", "cudagraph_skips") > 0:
-            found.append("CUDA graphs were asked for and not used (on a CPU there are none)")
-        return tuple(found)
+            warnings.append("CUDA graphs were asked for and not used (on a CPU there are none)")
+        return tuple(warnings)
 
 
 class _Listener(logging.Handler):

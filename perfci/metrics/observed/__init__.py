@@ -95,12 +95,12 @@ class Observed(Collector):
         """Forget the calls that warmed it up."""
         own = self.scene.work.observer
         self._observers = [*([own] if own else []), Children(self.scene, self._set_up_s)]
-        for one in self._observers:
-            one.begin()
+        for observer in self._observers:
+            observer.begin()
 
     def after_bursts(self) -> Reading:
         """Return what was seen."""
-        first, *others = (one.reading() for one in self._observers)
+        first, *others = (observer.reading() for observer in self._observers)
         if others and _OF_COMMANDS not in first.values:  # whose processes are counted there
             return replace(first, values={**first.values, **others[0].values})
         return first

@@ -35,19 +35,19 @@ class _Process(NamedTuple):
 
 
 def _descendants() -> Iterator[_Process]:
-    """Yield the living processes below this one, parents first."""
+    """Yield the living processes below this process, parents first."""
     if not _has_children():
         return
     children: dict[int, list[_Process]] = {}
     for entry in _PROC.iterdir():
-        if entry.name.isdigit() and (one := _stat(int(entry.name))):
-            children.setdefault(one.parent, []).append(one)
+        if entry.name.isdigit() and (process := _stat(int(entry.name))):
+            children.setdefault(process.parent, []).append(process)
     waiting = children.get(os.getpid(), [])
     while waiting:
-        one = waiting.pop()
-        if not _compiles(one.pid):
-            yield one
-            waiting += children.get(one.pid, ())
+        process = waiting.pop()
+        if not _compiles(process.pid):
+            yield process
+            waiting += children.get(process.pid, ())
 
 
 class Spent(NamedTuple):
@@ -69,10 +69,10 @@ class Spent(NamedTuple):
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         living = list(_descendants())
         return Spent(
-            ended.ru_utime + ended.ru_stime + sum(_cpu_s(one) for one in living),
+            ended.ru_utime + ended.ru_stime + sum(_cpu_s(process) for process in living),
             len(living),
             ended.ru_minflt,
-            sum(not one.ended for one in living),
+            sum(not process.ended for process in living),
         )
 
     def any_until(self, later: Spent) -> bool:
@@ -107,14 +107,14 @@ def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
 def _orphans(since_s: float) -> int:
     """Return how many of this session run that are not below this process."""
     own = os.getpid()
-    below = {own, *(one.pid for one in _descendants())}
-    found = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
+    below = {own, *(descendant.pid for descendant in _descendants())}
+    processes = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
     mine = [
-        one
-        for one in found
-        if one and one.session == own and not one.ended and one.started_s >= since_s
+        process
+        for process in processes
+        if process and process.session == own and not process.ended and process.started_s >= since_s
     ]
-    return sum(one.pid not in below and not _compiles(one.pid) for one in mine)
+    return sum(process.pid not in below and not _compiles(process.pid) for process in mine)
 
 
 def held_by_descendants() -> int:
@@ -127,9 +127,9 @@ def held_by_descendants() -> int:
     """
     own = _stat(os.getpid())
     forked = apart = shared = 0
-    for one in _descendants():
-        held = _sizes(f"{one.pid}/smaps_rollup")
-        if own and one.image == own.image:
+    for descendant in _descendants():
+        held = _sizes(f"{descendant.pid}/smaps_rollup")
+        if own and descendant.image == own.image:
             forked += held.get("Private_Dirty", 0)
         else:
             apart += held.get("Pss_Anon", 0)
@@ -209,13 +209,13 @@ def _compiles(pid: int) -> bool:
     return _COMPILER in _read(f"{pid}/cmdline")
 
 
-def _cpu_s(one: _Process) -> float:
+def _cpu_s(process: _Process) -> float:
     """Return the processor time of a process and of its ended children.
 
     By the clock that ``clock_getcpuclockid(3)`` gives: ``stat`` counts in ticks of 10 ms.
     """
     try:
-        return time.clock_gettime((~one.pid << 3) | 2) + one.reaped_s
+        return time.clock_gettime((~process.pid << 3) | 2) + process.reaped_s
     except OSError:  # it ended, and its parent has its time by now
         return 0.0
 
