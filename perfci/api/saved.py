@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from perfci.api.inference import inference_work
-from perfci.api.torch_models import chosen_device
+from perfci.api.torch_models import chosen_device, first_line
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _inputs(path: Path) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     except Exception as error:
         raise BenchmarkError(
             "saved-inputs-unreadable",
-            f"{path}: these inputs can't be loaded as tensors alone: {_first_line(error)}",
+            f"{path}: these inputs can't be loaded as tensors alone: {first_line(error)}",
             "Save a tensor, or a tuple or dict of tensors, with torch.save.",
         ) from error
     if isinstance(loaded, torch.Tensor):
@@ -227,10 +227,6 @@ def _weights_alone(path: Path) -> BenchmarkError:
 def _unreadable(path: Path, error: Exception) -> BenchmarkError:
     return BenchmarkError(
         "saved-model-unreadable",
-        f"{path}: this model can't be loaded: {_first_line(error)}",
+        f"{path}: this model can't be loaded: {first_line(error)}",
         f"{_SAVE}, with the same torch or an older one than loads it here ({torch.__version__}).",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().split(chr(10), 1)[0][:200]}"

@@ -185,7 +185,7 @@ def float64_copy(target: T) -> T:
                 module.double()
     except Exception as error:
         raise ValueError(
-            f"no float64 reference: the model can't be copied and converted ({_first_line(error)})"
+            f"no float64 reference: the model can't be copied and converted ({first_line(error)})"
         ) from error
     return twin
 
@@ -254,7 +254,7 @@ def reference_output(compute: Callable[[], Any], why: str = "") -> Any:
         first, second = compute(), compute()
     except Exception as error:
         raise ValueError(
-            f"no float64 reference: {why}the model doesn't run in float64 ({_first_line(error)})"
+            f"no float64 reference: {why}the model doesn't run in float64 ({first_line(error)})"
         ) from error
     # A random output would be compared with another draw: a loss that means nothing.
     if not _same(first, second):
@@ -284,5 +284,6 @@ def _same(first: Any, second: Any) -> bool:
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return an error's type and the first line of its message."""
     return f"{type(error).__name__}: {str(error).strip().split(chr(10), 1)[0][:200]}"

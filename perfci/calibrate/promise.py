@@ -153,46 +153,36 @@ def judge_promise(plan: PromisePlan, rows: Mapping[str, Comparison], alpha: floa
         _judged(case, count, rows.get(case), alpha, plan.injected)
         for case, count in plan.needed.items()
     )
-    counted = [each for each in cases if each.counted]
-    found = sum(each.found for each in counted)
-    missed = ", ".join(each.case for each in counted if not each.found)
+    counted = [case for case in cases if case.counted]
+    found = sum(case.found for case in counted)
+    missed = ", ".join(case.case for case in counted if not case.found)
     if not counted:
-        enough = [each for each in cases if each.rounds >= each.needed]
+        enough = [case for case in cases if case.rounds >= case.needed]
+        status: Kept = "not_checked"
         reason = (
             "the slow-down came out larger than asked, which is found too easily"
             if enough
             else "no case had the rounds that the promise needs"
         )
-        return _promise(plan, cases, "not_checked", 0, 0, reason)
-    if missed:
-        return _promise(plan, cases, "not_kept", found, len(counted), f"missed in {missed}")
-    return _promise(plan, cases, "kept", found, len(counted), "")
-
-
-def not_checked(reason: str) -> Promise:
-    """Return the promise of a calibration that had nothing to check it with."""
-    return Promise("not_checked", PROMISED_METRIC, reason=reason)
-
-
-def _promise(
-    plan: PromisePlan,
-    cases: tuple[PromiseCase, ...],
-    status: Kept,
-    found: int,
-    counted: int,
-    reason: str,
-) -> Promise:
+    else:
+        status = "not_kept" if missed else "kept"
+        reason = f"missed in {missed}" if missed else ""
     return Promise(
         status=status,
         metric=PROMISED_METRIC,
         promised=plan.injected,
         injected=plan.injected,
         found=found,
-        counted=counted,
+        counted=len(counted),
         cases=cases,
         left_out=plan.left_out,
         reason=reason,
     )
+
+
+def not_checked(reason: str) -> Promise:
+    """Return the promise of a calibration that had nothing to check it with."""
+    return Promise("not_checked", PROMISED_METRIC, reason=reason)
 
 
 def _judged(

@@ -294,7 +294,7 @@ def _left_out(runs: Sequence[RunHeader], mine: Sequence[int]) -> tuple[str, ...]
     if not undated:
         return ()
     verb = "is" if undated == 1 else "are"
-    return (f"{counted(undated, 'run')} {verb} left out: no time of theirs can be read.",)
+    return (f"{counted(undated, 'run')} {verb} left out, as no time can be read.",)
 
 
 def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
