@@ -21,8 +21,6 @@ With two, intervals of processes of two speeds hold in 86 % instead of 95; with 
 cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
 AGREEING_ROUNDS = 2
 """So many measure what is exact; where their workers agree, later rounds don't measure it again."""
-DECIDING_ANCESTORS = 4
-"""Rounds of fewer ancestors carry no interval and no verdict: docs/results/ancestors.md."""
 ROUNDS_OF_AN_ANCESTOR = 2
 """Rounds of one case that come from one ancestor, after the least rounds, which have one each. See
 docs/results/ancestors.md."""

@@ -69,7 +69,6 @@ def paired_evidence(
     step: float = 0.0,
     fewest: int = 2,
     ancestors: Sequence[int] = (),
-    fewest_ancestors: int = 2,
     confidence: float = CONFIDENCE,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p next to it.
@@ -81,8 +80,8 @@ def paired_evidence(
     On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
     zero or below have no logarithm: their change is then of arithmetic means, as a share of
     base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
-    ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest``, or of
-    fewer ancestors, give the estimate alone.
+    ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest`` give
+    the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
@@ -98,7 +97,6 @@ def paired_evidence(
     )
     count = how_many(groups)
     evidence = _of_enough(evidence, len(before), fewest)
-    evidence = _of_enough(evidence, count, min(fewest, fewest_ancestors))
     return replace(evidence, ancestors=count, confidence=confidence)
 
 

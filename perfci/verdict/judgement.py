@@ -15,7 +15,7 @@ from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, Finding, Plain, because, finding
 from perfci.model.report import Comparison
 from perfci.model.status import Status
-from perfci.model.worker import DECIDING_ANCESTORS, DECIDING_ROUNDS
+from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.levels import holm
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
@@ -175,13 +175,6 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
 def _too_few(row: Comparison) -> Finding | None:
     """Return how many rounds carry an interval where there are fewer, or None."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
-    if fewest >= DECIDING_ROUNDS and 0 < row.ancestors < DECIDING_ANCESTORS:
-        return finding(
-            "too-few-ancestors",
-            rounds=fewest,
-            ancestors=row.ancestors,
-            needed=DECIDING_ANCESTORS,
-        )
     if not 0 < fewest < DECIDING_ROUNDS:
         return None
     what = "round" if row.method == "paired_t" else "worker"

@@ -23,7 +23,6 @@ from perfci.model.case import Metric
 from perfci.model.finding import DELAYED_MORE, Finding, finding
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
-    DECIDING_ANCESTORS,
     DECIDING_ROUNDS,
     MOST_FIRST_CALLS,
     Block,
@@ -422,7 +421,6 @@ def compare_pairs(
         step=metric.step,
         fewest=DECIDING_ROUNDS,
         ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
-        fewest_ancestors=DECIDING_ANCESTORS,
         confidence=policy.confidence(metric),
     )
     caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)

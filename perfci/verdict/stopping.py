@@ -10,7 +10,7 @@ from statistics import NormalDist
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ANCESTORS, DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
+from perfci.model.worker import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.quantile import median
 from perfci.stats.spread import Spread, upper_bound
 from perfci.stats.t_tests import mean, t_quantile, variance
@@ -70,16 +70,12 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """
     change, lo, hi = worse_by(row)
     if lo is None or hi is None:
-        return change is not None and _too_few(row) and change >= threshold_of(row)
+        pairs = row.base.workers if row.base else 0
+        too_few = pairs < DECIDING_ROUNDS or min(draws(row)) < 2
+        return change is not None and too_few and change >= threshold_of(row)
     return is_beyond(lo, hi, threshold_of(row)) and is_unproven(row, family, policy.alpha)
 
 
-def _too_few(row: Comparison) -> bool:
-    pairs = row.base.workers if row.base else 0
-    return pairs < DECIDING_ROUNDS or min(draws(row)) < DECIDING_ANCESTORS
-
-
-# Pure: whether a case needs more rounds. The rule looks at intervals, never at p.
 def undecided_metrics(
     comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
 ) -> tuple[str, ...]:
@@ -121,7 +117,6 @@ def _looks_worse(row: Comparison) -> bool:
     return change is not None and change >= threshold_of(row)
 
 
-# Pure: how many rounds of a case come from one ancestor.
 def rounds_of_ancestor(
     comparisons: Iterable[Comparison], undecided: Collection[str], *, rounds: int, least: int
 ) -> int:
@@ -250,7 +245,7 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     """
     pairs = row.base.workers if row.base else 0
     drawn = min(draws(row))
-    if pairs + more < DECIDING_ROUNDS or drawn + more < DECIDING_ANCESTORS:
+    if pairs + more < DECIDING_ROUNDS:
         return 0.0
     _, lo, hi = worse_by(row)
     if lo is None or hi is None or not row.se or not row.df:

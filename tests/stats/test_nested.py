@@ -62,10 +62,10 @@ def test_one_ancestor_says_nothing_of_the_variance_between_ancestors() -> None:
     assert (test.p, test.lo, test.warnings) == (None, None, (finding("one-ancestor"),))
 
 
-def test_fewer_ancestors_than_it_takes_give_the_estimate_alone() -> None:
+def test_fewer_pairs_than_it_takes_give_the_estimate_alone() -> None:
     base, head, of = (1.0, 1.1, 1.0, 1.2), (1.1, 1.2, 1.1, 1.3), (1, 1, 2, 2)
-    enough = paired_evidence(base, head, alpha=0.01, ancestors=of, fewest_ancestors=2)
-    fewer = paired_evidence(base, head, alpha=0.01, ancestors=of, fewest=3, fewest_ancestors=3)
+    enough = paired_evidence(base, head, alpha=0.01, ancestors=of)
+    fewer = paired_evidence(base, head, alpha=0.01, ancestors=of, fewest=5)
     assert (enough.ancestors, fewer.ancestors) == (2, 2)
     assert enough.p is not None
     assert (fewer.ratio, fewer.p, fewer.ratio_lo) == (enough.ratio, None, None)

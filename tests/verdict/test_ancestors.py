@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ANCESTORS, ROUNDS_OF_AN_ANCESTOR
+from perfci.model.worker import ROUNDS_OF_AN_ANCESTOR
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
@@ -32,14 +32,16 @@ def judged(ancestors: Sequence[int], changes: Sequence[float]) -> Comparison:
     return row
 
 
-def test_rounds_of_few_ancestors_carry_no_interval_and_no_verdict() -> None:
-    row = judged((1, 1, 2, 2, 3, 3), WOBBLE[:6])
-    assert (row.ratio_lo, row.p, row.status, row.ancestors) == (None, None, "inconclusive", 3)
-    assert row.warnings[-1] == (
-        "6 rounds of 3 ancestors are too few for an interval or a verdict; rounds of "
-        f"{DECIDING_ANCESTORS} are needed"
-    )
+def test_rounds_of_one_ancestor_carry_no_interval_and_no_verdict() -> None:
+    row = judged((1,) * 6, WOBBLE[:6])
+    assert (row.ratio_lo, row.p, row.status, row.ancestors) == (None, None, "inconclusive", 1)
     assert wants_rounds(row, POLICY, 1)
+
+
+def test_few_ancestors_have_a_wide_interval() -> None:
+    few, many = judged((1, 1, 2, 2, 3, 3), WOBBLE[:6]), judged((0,) * 6, WOBBLE[:6])
+    assert (few.df, many.df) == (2, 5)
+    assert few.ratio_hi - few.ratio_lo > 1.5 * (many.ratio_hi - many.ratio_lo)
 
 
 def test_rounds_that_share_ancestors_have_an_interval_that_is_no_narrower() -> None:
@@ -71,7 +73,7 @@ def test_a_change_that_few_ancestors_show_may_be_between_process_variance() -> N
 @pytest.mark.parametrize("ancestors", [(1, 1, 1, 1, 1), (1, 2, 3, 3, 3)])
 def test_a_change_that_too_few_ancestors_show_asks_for_more(ancestors: tuple[int, ...]) -> None:
     row = judged(ancestors, [0.1 + wobble for wobble in WOBBLE[:5]])
-    assert row.ratio_lo is None
+    assert row.status == "inconclusive"
     assert awaits_rounds(row, POLICY, 1)
 
 
