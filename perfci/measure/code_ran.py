@@ -1,17 +1,30 @@
-"""Which code a session's workers ran, and which cases ran the same code on both sides."""
+"""The code that a session's workers ran, and the cases that ran the same code on both sides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
 
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
-from perfci.measure.provenance.attribution import Provenance
-from perfci.measure.provenance.tally import FileTally
+from perfci.measure.provenance.advice import folder_of
+from perfci.measure.provenance.attribution import UNSEEN_LOOKS, Provenance
+from perfci.measure.provenance.events import answer, is_library
+from perfci.measure.provenance.places import SideTree
 from perfci.measure.provenance.watch import OpenedFiles
-from perfci.model.run import Ran
+from perfci.model.run import Compiled, Ran, SideRan
 from perfci.verdict.judgement import may_be_same_code
 from perfci.verdict.policy import Policy
+from perfci.worker.loading import PREFIX
+
+_TOOLS = frozenset(
+    "as c++ cc clang clang++ g++ gcc ld ldconfig lscpu nvcc openssl ptxas".split()
+)
+"""Programs that read what their command line names, which somebody who is watched wrote."""
 
 
 class CodeRan:
@@ -95,3 +108,140 @@ class CodeRan:
             return True
         measured = all(state.outputs.values()) and not state.failures
         return measured and not state.opened and self._tally.is_same(state.case.id)
+
+
+@dataclass(slots=True)
+class CaseFiles:
+    """The files that one case used on one side, as ``(path, sha256)``, and what isn't known.
+
+    ``looked_at`` is what it asked for, or listed, where the sides' trees answer differently, each
+    with the answer that it got.
+    ``loaded`` are those that lie outside of the trees, ``not_its_own`` helpers of head's benchmarks
+    that the side has, too, with another content.
+    """
+
+    files: set[tuple[str, str]] = field(default_factory=set)
+    looked_at: set[tuple[str, str]] = field(default_factory=set)
+    loaded: set[tuple[str, str]] = field(default_factory=set)
+    not_its_own: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+
+
+class FileTally:
+    """Grows round by round. Each version of a file is read once."""
+
+    def __init__(self, trees: Mapping[str, SideTree]) -> None:
+        self._trees = trees
+        self._cases: dict[tuple[str, str], CaseFiles] = {}
+        self._folders: dict[str, set[str]] = {name: set() for name in trees}
+        self._outside: dict[str, set[str]] = {name: set() for name in trees}
+        self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in trees}
+        self._hashes: dict[tuple[str, int, int], str] = {}
+
+    def read(self, paths: Iterable[str]) -> None:
+        """Read these files now, so that nobody has to open them for their hash later on."""
+        for path in paths:
+            self._digest(path)
+
+    def add(self, case: str, side: str, ran: Provenance) -> None:
+        """Add what one worker of ``case`` ran; its trees are there still."""
+        tree = self._trees[side]
+        mine = self._cases.setdefault((case, side), CaseFiles())
+        for paths, files in ((ran.used, mine.files), (ran.loaded, mine.loaded)):
+            for path in paths:
+                label, digest = self._label(path, tree), self._digest(path)
+                files.add((label, digest))
+                if not digest:
+                    mine.unknown.add(f"gone {label}")
+        for one in ran.looked_at:
+            label = self._label(one.path, tree)
+            if len({answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
+                mine.looked_at.add((f"{one.how} {label}", answer(one.how, Path(one.path))))
+        used = {self._label(path, tree) for path in ran.used}
+        mine.not_its_own |= {
+            name for name in used & tree.replaced if not fnmatch(Path(name).name, tree.pattern)
+        }
+        mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
+        self._outside[side] |= set(ran.outside)
+        self._installed[side] |= {(one.name.partition(".")[0], one.path) for one in ran.elsewhere}
+        for module in ran.modules:
+            of_library = not module.name.startswith(PREFIX)
+            if of_library and Path(module.path).is_relative_to(tree.root):
+                relative = str(Path(module.path).relative_to(tree.root))
+                self._folders[side].add(folder_of(tree.root, relative, module.name))
+
+    def side(self, name: str) -> SideRan:
+        """Return what this side's workers ran, over all cases."""
+        mine = [one for (_, side), one in self._cases.items() if side == name]
+        files = {pair for one in mine for pair in one.files}
+        return SideRan(
+            tree=self._trees[name].tree,
+            folders=tuple(sorted(self._folders[name])),
+            compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
+            outside=tuple(sorted(self._outside[name])),
+            installed=tuple(sorted({package for package, _ in self._of_one_copy()})),
+            unknown=tuple(sorted({reason for one in mine for reason in one.unknown})),
+            cases={
+                case: digest
+                for case, side in self._cases
+                if side == name and (digest := self.digest(case, side))
+            },
+        )
+
+    def _of_one_copy(self) -> set[tuple[str, str]]:
+        """Return what all sides imported from the same file: a copy each is meant to differ."""
+        return set.intersection(*self._installed.values())
+
+    def is_same(self, case: str) -> bool:
+        """Whether all that ran of both sides' trees is the same, and all of it is known."""
+        base, head = (self.digest(case, side) for side in ("base", "head"))
+        return base != "" and base == head
+
+    def digest(self, case: str, side: str) -> str:
+        """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""
+        mine = self._cases.get((case, side))
+        if mine is None or mine.unknown or mine.not_its_own or not mine.files:
+            return ""
+        told = sorted(mine.files | mine.loaded | mine.looked_at)
+        text = "\n".join(f"{digest} {path}" for path, digest in told)
+        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    def has_unseen_looks(self) -> bool:
+        """Whether some worker or child looked at files that nobody saw."""
+        return any(UNSEEN_LOOKS in case.unknown for case in self._cases.values())
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note on head's helpers that base ran, and has otherwise."""
+        files = {name for mine in self._cases.values() for name in mine.not_its_own}
+        if not files:
+            return ()
+        what = "which differ" if len(files) > 1 else "which differs"
+        both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
+        return (f"{both}: what lies in the benchmarks' folder is head's.",)
+
+    def _label(self, path: str, tree: SideTree) -> str:
+        for root in (tree.root, tree.temporary):
+            if Path(path).is_relative_to(root):
+                return str(Path(path).relative_to(root))
+        return path
+
+    def _digest(self, path: str) -> str:
+        """Return the file's SHA-256, of one in an archive the archive's.
+
+        Empty where it is gone, or can't be read any more.
+        """
+        with suppress(OSError):
+            return self._digest_of(Path(path))
+        return ""
+
+    def _digest_of(self, place: Path) -> str:
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_file():
+            return ""
+        status = place.stat()
+        key = (str(place), status.st_mtime_ns, status.st_size)
+        if key not in self._hashes:
+            with place.open("rb") as file:
+                self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._hashes[key]

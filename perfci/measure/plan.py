@@ -19,8 +19,7 @@ from perfci.measure.machine.looks import LooksLibrary
 from perfci.measure.machine.quiet import CorePlan, child_environment
 from perfci.measure.provenance.counterparts import Counterparts
 from perfci.measure.provenance.declared import distributions_of
-from perfci.measure.provenance.places import CodePlaces, packages_of
-from perfci.measure.provenance.tally import SideTree
+from perfci.measure.provenance.places import CodePlaces, SideTree, packages_of
 from perfci.measure.provenance.watch import WorkerWatch
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache

@@ -79,6 +79,21 @@ class CodePlaces:
         return Ownership(decoded(self.settings("")), in_child=True).place
 
 
+@dataclass(frozen=True, slots=True)
+class SideTree:
+    """One side's tree, git's hash of it, and its ``TMPDIR``.
+
+    ``replaced`` are the files of the benchmarks' folder that the side's commit has, too, with
+    another content, relative to the tree; ``pattern`` is that of benchmark files.
+    """
+
+    root: Path
+    tree: str
+    temporary: Path
+    pattern: str
+    replaced: frozenset[str] = frozenset()
+
+
 def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the packages in ``tree`` that lie in no other.
 
