@@ -22,7 +22,21 @@ from perfci.verdict.policy import Policy
 from perfci.worker.loading import PREFIX
 
 _TOOLS = frozenset(
-    "as c++ cc clang clang++ g++ gcc ld ldconfig lscpu nvcc openssl ptxas".split()
+    [
+        "as",
+        "c++",
+        "cc",
+        "clang",
+        "clang++",
+        "g++",
+        "gcc",
+        "ld",
+        "ldconfig",
+        "lscpu",
+        "nvcc",
+        "openssl",
+        "ptxas",
+    ]
 )
 """Programs that read what their command line names, which somebody who is watched wrote."""
 
@@ -52,8 +66,8 @@ class CodeRan:
     ) -> None:
         """Note what a round's workers ran, by side; ``imported`` was opened by what forked them."""
         state.opened |= imported | self.opened()
-        for name, one in ran.items():
-            self._tally.add(state.case.id, name, one)
+        for side, provenance in ran.items():
+            self._tally.add(state.case.id, side, provenance)
 
     def settles(self, state: CaseState) -> bool:
         """Say whether the case is the same code on both sides, and nothing says otherwise."""
@@ -153,17 +167,19 @@ class FileTally:
                 files.add((label, digest))
                 if not digest:
                     mine.unknown.add(f"gone {label}")
-        for one in ran.looked_at:
-            label = self._label(one.path, tree)
-            if len({answer(one.how, each.root / label) for each in self._trees.values()}) > 1:
-                mine.looked_at.add((f"{one.how} {label}", answer(one.how, Path(one.path))))
+        for look in ran.looked_at:
+            label = self._label(look.path, tree)
+            if len({answer(look.how, each.root / label) for each in self._trees.values()}) > 1:
+                mine.looked_at.add((f"{look.how} {label}", answer(look.how, Path(look.path))))
         used = {self._label(path, tree) for path in ran.used}
         mine.not_its_own |= {
             name for name in used & tree.replaced if not fnmatch(Path(name).name, tree.pattern)
         }
-        mine.unknown |= {one for one in ran.unknown if one.partition(" ")[2] not in _TOOLS}
+        mine.unknown |= {reason for reason in ran.unknown if reason.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(ran.outside)
-        self._installed[side] |= {(one.name.partition(".")[0], one.path) for one in ran.elsewhere}
+        self._installed[side] |= {
+            (module.name.partition(".")[0], module.path) for module in ran.elsewhere
+        }
         for module in ran.modules:
             of_library = not module.name.startswith(PREFIX)
             if of_library and Path(module.path).is_relative_to(tree.root):
@@ -172,15 +188,17 @@ class FileTally:
 
     def side(self, name: str) -> SideRan:
         """Return what this side's workers ran, over all cases."""
-        mine = [one for (_, side), one in self._cases.items() if side == name]
-        files = {pair for one in mine for pair in one.files}
+        mine = [files_of_case for (_, side), files_of_case in self._cases.items() if side == name]
+        files = {pair for files_of_case in mine for pair in files_of_case.files}
         return SideRan(
             tree=self._trees[name].tree,
             folders=tuple(sorted(self._folders[name])),
             compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
             outside=tuple(sorted(self._outside[name])),
             installed=tuple(sorted({package for package, _ in self._of_one_copy()})),
-            unknown=tuple(sorted({reason for one in mine for reason in one.unknown})),
+            unknown=tuple(
+                sorted({reason for files_of_case in mine for reason in files_of_case.unknown})
+            ),
             cases={
                 case: digest
                 for case, side in self._cases
@@ -202,8 +220,8 @@ class FileTally:
         mine = self._cases.get((case, side))
         if mine is None or mine.unknown or mine.not_its_own or not mine.files:
             return ""
-        told = sorted(mine.files | mine.loaded | mine.looked_at)
-        text = "\n".join(f"{digest} {path}" for path, digest in told)
+        pairs = sorted(mine.files | mine.loaded | mine.looked_at)
+        text = "\n".join(f"{digest} {path}" for path, digest in pairs)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
     def has_unseen_looks(self) -> bool:

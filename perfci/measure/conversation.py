@@ -158,7 +158,7 @@ class Worker:
         """Say, without waiting, whether ``expect`` would come back at once. Raises WorkerEnded."""
         while message := self.receive(self._clock()):
             self._unread.append(message)
-        return any(_text(one, "say", "") != "stage" for one in self._unread)
+        return any(_text(unread, "say", "") != "stage" for unread in self._unread)
 
     def field(self, message: Mapping[str, Any], name: str, kind: type[T]) -> T:
         """Return a field of what the worker said. WorkerEnded where it isn't a sound ``kind``.
@@ -168,9 +168,9 @@ class Worker:
         try:
             return from_plain(message[name], kind)
         except (CodecError, KeyError) as error:
-            said = _text(message, "say", "")
+            said_kind = _text(message, "say", "")
             what = f"no `{name}`" if isinstance(error, KeyError) else f"`{name}`: {error}"
-            raise self.nonsense(f"the message {said[:_LONGEST_WORD]!r} has {what}") from error
+            raise self.nonsense(f"the message {said_kind[:_LONGEST_WORD]!r} has {what}") from error
 
     def nonsense(self, what: str) -> WorkerEnded:
         """Return the end of a worker that said what no worker says."""

@@ -79,8 +79,8 @@ def discover(
             waiting.append(question)
             if plan.cores.parent and plan.quiet.threads and side is not plan.sides[-1]:
                 continue
-            for one in waiting:
-                yield one.side.name, _discovered(plan, one, executor, budget_end)
+            for listing in waiting:
+                yield listing.side.name, _discovered(plan, listing, executor, budget_end)
             waiting.clear()
 
 
@@ -172,18 +172,18 @@ def _one_by_one(
         alone = replace(order, benchmark_files=(file,), saved=saved)
         saved = ()
         try:
-            found = _ListingWorker(plan, side, executor, alone).answer(budget_end)
+            listed = _ListingWorker(plan, side, executor, alone).answer(budget_end)
         except WorkerEnded as ended:
             failures.append(_of_file(ended.failure, alone))
             continue
-        cases += found.discovery.cases
-        failures += found.discovery.failures
-        facts |= found.discovery.facts
-        times |= found.import_times
-        ran += found.ran
-        imports |= found.discovery.imports
-        modules |= found.discovery.modules
-        first = first or found.discovery
+        cases += listed.discovery.cases
+        failures += listed.discovery.failures
+        facts |= listed.discovery.facts
+        times |= listed.import_times
+        ran += listed.ran
+        imports |= listed.discovery.imports
+        modules |= listed.discovery.modules
+        first = first or listed.discovery
     whole = Discovery(tuple(cases), tuple(failures), facts)
     if first:
         whole = replace(
@@ -277,19 +277,19 @@ def require_own_code(
     notes = []
     of_copies = separate_packages(discoveries)
     for name, side in discoveries.items():
-        for one in (one for ran in side.ran for one in ran.wrong):
-            if one.where == "copy" and one.name.partition(".")[0] in of_copies:
+        for code in (code for ran in side.ran for code in ran.wrong):
+            if code.where == "copy" and code.name.partition(".")[0] in of_copies:
                 continue
-            if one.where == "copy":
-                raise UnfitCommit("installed-copy", described(one, name), one.advice)
-            raise UsageError("wrong-code", described(one, name), one.advice)
+            if code.where == "copy":
+                raise UnfitCommit("installed-copy", described(code, name), code.advice)
+            raise UsageError("wrong-code", described(code, name), code.advice)
     for package in sorted({*installed, *of_copies}):
         files = {
-            one.path
+            code.path
             for side in discoveries.values()
             for ran in side.ran
-            for one in ran.elsewhere
-            if one.name == package
+            for code in ran.elsewhere
+            if code.name == package
         }
         if files:
             listed = ", ".join(sorted(files))
@@ -301,11 +301,11 @@ def separate_packages(discoveries: Mapping[str, SideDiscovery]) -> frozenset[str
     """Return the packages that each side has installed in a Python of its own."""
     files: dict[str, list[str]] = {}
     for side in discoveries.values():
-        mine = {one.name: one.path for ran in side.ran for one in ran.elsewhere}
+        mine = {module.name: module.path for ran in side.ran for module in ran.elsewhere}
         for name, path in mine.items():
             if "." not in name:
                 files.setdefault(name, []).append(path)
-    return frozenset(name for name, ones in files.items() if len(set(ones)) > 1)
+    return frozenset(name for name, paths in files.items() if len(set(paths)) > 1)
 
 
 def without_benchmark(
@@ -434,7 +434,7 @@ def own_cases(
         files = plan.benchmark_files(base.root)
         files += files_in(base.root, own.benchmarks, own.pattern)
         files = tuple(dict.fromkeys(files))
-        saved = {one.name for one in own.saved}
+        saved = {model.name for model in own.saved}
         if not files:
             return OwnCases(frozenset(), frozenset(), frozenset(saved))
         here = plan.of_side(base)
@@ -446,6 +446,6 @@ def own_cases(
             return unknown
         broken = {failure.case for failure in discovery.failures}
         unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
-        names = {name for ones in written_in(base.root, unread).values() for name in ones}
+        names = {name for literals in written_in(base.root, unread).values() for name in literals}
     cases = frozenset(case.id for case in discovery.cases if not case.skip)
     return OwnCases(cases, frozenset(broken), frozenset(names | saved))

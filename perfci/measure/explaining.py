@@ -52,10 +52,10 @@ class _CaseRecordings:
     untold: dict[str, str] = field(default_factory=dict)
 
     def give_up(self, chosen: Sequence[Instrument], why: str) -> None:
-        for one in chosen:
-            self.untold[one.name] = why
-            self.recorded.pop(one.name, None)
-            self.waiting.remove(one)
+        for instrument in chosen:
+            self.untold[instrument.name] = why
+            self.recorded.pop(instrument.name, None)
+            self.waiting.remove(instrument)
 
     def keep(self, instrument: Instrument, recorded: dict[str, list[Recorded]]) -> None:
         self.recorded[instrument.name] = recorded
@@ -81,14 +81,14 @@ def explain_case(
     The two workers start one after the other, and record in turn. Where one ends under an
     instrument, that one is untold, and the others go on in new ones as long as there is time.
     """
-    asked = {"trace"} if keep_trace else set()
+    on_demand = {"trace"} if keep_trace else set()
     if plan.settings.hints:
-        asked.add("hints")
+        on_demand.add("hints")
     findings = _CaseRecordings(
         [
             everyone
             for everyone in _everyones().values()
-            if everyone.name in asked or not everyone.on_demand
+            if everyone.name in on_demand or not everyone.on_demand
         ]
     )
     cold = any(row.metric == "compile_time" for row in moved)
@@ -148,7 +148,7 @@ class _Explainer:
                 workers = self._started(stack, chosen)
             except WorkerEnded as ended:
                 self._spent(began)
-                early = tuple(one for one in chosen if one.when != "work")
+                early = tuple(instrument for instrument in chosen if instrument.when != "work")
                 findings.give_up(early or chosen, _said(ended.failure))
                 return
             except (BudgetEnded, TreeDeleted, OSError, OutsideError) as error:
@@ -157,20 +157,21 @@ class _Explainer:
             if not self._first:
                 self._spent(began)
             self._first, self._round = False, _WARM_ROUND
-            call_s = max(one for _, one in workers)
-            for one in sorted(chosen, key=lambda one: one.when == "work"):  # what is there first
-                if one.when == "work" and self.left_s <= 0:
+            call_s = max(seconds for _, seconds in workers)
+            # what is there first
+            for instrument in sorted(chosen, key=lambda each: each.when == "work"):
+                if instrument.when == "work" and self.left_s <= 0:
                     continue
                 began = self._executor.now()
                 try:
-                    self._record(one, [worker for worker, _ in workers], call_s, findings)
+                    self._record(instrument, [worker for worker, _ in workers], call_s, findings)
                 except WorkerEnded as ended:
-                    findings.give_up((one,), self._ended(ended.failure))
+                    findings.give_up((instrument,), self._ended(ended.failure))
                     return
                 except _RepeatTimedOut:
                     return
                 except BudgetEnded:
-                    findings.give_up((one,), f"its worker's time was over; {self.advice}")
+                    findings.give_up((instrument,), f"its worker's time was over; {self.advice}")
                     return
                 finally:
                     self._spent(began)
@@ -192,7 +193,7 @@ class _Explainer:
         The second one starts on the parent's cores, where it has some: nothing of a start is
         compared but the compiler's phases, and it records where the first one does.
         """
-        names = tuple(one.name for one in chosen)
+        names = tuple(instrument.name for instrument in chosen)
         self._plan.forget_cold_caches(self._slug)
         workers: list[Worker] = []
         for side in self._plan.sides:
@@ -282,13 +283,20 @@ def _concluded(
     stacks: list[Stack] = []
     hinting = plan.settings.hints
     for name, recorded in findings.recorded.items():
-        one = _everyones()[name]
+        instrument = _everyones()[name]
         try:
             of_one = tuple(
-                map(one.as_reported, one.differences(recorded["base"], recorded["head"]))
+                map(
+                    instrument.as_reported,
+                    instrument.differences(recorded["base"], recorded["head"]),
+                )
             )
-            hinted = tuple(map(one.as_reported, one.hints(recorded["head"]))) if hinting else ()
-            stacked = tuple(one.stacks(recorded["base"], recorded["head"]))
+            hinted = (
+                tuple(map(instrument.as_reported, instrument.hints(recorded["head"])))
+                if hinting
+                else ()
+            )
+            stacked = tuple(instrument.stacks(recorded["base"], recorded["head"]))
             _require_sound((*of_one, *hinted), stacked)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
             findings.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
@@ -306,10 +314,10 @@ def _concluded(
 
 def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
     """Raise where something of it could not be shown, or written and read again."""
-    for one in differences:
-        words(one)
-        if one.line < 0 or "\0" in one.file:
-            raise ValueError(f"{one.file!r} has no line {one.line}")
+    for difference in differences:
+        words(difference)
+        if difference.line < 0 or "\0" in difference.file:
+            raise ValueError(f"{difference.file!r} has no line {difference.line}")
     for stack in stacks:
         if not 0.0 <= stack.base + stack.head <= MOST_STACK_S:
             raise ValueError(f"a stack takes {stack.base} and {stack.head} s")
@@ -372,13 +380,13 @@ def explain_moved(
             "moved most; `perfci explain` looks into the others."
         )
     by_case = {state.case.id: state for state in states if not state.failures}
-    found = []
+    explained = []
     try:
         measuring_begins()
         for state in (by_case[case] for case in chosen if case in by_case):
             step(f"looking inside {state.case.id} …")
             of_case = tuple(moved[state.case.id])
-            found.append(
+            explained.append(
                 explain_case(
                     plan,
                     executor,
@@ -394,5 +402,5 @@ def explain_moved(
     finally:
         measuring_ended()
     return Explanations(
-        tuple(one for one in found if one.differences or one.hints or one.untold), tuple(notes)
+        tuple(why for why in explained if why.differences or why.hints or why.untold), tuple(notes)
     )

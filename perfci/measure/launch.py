@@ -101,7 +101,9 @@ class SpawnedWorker:
                 stdout=ends.output,
                 stderr=ends.output,
                 pass_fds=tuple(
-                    one for one in (ends.orders, ends.results, ends.turns, *kept) if one >= 0
+                    descriptor
+                    for descriptor in (ends.orders, ends.results, ends.turns, *kept)
+                    if descriptor >= 0
                 ),
                 cwd=root,
                 env={**launch.environment, WORKER_VARIABLE: self.token},

@@ -99,19 +99,20 @@ def open_workplace(
             bases_own = stack.enter_context(worktrees.side(wanted[0].resolved))
         plan = _plan(context, sides, bases_own, cores, scratch, token, enter)
         stack.enter_context(_parent_on(cores.parent))
-        found = _find_benchmarks(plan, budget_end, journal, context)
+        discoveries = _find_benchmarks(plan, budget_end, journal, context)
         plan = plan.with_discovered(
-            {name: one.discovery for name, one in found.items()}, separate_packages(found)
+            {name: side.discovery for name, side in discoveries.items()},
+            separate_packages(discoveries),
         )
         yield Workplace(
             plan=plan,
             config=config,
             journal=journal,
-            found=found,
-            environments=_environments(plan, found),
+            found=discoveries,
+            environments=_environments(plan, discoveries),
             budget_end=budget_end,
             gpu=GpuWatches(),
-            notes=(*worktrees.notes, *shared, *_notes(plan, found, config)),
+            notes=(*worktrees.notes, *shared, *_notes(plan, discoveries, config)),
             shown=context.shown,
             executor=context.executor,
             started=started,
@@ -135,15 +136,15 @@ def _laid_over(
     A saved model is each side's own, wherever it lies.
     """
     config, root = context.config, context.repository.root
-    saved = [Path(path) for one in config.saved for path in (one.model_path, one.inputs_path)]
+    saved = [Path(path) for model in config.saved for path in (model.model_path, model.inputs_path)]
     benchmarks = BenchmarkFiles(
         config.benchmarks,
         config.pattern,
         config.python_path,
-        frozenset(str(one.relative_to(root)) for one in saved if one.is_relative_to(root)),
+        frozenset(str(path.relative_to(root)) for path in saved if path.is_relative_to(root)),
     )
     source = benchmarks_of or wanted[-1].resolved
-    return [lay_over(root, one.resolved.tree, source.tree, benchmarks) for one in wanted]
+    return [lay_over(root, side.resolved.tree, source.tree, benchmarks) for side in wanted]
 
 
 @contextmanager
@@ -250,8 +251,8 @@ def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
     """
     if len({side.side.sha for side in sides}) < 2:
         return None
-    one, other = sides
-    names = differing_files(one.root, other.root, (one.overlay.tree, other.overlay.tree))
+    base, head = sides
+    names = differing_files(base.root, head.root, (base.overlay.tree, head.overlay.tree))
     if names is None:
         return None
     return frozenset(str(side.root / name) for side in sides for name in names)
@@ -286,9 +287,9 @@ def _find_benchmarks(
     def begun(name: str) -> None:
         context.shown.step(f"looking for benchmarks on {name} …")
 
-    for name, one in discover(plan, context.executor, budget_end, begun):
-        result[name] = one
-        cases, failures = one.discovery.cases, one.discovery.failures
+    for name, discovered in discover(plan, context.executor, budget_end, begun):
+        result[name] = discovered
+        cases, failures = discovered.discovery.cases, discovered.discovery.failures
         journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:
             journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
@@ -318,8 +319,8 @@ def _environments(
     if plan.launcher:
         shared["launcher"] = " ".join(plan.launcher)
     return {
-        name: make_environment({**shared, **one.discovery.facts})
-        for name, one in discoveries.items()
+        name: make_environment({**shared, **side.discovery.facts})
+        for name, side in discoveries.items()
     }
 
 

@@ -139,11 +139,11 @@ class SessionPlan:
         """Return the saved models with the files that this side's tree has; else the checkout's."""
         return tuple(
             replace(
-                one,
-                model_path=self._in_tree(one.model_path, side),
-                inputs_path=self._in_tree(one.inputs_path, side),
+                model,
+                model_path=self._in_tree(model.model_path, side),
+                inputs_path=self._in_tree(model.inputs_path, side),
             )
-            for one in self.saved
+            for model in self.saved
         )
 
     def _in_tree(self, path: str, side: SidePlan) -> str:
@@ -340,7 +340,7 @@ class SessionPlan:
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,
                 distributions=counterparts.changed_distributions() if counterparts else (),
-                others=tuple(f"{one.root}/" for one in self.sides if one.root != side.root),
+                others=tuple(f"{other.root}/" for other in self.sides if other.root != side.root),
             )
             for side in self.sides
         }
@@ -351,19 +351,21 @@ class SessionPlan:
         """Return the plan with ``side`` alone, in the place of the one of its name."""
         places = {
             name: replace(
-                one,
+                of_name,
                 root=str(side.root),
                 own=(f"{side.root}/",),
                 python_path=self.python_path_of(side),
                 counterparts=None,
             )
-            for name, one in self.places.items()
+            for name, of_name in self.places.items()
             if name == side.name
         }
         return replace(self, sides=(side,), places=places)
 
     def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
-        files = (path for one in self.saved_of(side) for path in (one.model_path, one.inputs_path))
+        files = (
+            path for model in self.saved_of(side) for path in (model.model_path, model.inputs_path)
+        )
         return tuple(filter(None, files))
 
     def with_discovered(
@@ -375,22 +377,22 @@ class SessionPlan:
         """
         places = {
             name: replace(
-                one,
-                installed=tuple(sorted({*one.installed, *separate})),
+                known,
+                installed=tuple(sorted({*known.installed, *separate})),
                 copies=tuple(
                     path
                     for copy in discovered[name].copies
-                    if copy.distribution not in one.installed and self._is_own(copy)
+                    if copy.distribution not in known.installed and self._is_own(copy)
                     for path in copy.paths
                 ),
-                pythons=(*one.pythons, *(f"{each}/" for each in discovered[name].pythons)),
+                pythons=(*known.pythons, *(f"{each}/" for each in discovered[name].pythons)),
                 clones=discovered[name].sources,
                 twins=self._twins(name, discovered),
             )
-            for name, one in self.places.items()
+            for name, known in self.places.items()
         }
-        devices = {name: one.devices for name, one in discovered.items()}
-        metrics = {name: one.metrics for name, one in discovered.items()}
+        devices = {name: discovery.devices for name, discovery in discovered.items()}
+        metrics = {name: discovery.metrics for name, discovery in discovered.items()}
         return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
 
     def _is_own(self, copy: Copy) -> bool:
@@ -405,13 +407,15 @@ class SessionPlan:
         counterparts = self.places[name].counterparts
         if counterparts is None:
             return ()
-        twins = [set(counterparts.also_installed(one.importable)) for one in discovered.values()]
+        twins = [set(counterparts.also_installed(side.importable)) for side in discovered.values()]
         around = (self.places[name].checkout, self.places[name].cache)
         common = set.intersection(*twins)
-        return tuple(sorted(one for one in common if not any(at.startswith(one) for at in around)))
+        return tuple(
+            sorted(path for path in common if not any(at.startswith(path) for at in around))
+        )
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:
     """Return the folder that an interpreter is installed in, or its virtual environment's."""
-    found = shutil.which(python)
-    return (f"{Path(found).absolute().parent.parent.resolve()}/",) if found else ()
+    program = shutil.which(python)
+    return (f"{Path(program).absolute().parent.parent.resolve()}/",) if program else ()

@@ -250,16 +250,16 @@ class StarterProcess:
     def imported(self, timeout_s: float) -> str:
         """Wait for its imports. Returns why it can't fork, or nothing. Raises BudgetEnded."""
         try:
-            said = self._worker.expect("imported", timeout_s)
+            answer = self._worker.expect("imported", timeout_s)
             self._waits_for_forks = True
             if self._shared:
                 self.preloaded = AncestorImports(
-                    self._worker.field(said, "modules", dict[str, str]),
-                    self._worker.field(said, "imports", FileImports),
-                    self._worker.field(said, "failed", str),
-                    self._worker.field(said, "compiler", tuple[str, ...]),
+                    self._worker.field(answer, "modules", dict[str, str]),
+                    self._worker.field(answer, "imports", FileImports),
+                    self._worker.field(answer, "failed", str),
+                    self._worker.field(answer, "compiler", tuple[str, ...]),
                 )
-            return self._worker.field(said, "unfit", str)
+            return self._worker.field(answer, "unfit", str)
         except WorkerEnded as ended:
             return ended.failure.message
 
@@ -302,10 +302,10 @@ class StarterProcess:
         text = json.dumps({**environment, WORKER_VARIABLE: token}).encode()
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             socket.send_fds(self._socket, [text], descriptors)
-        said = None
-        while said is None:
-            said = self._next("forked", time.monotonic() + _FORK_S)
-        return ForkedWorker(self, self._worker.field(said, "pid", int), token)
+        answer = None
+        while answer is None:
+            answer = self._next("forked", time.monotonic() + _FORK_S)
+        return ForkedWorker(self, self._worker.field(answer, "pid", int), token)
 
     def code_of(self, pid: int, within_s: float) -> int | None:
         """Return how a worker ended, or None while it lives on. Raises WorkerEnded."""

@@ -182,7 +182,7 @@ class CaseNeeds:
         compared = state.compared(self.policy)
         undecided = undecided_metrics(compared, state.case, self.policy, family)
         state.out_of_reach = self._out_of_reach(state, undecided, family, left_s)
-        state.undecided = tuple(one for one in undecided if one not in state.out_of_reach)
+        state.undecided = tuple(metric for metric in undecided if metric not in state.out_of_reach)
         return bool(state.undecided)
 
     def most(self, state: CaseState) -> int:

@@ -56,8 +56,8 @@ _CLOCK_S = 1e-6
 
 def ran_out_of_memory(failure: Failure) -> bool:
     """Say whether it failed for memory, the device's or the host's."""
-    said = failure.message.lower()
-    return failure.kind in _KINDS or any(word in said for word in _WORDS)
+    message = failure.message.lower()
+    return failure.kind in _KINDS or any(word in message for word in _WORDS)
 
 
 def no_room_for_both(failure: Failure, side: str) -> Failure:
@@ -245,12 +245,12 @@ class _RoundWorkers:
             slot.order_block({**order, "turn": turn})
         expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
         since = living[0].living.now() if living else 0.0
-        workers = [one.worker.pid for one in self.slots if one.worker]
+        workers = [side.worker.pid for side in self.slots if side.worker]
 
         def answer(slot: RoundSide) -> None:
             within_s = slot.task.timeout_s + expected_s
-            said = slot.living.expect("block", within_s, since=since, overdue=self._stop)
-            slot.take_block(said, workers)
+            message = slot.living.expect("block", within_s, since=since, overdue=self._stop)
+            slot.take_block(message, workers)
 
         for slot in living:
             self._attempt(slot, answer)
@@ -343,11 +343,11 @@ class RoundSide:
 
     def await_ready(self, gpu: GpuWatches) -> None:
         """Wait until it is warm. Raises WorkerEnded, and BudgetEnded."""
-        said = self.living.expect("ready", self.task.timeout_s)
-        self.call_s = max(0.0, self.living.field(said, "call_s", float))
-        self.on_device = self.living.field(said, "on_device", bool)
+        answer = self.living.expect("ready", self.task.timeout_s)
+        self.call_s = max(0.0, self.living.field(answer, "call_s", float))
+        self.on_device = self.living.field(answer, "on_device", bool)
         if self.on_device:
-            self.watch = gpu.of(self.living.field(said, "uuid", str))
+            self.watch = gpu.of(self.living.field(answer, "uuid", str))
 
     def order_block(self, order: Mapping[str, object]) -> None:
         """Order a block of bursts."""
@@ -383,9 +383,9 @@ class RoundSide:
     def finish(self, round_number: int) -> None:
         """Have its output as the result. Raises WorkerEnded."""
         self.living.send({"do": "finish"})
-        said = self.living.expect("output", self.task.timeout_s)
+        answer = self.living.expect("output", self.task.timeout_s)
         self.living.stage = "done"
-        self.result = self._reduced(said, round_number)
+        self.result = self._reduced(answer, round_number)
 
     def end(self, round_number: int) -> None:
         """End its worker and all that this started; fail one that ran what isn't its side's."""

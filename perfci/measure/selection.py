@@ -57,8 +57,8 @@ def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
 
 def words_of(expression: str) -> tuple[str, ...]:
     """Return the words of ``expression`` that stand for cases, in lower case."""
-    found = _WORD.findall(expression.lower())
-    return tuple(word for word in found if word not in _JOINING)
+    every_word = _WORD.findall(expression.lower())
+    return tuple(word for word in every_word if word not in _JOINING)
 
 
 Selects = Callable[[Case], bool]
@@ -156,7 +156,9 @@ def by_name(
     of_files: Mapping[str, Mapping[str, DecoratorLiterals]],
 ) -> dict[str, DecoratorLiterals]:
     """Return the benchmarks of all files by their names."""
-    return {name: one for ones in of_files.values() for name, one in ones.items()}
+    return {
+        name: literals for benchmarks in of_files.values() for name, literals in benchmarks.items()
+    }
 
 
 def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
@@ -240,7 +242,7 @@ def _written(
     decorator: ast.expr, constants: Mapping[str, ast.expr], *, conditional: bool
 ) -> DecoratorLiterals:
     given = decorator.keywords if isinstance(decorator, ast.Call) else ()
-    values = {one.arg: _literal(one.value, constants) for one in given if one.arg}
+    values = {keyword.arg: _literal(keyword.value, constants) for keyword in given if keyword.arg}
     metrics, thresholds = values.get("metrics"), values.get("thresholds")
     return DecoratorLiterals(
         metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,

@@ -287,9 +287,9 @@ class Session:
         exact = self._needs.exact_parts(state)
         sides = starting_order(self._plan.sides, number)
         result = self._measured(state, sides, number, exact, starters)
-        for one in result.results:
-            if isinstance(one, WorkerFailure) and one.failure.kind == UNLIKE_FRESH:
-                message = f"on {one.failure.side}, {one.failure.message}"
+        for of_worker in result.results:
+            if isinstance(of_worker, WorkerFailure) and of_worker.failure.kind == UNLIKE_FRESH:
+                message = f"on {of_worker.failure.side}, {of_worker.failure.message}"
                 self._starters.refuse(state.case, finding("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
@@ -331,9 +331,9 @@ class Session:
                 [state.case], self._sweeps, at_once=False, following=()
             ) as starters:
                 result = self._measured(state, base, state.rounds + 1, frozenset(), starters)
-            for one in result.results:
-                self._journal.result(state.slug, one, result.logs.get("base", ""))
-            ran = all(isinstance(one, WorkerOutput) for one in result.results)
+            for of_worker in result.results:
+                self._journal.result(state.slug, of_worker, result.logs.get("base", ""))
+            ran = all(isinstance(of_worker, WorkerOutput) for of_worker in result.results)
             outcome = "ran" if ran else "failed"
             state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
 
@@ -440,8 +440,8 @@ def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]
     names = unpassed_of_job(plan.inherited, plan.passed)
     if not names:
         return []
-    said = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
-    return [f"{said}; `pass_env` passes what you name."]
+    note = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
+    return [f"{note}; `pass_env` passes what you name."]
 
 
 def _times_seen(states: Sequence[CaseState]) -> float:

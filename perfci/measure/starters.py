@@ -101,12 +101,12 @@ class Starters:
         """
         if not (self._plan.cores.parent and self._plan.quiet.threads):
             return
-        if not all(one.starter.has_imported() for one in self._prepared):
+        if not all(prepared.starter.has_imported() for prepared in self._prepared):
             return
         unused, missing = list(self._prepared), []
         for cases in self._following:
             group = self.group_of(cases[0])
-            if there := next((one for one in unused if one.group == group), None):
+            if there := next((prepared for prepared in unused if prepared.group == group), None):
                 unused.remove(there)
             else:
                 missing.append(cases)
@@ -133,13 +133,13 @@ class Starters:
             self._unshare(case.file, why)
             return
         self._uncompiled.add(case.file)
-        self._close([one for one in self._prepared if one.group[0] == case.file])
+        self._close([prepared for prepared in self._prepared if prepared.group[0] == case.file])
         self._journal.note(f"{case.file}: each worker imports the compiler itself: {words(why)}")
 
     def _unshare(self, file: str, why: Finding) -> None:
         """Give the sides of ``file`` starters of their own from now on."""
         self._unshared[file] = why
-        self._close([one for one in self._prepared if one.group[0] == file])
+        self._close([prepared for prepared in self._prepared if prepared.group[0] == file])
         self._journal.note(f"{file}: no common ancestor: {words(why)}")
 
     def _compiler_of(self, case: Case) -> tuple[str, ...]:
@@ -166,9 +166,9 @@ class Starters:
         self._close(self._prepared)
 
     def _close(self, prepared: Sequence[_Prepared]) -> None:
-        for one in tuple(prepared):
-            self._prepared.remove(one)
-            one.starter.close()
+        for ancestor in tuple(prepared):
+            self._prepared.remove(ancestor)
+            ancestor.starter.close()
 
     def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
         """Return a living ancestor, which ``stack`` ends; None where there can't be one.
@@ -183,7 +183,7 @@ class Starters:
                 self._unshare(cases[0].file, preload)
             return None
         group = self.group_of(cases[0])
-        ready = next((one for one in self._prepared if one.group == group), None)
+        ready = next((prepared for prepared in self._prepared if prepared.group == group), None)
         if ready:
             self._prepared.remove(ready)
             starter = ready.starter
@@ -215,8 +215,8 @@ class Starters:
     def _fresh_states(self, cases: Sequence[Case]) -> dict[str, dict[str, str]]:
         file = _imported_file(cases)
         return {
-            name: dict(one.imports.get(file, FileImports()).state)
-            for name, one in self._plan.discovered.items()
+            name: dict(discovery.imports.get(file, FileImports()).state)
+            for name, discovery in self._plan.discovered.items()
         }
 
     def _starters_of(
@@ -293,7 +293,7 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
             return finding("ancestor-plugins", what=name)
     if not file:
         return ("torch",)
-    imports = {name: one.imports.get(file) for name, one in discovered.items()}
+    imports = {name: discovery.imports.get(file) for name, discovery in discovered.items()}
     for side, did in imports.items():
         if did is None:
             return finding("ancestor-unknown", side=side)
@@ -301,14 +301,14 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
             return finding("ancestor-read", side=side, file=did.read[0])
         if did.programs:
             return finding("ancestor-program", side=side, program=did.programs[0])
-    asked = [set(did.modules) for did in imports.values() if did]
+    module_sets = [set(did.modules) for did in imports.values() if did]
     first = next(did for did in imports.values() if did)
     return tuple(
         name
         for name in first.modules
         if name.partition(".")[0] != _HARNESS
-        and all(name in names for names in asked)
-        and len({one.modules.get(name) for one in sides}) == 1
+        and all(name in names for names in module_sets)
+        and len({discovery.modules.get(name) for discovery in sides}) == 1
     )
 
 
@@ -356,11 +356,11 @@ def why_unlike(
 def _differences(
     preloaded: AncestorImports, discovered: Mapping[str, Discovery], file: str
 ) -> Iterator[Finding]:
-    for side, one in discovered.items():
+    for side, preloads in discovered.items():
         for name, place in preloaded.modules.items():
-            if name.partition(".")[0] != _HARNESS and one.modules.get(name) != place:
+            if name.partition(".")[0] != _HARNESS and preloads.modules.get(name) != place:
                 yield finding("ancestor-module", side=side, module=name)
-        did = one.imports.get(file, FileImports())
+        did = preloads.imports.get(file, FileImports())
         for change in did.environment:
             if file and change not in preloaded.imports.environment:
                 yield finding("ancestor-environment", side=side, variable=change.partition("=")[0])

@@ -108,7 +108,7 @@ class Workplace:
         ``scale`` is how many times their comparisons the report will have. ``everything``: cases
         that ran the same code on both sides, too, get all their rounds.
         """
-        known = [{case.id for case in found.discovery.cases} for found in self.found.values()]
+        known = [{case.id for case in side.discovery.cases} for side in self.found.values()]
         chosen = tuple(
             case for case in cases if not case.skip and all(case.id in ids for ids in known)
         )
@@ -134,7 +134,9 @@ class Workplace:
 
     def _written_trees(self) -> Iterator[Failure]:
         """Yield a failure for each tree whose sources are not what they were before."""
-        names = {self.plan.own_base: "base"} | {one.root: one.name for one in self.plan.sides}
+        names = {self.plan.own_base: "base"} | {
+            plan_side.root: plan_side.name for plan_side in self.plan.sides
+        }
         for root, before in self.plan.uncommitted.items():
             if root.is_dir():  # a tree that is gone failed its case
                 side = names.get(root, "head")
@@ -163,8 +165,8 @@ class Workplace:
         on_head = {failure.case for failure in self.found["head"].discovery.failures}
         everything = tuple(
             failure
-            for found in self.found.values()
-            for failure in found.discovery.failures
+            for side in self.found.values()
+            for failure in side.discovery.failures
             if failure.side != "base"
             or (failure.case in on_head and not self._is_heads_own(failure.case))
         )
@@ -179,7 +181,7 @@ class Workplace:
         benchmark files are asked only where a case failed there.
         """
         alone = failed_on_base(failures)
-        failed = [one for one in cases if one.id in alone and one.id not in measured]
+        failed = [each for each in cases if each.id in alone and each.id not in measured]
         if not failed:
             return frozenset()
         own = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)

@@ -103,9 +103,9 @@ def discover(order: WorkOrder) -> dict[str, Any]:
         before = folder
         try:
             with record.during(file):
-                found = benchmarks_in(load(file, order.python_path))
+                benchmarks = benchmarks_in(load(file, order.python_path))
             imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
-            cases += [case for benchmark in found for case in _cases(benchmark, file, order)]
+            cases += [case for benchmark in benchmarks for case in _cases(benchmark, file, order)]
         except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
             failures.append(
                 Failure(
@@ -196,11 +196,11 @@ def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], lis
             side=order.side,
             stage="discovery",
             kind="duplicate_id",
-            message=f"two benchmarks are called `{identity}`: {' and '.join(found)}\n"
+            message=f"two benchmarks are called `{identity}`: {' and '.join(files)}\n"
             "Give one of them another name: @perfci.benchmark(name=...)",
         )
-        for identity, found in places.items()
-        if len(found) > 1
+        for identity, files in places.items()
+        if len(files) > 1
     ]
     return [case for case in cases if len(places[case.id]) == 1], failures
 

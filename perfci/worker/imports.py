@@ -119,17 +119,17 @@ class ImportRecord:
             if name in seen:
                 continue
             seen[name] = None
-            asked = self._asked.get(name)
+            trace = self._asked.get(name)
             if name in sys.modules and not (name == file or self._is_own(name)):
                 imports = _joined(imports, modules=(name,))
-            if asked is not None:
+            if trace is not None:
                 imports = _joined(
                     imports,
-                    environment=tuple(asked.environment),
-                    programs=tuple(asked.programs),
-                    read=tuple(asked.read),
+                    environment=tuple(trace.environment),
+                    programs=tuple(trace.programs),
+                    read=tuple(trace.read),
                 )
-                waiting += reversed(asked.modules)
+                waiting += reversed(trace.modules)
         return imports
 
     def _of(self, name: str) -> _ImportTrace:
@@ -159,9 +159,9 @@ class ImportRecord:
             return self._import(name, globals, locals, fromlist or (), level)
         finally:
             self._way.pop()
-            for one in fromlist or ():
-                if f"{whole}.{one}" in sys.modules:
-                    self._way[-1].modules[f"{whole}.{one}"] = None
+            for child in fromlist or ():
+                if f"{whole}.{child}" in sys.modules:
+                    self._way[-1].modules[f"{whole}.{child}"] = None
 
     def _asks(self, importer: Mapping[str, Any] | None) -> bool:
         """Whether it is the side's own code that imports."""
@@ -187,12 +187,12 @@ class ImportRecord:
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._way:
             return
-        asked = self._way[-1]
+        trace = self._way[-1]
         if event in _CHANGES:
-            asked.environment[_change(arguments)] = None
+            trace.environment[_change(arguments)] = None
         elif event in _STARTS:
             if not self._is_by_own_code():
-                asked.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
+                trace.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
         elif event == "open" and isinstance(arguments[0], str):
             file, _, flags = arguments
             if (flags or 0) & os.O_WRONLY:
@@ -200,7 +200,7 @@ class ImportRecord:
             place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
             inside = not file.endswith(_BYTECODE) and self._is_of_roots(place)
             if inside and not self._is_by_own_code():
-                asked.read[file] = None
+                trace.read[file] = None
 
     def _is_by_own_code(self) -> bool:
         """Whether own code calls what happens now, rather than a module that is being imported."""

@@ -42,7 +42,9 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
     """Import one benchmark file; its folder, after the side's own, serves its imports."""
     folder = str(Path(file).parent)
     if folder not in sys.path:
-        last = max((sys.path.index(one) for one in python_path if one in sys.path), default=-1)
+        last = max(
+            (sys.path.index(entry) for entry in python_path if entry in sys.path), default=-1
+        )
         sys.path.insert(last + 1, folder)
     name = name_of(file)
     spec = importlib.util.spec_from_file_location(name, file)

@@ -257,9 +257,11 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
     all_of_them = tuple(chosen.values())
     recordings = _Recordings(scene)
     stage.enter("import")
-    found = kinds(order.devices)
+    device_kinds = kinds(order.devices)
     with ExitStack() as starting:
-        starting.enter_context(recordings.of(one for one in all_of_them if one.when == "start"))
+        starting.enter_context(
+            recordings.of(instrument for instrument in all_of_them if instrument.when == "start")
+        )
         benchmarks = imported(order)
         fix_threads_and_seed(order)
         stage.enter("setup")
@@ -270,16 +272,18 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
             copies = StrayCopies()
             scene.call, scene.set_up = work.call, True
             stage.enter("first_call")
-            device = named(found, work.device) if work.device else None
-            with recordings.of(one for one in all_of_them if one.when == "first_call"):
-                device, first_s = _first_call(work, device, found)
+            device = named(device_kinds, work.device) if work.device else None
+            with recordings.of(
+                instrument for instrument in all_of_them if instrument.when == "first_call"
+            ):
+                device, first_s = _first_call(work, device, device_kinds)
             starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
             bursts = Bursts(work.call, device, copies)
             scene.once = bursts.once
             stage.enter("warmup")
-            recordings.early(one for one in all_of_them if one.when == "early")
+            recordings.early(instrument for instrument in all_of_them if instrument.when == "early")
             scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
             stop_collecting()
             stage.enter("record")
@@ -305,11 +309,11 @@ def _record_as_ordered(
     channel: Channel, recordings: _Recordings, chosen: Mapping[str, Instrument], copies: StrayCopies
 ) -> None:
     while line := channel.receive():
-        asked = json.loads(line)
-        if asked["do"] == "finish":
+        request = json.loads(line)
+        if request["do"] == "finish":
             return
         collect()
-        recorded, why = recordings.taken(chosen[asked["instrument"]])
+        recorded, why = recordings.taken(chosen[request["instrument"]])
         copies.require_none()
         channel.send("record", recorded=recorded, why=why)
     os._exit(0)  # the parent is gone
@@ -327,27 +331,27 @@ class _Recordings:
     def of(self, chosen: Iterable[Instrument]) -> Iterator[None]:
         """Record until the block ends; the last one that begins is the first that ends."""
         begun = []
-        for one in chosen:
+        for instrument in chosen:
             try:
-                context = one.record(self._scene)
-                self._kept[one.name] = context.__enter__()
-                begun.append((one, context))
+                context = instrument.record(self._scene)
+                self._kept[instrument.name] = context.__enter__()
+                begun.append((instrument, context))
             except Exception as error:  # noqa: BLE001 (anything an instrument raises is said)
-                self._why[one.name] = _said(error)
+                self._why[instrument.name] = _said(error)
         yield
-        for one, context in reversed(begun):
+        for instrument, context in reversed(begun):
             try:
                 context.__exit__(None, None, None)
             except Exception as error:  # noqa: BLE001 (as above)
-                self._why[one.name] = _said(error)
+                self._why[instrument.name] = _said(error)
 
     def early(self, chosen: Iterable[Instrument]) -> None:
         """Record what has to be seen before the work is warm."""
-        for one in chosen:
+        for instrument in chosen:
             try:
-                self._kept[one.name] = one.record(self._scene)
+                self._kept[instrument.name] = instrument.record(self._scene)
             except Exception as error:  # noqa: BLE001 (as above)
-                self._why[one.name] = _said(error)
+                self._why[instrument.name] = _said(error)
 
     def taken(self, instrument: Instrument) -> tuple[Recorded, str]:
         """Return a recording, made now or before, or why there is none."""

@@ -77,14 +77,14 @@ def measure(
     """
     have_children_give_back()
     build = set_up(order, benchmarks)
-    found = kinds(order.devices)
+    device_kinds = kinds(order.devices)
     fix_threads_and_seed(order)
     copies = StrayCopies()
     stage.enter("setup")
     scene = Scene(order, collect)
     gathering = _Collectors(scene)
     gathering.before_setup()
-    parts = _MeasuringParts(channel, stage, start, found, copies, scene, gathering)
+    parts = _MeasuringParts(channel, stage, start, device_kinds, copies, scene, gathering)
     traced, before_ns = frames_traced(), monotonic_ns()
     made: list[Measurement] = []
     environment = dict(os.environ)
@@ -118,21 +118,24 @@ def _measurement(
 ) -> Measurement:
     """Measure the work that set-up, begun at ``before_setup_ns``, made just now."""
     channel, stage, start = parts.channel, parts.stage, parts.start
-    found, copies, scene, gathering = parts.found, parts.copies, parts.scene, parts.gathering
+    device_kinds, copies, scene, gathering = parts.found, parts.copies, parts.scene, parts.gathering
     order = scene.order
     copies.require_none()
     set_up_ns = monotonic_ns()
     scene.work = work
     scene.compiled = lambda: work.compiled or frames_traced() > traced
     gathering.at_set_up()
-    device = named(found, work.device) if work.device else None
+    device = named(device_kinds, work.device) if work.device else None
     fix_threads_and_seed(order, seed=False)
     stage.enter("first_call")
-    first = _first_call(order, work, start, found, device)
+    first = _first_call(order, work, start, device_kinds, device)
     copies.require_none()
     if start.compiler_ns:
         require_compiled(compiled=scene.compiled())
-    scene.device, scene.why_no_device = first.device, "" if first.device else why_on_host(found)
+    scene.device, scene.why_no_device = (
+        first.device,
+        "" if first.device else why_on_host(device_kinds),
+    )
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))
     call = _slowed(work.call, order, first.device)
@@ -291,37 +294,40 @@ class _Collectors:
 
     def before_setup(self) -> None:
         """Say that set-up is next."""
-        for family, one in self._collectors:
-            family.ask("its before_setup", one.before_setup)
+        for family, collector in self._collectors:
+            family.ask("its before_setup", collector.before_setup)
 
     def at_set_up(self) -> None:
         """Say that set-up is done, and nothing was called yet."""
-        for family, one in self._collectors:
-            family.ask("its set_up", one.set_up)
+        for family, collector in self._collectors:
+            family.ask("its set_up", collector.set_up)
 
     def before_bursts(self) -> None:
         """Say that bursts are next."""
-        for family, one in self._collectors:
-            family.ask("its warm", one.warm)
+        for family, collector in self._collectors:
+            family.ask("its warm", collector.warm)
 
     def after_bursts(self) -> None:
         """Take what is known of the bursts."""
-        for family, one in self._collectors:
-            self._take(family.read("its after_bursts", one.after_bursts))
+        for family, collector in self._collectors:
+            self._take(family.read("its after_bursts", collector.after_bursts))
 
     def finish(self) -> None:
         """Take what would have disturbed the bursts, and at last what needs no more calls."""
-        for family, one in self._collectors:
-            self._take(family.read("its more_calls", one.more_calls))
-        for family, one in self._collectors:
-            self._take(family.read("its last", one.last))
+        for family, collector in self._collectors:
+            self._take(family.read("its more_calls", collector.more_calls))
+        for family, collector in self._collectors:
+            self._take(family.read("its last", collector.last))
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that there are values of."""
-        found = (
-            one for family, _ in self._collectors if family.distribution for one in family.metrics
+        metrics = (
+            declared
+            for family, _ in self._collectors
+            if family.distribution
+            for declared in family.metrics
         )
-        return tuple(metric for metric in found if metric.name in self.values)
+        return tuple(metric for metric in metrics if metric.name in self.values)
 
     def _take(self, reading: Reading) -> None:
         self.values |= reading.values

@@ -45,7 +45,7 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
         folder, deeper = waiting.pop(0)
         packages = []
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
+            for entry in sorted(entries, key=lambda item: item.name):
                 if not entry.is_dir(follow_symlinks=False) or entry.name.startswith("."):
                     continue
                 if (Path(entry) / "__init__.py").is_file():
@@ -62,7 +62,7 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
     are the project's. Names are normalised. An editable install has none of the project's files,
     or only some.
     """
-    found = []
+    copies = []
     for distribution in importlib.metadata.distributions():
         name = normalised(distribution.metadata["Name"] or "")
         is_own = name in project or _came_from(distribution, checkout)
@@ -70,8 +70,8 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
         if is_own or origin:
             paths = tuple(sorted({_real(path) for path in _places(distribution)}))
             if paths:
-                found.append(Copy(name, paths, origin))
-    return tuple(dict.fromkeys(found))
+                copies.append(Copy(name, paths, origin))
+    return tuple(dict.fromkeys(copies))
 
 
 def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
         return ()
     names = set(packages_in(tree)) - NO_LIBRARY
     pythons = tuple(f"{folder}{os.sep}" for folder in python_folders())
-    found = {
+    sources = {
         os.path.realpath(entry)
         for entry in sys.path
         if not entry.endswith("-packages")  # of an environment beneath this one, say
@@ -92,9 +92,9 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     }
     for distribution in importlib.metadata.distributions():
         if normalised(distribution.metadata["Name"] or "") in project:
-            found.add(_source(distribution))
+            sources.add(_source(distribution))
     known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
-    folders = (f"{folder}{os.sep}" for folder in found if os.path.isdir(folder))  # noqa: PTH112
+    folders = (f"{folder}{os.sep}" for folder in sources if os.path.isdir(folder))  # noqa: PTH112
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
 
 
@@ -116,9 +116,9 @@ def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
         with os.scandir(entry) as entries:
             result[entry] = tuple(
                 sorted(
-                    f"{one.name}{os.sep}" if one.is_dir() else one.name
-                    for one in entries
-                    if one.name.endswith(".py") or one.is_dir()
+                    f"{item.name}{os.sep}" if item.is_dir() else item.name
+                    for item in entries
+                    if item.name.endswith(".py") or item.is_dir()
                 )
             )
     return result

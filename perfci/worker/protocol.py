@@ -44,7 +44,7 @@ def decode_order(line: bytes) -> WorkOrder:
         for name, value in json.loads(line).items()
     }
     saved = fields.pop("saved", ())
-    models = tuple(SavedModel(**{**one, "modes": tuple(one["modes"])}) for one in saved)
+    models = tuple(SavedModel(**{**model, "modes": tuple(model["modes"])}) for model in saved)
     return WorkOrder(**fields, saved=models)
 
 

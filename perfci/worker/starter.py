@@ -62,13 +62,13 @@ def import_libraries(order: WorkOrder) -> LibraryImports:
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
     did = replace(record.of(""), state=torch_state())
-    told = {
+    answer = {
         "failed": failed,
         "imports": asdict(did),
         "modules": loaded,
         "compiler": tuple(sorted(later)),
     }
-    return LibraryImports(told, compiler_ns)
+    return LibraryImports(answer, compiler_ns)
 
 
 def _import_each(names: Sequence[str]) -> str:
@@ -111,10 +111,10 @@ def serve_forks(
                     channel.send("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
             if requests.fileno() not in ready:
                 continue
-            asked, descriptors, _, _ = socket.recv_fds(
+            order_text, descriptors, _, _ = socket.recv_fds(
                 requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS
             )
-            if not asked:
+            if not order_text:
                 return
             flush()  # what is still buffered would be printed by both
             pid = os.fork()
@@ -127,7 +127,7 @@ def serve_forks(
                 os.dup2(output, 1)
                 os.dup2(output, 2)
                 os.close(output)
-                environment = json.loads(asked)
+                environment = json.loads(order_text)
                 if token and len(value := environment[TOKEN].encode()) == token[1]:
                     # /proc shows what a process was started with, and a fork its parent's: workers
                     # of one ancestor, and all that they leave behind, would look alike

@@ -69,7 +69,7 @@ class BuildRecipe:
         parts += ["own environment"] if self.own_environment else ["watched"]
         parts += [f"{submodule.path} at {submodule.commit}" for submodule in self.submodules]
         parts += [
-            f"{one}={self.environment[one]}" for one in self.passed if one in self.environment
+            f"{name}={self.environment[name]}" for name in self.passed if name in self.environment
         ]
         text = "\0\0".join(parts)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
@@ -109,8 +109,8 @@ def _words(command: str, python: str) -> tuple[str, ...]:
         raise _unreadable(command, str(error).lower()) from error
     if not words:
         raise _unreadable(command, "it is empty")
-    found = (match["shell"] for match in _QUOTED_OR_SHELL.finditer(command))
-    if shell := next(filter(None, found), None):
+    shells = (match["shell"] for match in _QUOTED_OR_SHELL.finditer(command))
+    if shell := next(filter(None, shells), None):
         raise _unreadable(command, f"{shell} needs a shell")
     return tuple(word.replace("{python}", python) for word in words)
 

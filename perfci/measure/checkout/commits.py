@@ -166,12 +166,12 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
     Empty where git knows no such file.
     """
     arguments = ("blame", "--line-porcelain", f"-L{first},{last}", "--", str(file))
-    told = attempt(root, *arguments)
-    if told.status != 0:
+    result = attempt(root, *arguments)
+    if result.status != 0:
         return ""
     newest = (-1, "")
     sha = name = ""
-    for line in told.output.split("\n"):
+    for line in result.output.split("\n"):
         if line.startswith("\t"):
             sha = ""
             continue
@@ -189,5 +189,5 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:
     """Return the text of ``file`` in ``commit``; None where that hasn't got it."""
-    told = attempt(repository.root, "show", f"{commit}:{file}")
-    return told.output if told.status == 0 else None
+    result = attempt(repository.root, "show", f"{commit}:{file}")
+    return result.output if result.status == 0 else None

@@ -67,19 +67,19 @@ def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozense
     return frozenset(changed) if changed is not None and len(changed) <= MOST else None
 
 
-def _differing(one: Path, other: Path, trees: tuple[str, str]) -> set[str] | None:
-    submodules = {*checked_out_in(one)} & {*checked_out_in(other)}
-    changed = _changed(one, trees, submodules)
+def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | None:
+    submodules = {*checked_out_in(base)} & {*checked_out_in(head)}
+    changed = _changed(base, trees, submodules)
     if changed is None:
         return None
-    for name in (_not_as_committed(one) | _not_as_committed(other)) - submodules:
-        pair = (one / name, other / name)
+    for name in (_not_as_committed(base) | _not_as_committed(head)) - submodules:
+        pair = (base / name, head / name)
         if any(path.is_symlink() or path.is_dir() for path in pair):
             return None  # or another repository in this one
         if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
             changed.add(name)
     for name in submodules:
-        inner_one, inner_other = one / name, other / name
+        inner_one, inner_other = base / name, head / name
         commits = (git(inner_one, "rev-parse", "HEAD"), git(inner_other, "rev-parse", "HEAD"))
         inner = _differing(inner_one, inner_other, commits)
         if inner is None:
@@ -111,8 +111,8 @@ def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) ->
 
 def _not_as_committed(root: Path) -> set[str]:
     """Return what was changed, removed or added there since it was checked out."""
-    told = git(root, "ls-files", "--modified", "--deleted", "--others", "-z")
-    return {name for name in told.split("\0") if name and not _is_bytecode(name)}
+    listing = git(root, "ls-files", "--modified", "--deleted", "--others", "-z")
+    return {name for name in listing.split("\0") if name and not _is_bytecode(name)}
 
 
 def _is_bytecode(name: str) -> bool:

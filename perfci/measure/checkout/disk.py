@@ -48,10 +48,10 @@ def explaining(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-        raise disk_error(doing, said) or OutsideError(
+        reason = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        raise disk_error(doing, reason) or OutsideError(
             "disk-failed",
-            f"{doing}: {said}",
+            f"{doing}: {reason}",
             "See that the disk is healthy, or set PERFCI_CACHE_DIR to a folder on another one.",
         ) from error
 

@@ -53,7 +53,7 @@ def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
     beneath = run(python, "-c", _SITES).splitlines()
     run(python, "-m", "venv", *([] if pip else ["--without-pip"]), str(place))
     own = Path(run(str(place / "bin" / "python"), "-c", _SITES).splitlines()[-1])
-    lines = "\n".join(f"import site; site.addsitedir({one!r})" for one in beneath)
+    lines = "\n".join(f"import site; site.addsitedir({folder_below!r})" for folder_below in beneath)
     (own / "perfci-beneath.pth").write_text(f"{lines}\n", encoding="utf-8")
 
 
@@ -123,7 +123,9 @@ def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     if not changed:
         return
     names = sorted({_distribution(Path(path).name) for path in changed})
-    metadata = sorted({_distribution(Path(one).name) for one in changed if _METADATA.match(one)})
+    metadata = sorted(
+        {_distribution(Path(entry).name) for entry in changed if _METADATA.match(entry)}
+    )
     shown = metadata or names
     more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
     raise UsageError(
@@ -203,7 +205,7 @@ class Releases:
         printed = self._pip("index", "versions", *_WHEELS, self.package)
         lines = (line for line in printed.splitlines() if line.startswith(_LISTED))
         listed = next(lines, _LISTED)[len(_LISTED) :].split(",")
-        return tuple(one.strip() for one in reversed(listed) if one.strip())
+        return tuple(version.strip() for version in reversed(listed) if version.strip())
 
     def python_of(self, version: str) -> str:
         """Return the Python of the environment that has ``version``, made if it isn't there."""
@@ -222,8 +224,8 @@ class Releases:
     def _install(self, version: str, place: Path) -> None:
         lay_over(self.python, place, self._run)
         python = str(place / "bin" / "python")
-        asked = ("install", "--no-input", *_WHEELS, f"{self.package}=={version}")
-        self._pip("--python", python, *asked)
+        arguments = ("install", "--no-input", *_WHEELS, f"{self.package}=={version}")
+        self._pip("--python", python, *arguments)
 
     def _pip(self, *arguments: str) -> str:
         quiet = ("--disable-pip-version-check", "--no-color")

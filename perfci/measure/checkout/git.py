@@ -104,17 +104,17 @@ def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
 
 def failure(outcome: GitResult, *arguments: str) -> PerfciError:
     """Return the error that says what git said, and what to do."""
-    said = readable(outcome.error or outcome.output).strip() or f"exit status {outcome.status}"
+    reason = readable(outcome.error or outcome.output).strip() or f"exit status {outcome.status}"
     doing = f"git {' '.join(arguments[:2])}"
-    if _BUSY.search(said):
+    if _BUSY.search(reason):
         return OutsideError(
             "git-busy",
-            f"{doing} found the repository locked: {said}",
+            f"{doing} found the repository locked: {reason}",
             "Another git is at work, or one was killed: see that none runs, then remove the "
             "lock file it names.",
         )
-    return disk_error(doing, said) or OutsideError(
-        "git-failed", f"{doing} failed: {said}", "Run the same by hand to see more."
+    return disk_error(doing, reason) or OutsideError(
+        "git-failed", f"{doing} failed: {reason}", "Run the same by hand to see more."
     )
 
 
@@ -125,11 +125,11 @@ def readable(text: str) -> str:
 
 def check_version() -> None:
     """Raise OutsideError where git is missing or too old."""
-    found = tuple(_gitpython().Git().version_info[:2])
-    if found < _OLDEST_GIT:
+    version = tuple(_gitpython().Git().version_info[:2])
+    if version < _OLDEST_GIT:
         raise OutsideError(
             "old-git",
-            f"git is {'.'.join(map(str, found))}",
+            f"git is {'.'.join(map(str, version))}",
             f"perfci needs {'.'.join(map(str, _OLDEST_GIT))} or newer.",
         )
 
@@ -307,15 +307,15 @@ class Repository:
             raise UsageError(
                 "bad-rev", f"{rev!r} can't be a revision", "Write a branch, a tag or a commit."
             )
-        found = self._verified(rev)
-        if f"refname '{rev}' is ambiguous" in found.error:
+        verified = self._verified(rev)
+        if f"refname '{rev}' is ambiguous" in verified.error:
             raise UsageError(
                 "ambiguous-rev",
                 f"`{rev}` names more than one thing (a branch and a tag?)",
                 f"Write refs/heads/{rev} or refs/tags/{rev}.",
             )
         # In a second step: in `:/text` a `^{commit}` would be part of the text.
-        commit = self._verified(f"{found.output}^{{commit}}", asked=rev).output
+        commit = self._verified(f"{verified.output}^{{commit}}", original=rev).output
         shown = git(
             self.root,
             *("show", "--no-patch", "--encoding=UTF-8", "--format=%T%n%s", commit),
@@ -323,10 +323,10 @@ class Repository:
         tree, _, subject = readable(shown).partition("\n")
         return commit, tree, subject
 
-    def _verified(self, expression: str, asked: str = "") -> GitResult:
+    def _verified(self, expression: str, original: str = "") -> GitResult:
         result = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
         if result.status != 0:
-            raise self._unknown(asked or expression, result.error)
+            raise self._unknown(original or expression, result.error)
         return result
 
     def _unknown(self, rev: str, text: str) -> PerfciError:

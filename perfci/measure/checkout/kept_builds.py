@@ -95,8 +95,8 @@ def _entries(
     while waiting:
         below = waiting.pop()
         with os.scandir(tree / below) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        for entry in ordered:
             name = f"{below}/{entry.name}" if below else entry.name
             yield name, entry
             if entry.is_dir(follow_symlinks=False) and enter(name):
@@ -113,13 +113,13 @@ def _told(entry: os.DirEntry[str], kept: object = None) -> list[object]:
         return ["link", str(Path(entry.path).readlink())]
     if not stat.S_ISREG(status.st_mode):
         return ["other", status.st_mode]
-    said = ["file", status.st_mode, status.st_size]
-    if isinstance(kept, list) and kept[:3] != said:
-        return said
+    described = ["file", status.st_mode, status.st_size]
+    if isinstance(kept, list) and kept[:3] != described:
+        return described
     descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         digest = hashlib.file_digest(file, "sha256")
-    return [*said, digest.hexdigest()]
+    return [*described, digest.hexdigest()]
 
 
 def _is_bytecode(name: str) -> bool:
@@ -253,35 +253,35 @@ class KeptBuilds:
 
     def _put_back(self, place: _BuildFolder) -> bool:
         """Remove what was added since it was built; say whether all else is as it was."""
-        found = place.differences()
-        if found.changed:
+        differences = place.differences()
+        if differences.changed:
             self._note(
-                f"A kept build was changed after it was made ({_some(found.changed)}), and built "
-                "again: what was measured in it wrote to it."
+                f"A kept build was changed after it was made ({_some(differences.changed)}), "
+                "and built again: what was measured in it wrote to it."
             )
             return False
-        for name in (*found.added, *found.bytecode):
+        for name in (*differences.added, *differences.bytecode):
             path = place.tree / name
             if path.is_symlink() or not path.is_dir():
                 path.unlink()
-            elif name in found.added:
+            elif name in differences.added:
                 remove_folder(path)
-        if found.added:
+        if differences.added:
             self._note(
                 f"Removed from a kept build what was added to it after it was made: "
-                f"{_some(found.added)}."
+                f"{_some(differences.added)}."
             )
         return True
 
     def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
         """What others that are at work in it add is theirs; what they change is measured here."""
-        found = place.differences()
-        if found.changed:
+        differences = place.differences()
+        if differences.changed:
             lock.release()
             raise MeasureError(
                 "build-changed",
                 f"the kept build {place.tree} was changed by what another session measures in it: "
-                f"{_some(found.changed)}",
+                f"{_some(differences.changed)}",
                 "Try again when that session has ended; the build is then made anew.",
             )
 

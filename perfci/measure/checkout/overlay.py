@@ -91,7 +91,7 @@ class BenchmarkFiles:
             and target_of(name) is not None
         }
         outside = {name: target for name, target in links.items() if not is_benchmark(target)}
-        behind = {one for one in outside.values() if PurePosixPath(one).match(self.pattern)}
+        behind = {place for place in outside.values() if PurePosixPath(place).match(self.pattern)}
         parts = map(str, (folder, *folder.parents))
         through = {name for name in parts if target_of(name) is not None}
         return BenchmarkSelection(
@@ -105,7 +105,7 @@ class BenchmarkFiles:
         Where libraries are imported from it (``benchmarks = "."``), or where it is in a package of
         theirs (``benchmarks = "mylib"``), what lies beside the benchmark files is the library.
         """
-        libraries = [PurePosixPath(os.path.normpath(one)) for one in self.python_path]
+        libraries = [PurePosixPath(os.path.normpath(entry)) for entry in self.python_path]
         return folder.parts != () and not any(
             library.is_relative_to(folder) or _is_in_package(folder, library, names)
             for library in libraries

@@ -57,7 +57,7 @@ def _submodules(
         candidates = [folder / "modules" / name for folder in git_dirs]
         candidates.append(_git_dir_of(checkout / path))
         present = [candidate for candidate in candidates if (candidate / "objects").is_dir()]
-        having = next((one for one in present if _has(one, commit)), None)
+        having = next((repository for repository in present if _has(repository, commit)), None)
         source = having or next(iter(present), None)
         yield Submodule(f"{prefix}{path}", commit, source, having is not None)
         if having:

@@ -93,7 +93,7 @@ class Worktrees:
         removed = list(self._builds.sweep())
         with explaining(f"looking through {self._trees}"):
             left = {entry.name.removesuffix(".lock") for entry in _entries(self._trees)}
-            for name in sorted(one for one in left if not self._lock_path(one).is_dir()):
+            for name in sorted(folder for folder in left if not self._lock_path(folder).is_dir()):
                 lock = take_if_free(self._lock_path(name))
                 if lock and self._end(self._trees / name, lock):
                     removed.append(self._trees / name)
@@ -153,7 +153,7 @@ class Worktrees:
         for submodule in submodules:
             if submodule.git_dir and not submodule.available:
                 raise missing_commit(submodule, resolved.rev)
-        if empty := [one.path for one in submodules if not one.available]:
+        if empty := [module.path for module in submodules if not module.available]:
             self._note(
                 f"This clone has submodules that are not checked out, nor are they on the sides: "
                 f"{readable(', '.join(empty))}. Run `git submodule update --init --recursive` if "
@@ -165,7 +165,7 @@ class Worktrees:
                     f"Changes in the submodule {readable(path)} that are not committed there are "
                     "not measured."
                 )
-        return tuple(one for one in submodules if one.available)
+        return tuple(module for module in submodules if module.available)
 
     def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
         root = self._repository.root
@@ -203,7 +203,7 @@ def uncommitted(root: Path) -> dict[str, str]:
         if not state.startswith(_UNTRACKED) or _is_importable(name)
     }
     for path in checked_out_in(root):
-        files |= {f"{path}/{name}": one for name, one in uncommitted(root / path).items()}
+        files |= {f"{path}/{name}": content for name, content in uncommitted(root / path).items()}
     return files
 
 

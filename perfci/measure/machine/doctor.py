@@ -83,7 +83,7 @@ def examine(
         lambda: _python(python, environment, launcher),
         lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
     )
-    first, last = ((one,) for one in of_python) if _is_possible(launched) else ((), ())
+    first, last = ((finding,) for finding in of_python) if _is_possible(launched) else ((), ())
     unpassed = unpassed_of_job(environment, config.pass_env)
     of_job = (lambda: _job(unpassed),) if unpassed else ()
     checks: tuple[Callable[[], HardwareFinding], ...] = (
@@ -130,7 +130,7 @@ def _launcher(
 
 
 def _is_possible(launched: Sequence[HardwareFinding]) -> bool:
-    return all(one.level == "ok" for one in launched)
+    return all(finding.level == "ok" for finding in launched)
 
 
 def _python(
@@ -193,8 +193,8 @@ def _git() -> HardwareFinding:
         return HardwareFinding("impossible", "git", f"{path} can't be run: {error}", _GIT_ADVICE)
     match = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
     if done.returncode or not match:
-        said = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
-        return HardwareFinding("impossible", "git", f"{path} --version says: {said}", _GIT_ADVICE)
+        last = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
+        return HardwareFinding("impossible", "git", f"{path} --version says: {last}", _GIT_ADVICE)
     if (int(match[1]), int(match[2])) < _LEAST_GIT:
         return HardwareFinding("impossible", "git", f"{match[0]} at {path}", _GIT_ADVICE)
     return HardwareFinding("ok", "git", match[0])
@@ -217,8 +217,8 @@ def _looks(looks: LooksLibrary) -> HardwareFinding:
     if looks.why:
         unseen = f"not seen ({looks.why}): each case is measured in full, same code or not"
         return HardwareFinding("worse", "file looks", unseen, looks.advice)
-    found = f"seen from below, by a library that {looks.compiler} built"
-    return HardwareFinding("ok", "file looks", found)
+    text = f"seen from below, by a library that {looks.compiler} built"
+    return HardwareFinding("ok", "file looks", text)
 
 
 def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> HardwareFinding:
@@ -269,21 +269,21 @@ def _cgroup(why: str) -> HardwareFinding:
 
 def _job(unpassed: Sequence[str]) -> HardwareFinding:
     names = first_of(unpassed, 3)
-    said = f"{names} not passed to workers: they are of this process's place in its job"
-    return HardwareFinding("ok", "job", f"{said}; `pass_env` passes what you name")
+    text = f"{names} not passed to workers: they are of this process's place in its job"
+    return HardwareFinding("ok", "job", f"{text}; `pass_env` passes what you name")
 
 
 def _secrets(environment: Mapping[str, str]) -> HardwareFinding:
     present = tokens_in(environment)
     if not present:
         return HardwareFinding("ok", "secrets", "no token of GitHub's in the environment")
-    found = f"{', '.join(present)} set; benchmarks can read that"
+    text = f"{', '.join(present)} set; benchmarks can read that"
     if overridden(environment):
         return HardwareFinding(
-            "worse", "secrets", f"{found}, as {OVERRIDE}=1 allows", "Take it away."
+            "worse", "secrets", f"{text}, as {OVERRIDE}=1 allows", "Take it away."
         )
     return HardwareFinding(
-        "impossible", "secrets", found, "Measure in a job without it, or with --allow-token."
+        "impossible", "secrets", text, "Measure in a job without it, or with --allow-token."
     )
 
 
@@ -293,14 +293,14 @@ def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
     except OutsideError as error:  # no git: the finding on git says what to do
         return HardwareFinding("worse", "git's credentials", error.message)
     if kept.settings:
-        found = f"{', '.join(kept.settings)}; benchmarks can read that"
+        text = f"{', '.join(kept.settings)}; benchmarks can read that"
         advice = "Take it away; of actions/checkout: `persist-credentials: false`."
         if overridden(environment):
             return HardwareFinding(
-                "worse", "git's credentials", f"{found}, as {OVERRIDE}=1 allows", advice
+                "worse", "git's credentials", f"{text}, as {OVERRIDE}=1 allows", advice
             )
         return HardwareFinding(
-            "impossible", "git's credentials", found, f"{advice} Or --allow-token."
+            "impossible", "git's credentials", text, f"{advice} Or --allow-token."
         )
     if kept.helpers:
         return HardwareFinding(

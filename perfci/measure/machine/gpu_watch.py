@@ -283,26 +283,30 @@ class AmdWatch:
         )
 
     def _energy(self) -> float:
-        found = self._amdsmi.amdsmi_get_energy_count(self._handle)
-        return float(found["energy_accumulator"]) * float(found["counter_resolution"]) / 1e6
+        counter = self._amdsmi.amdsmi_get_energy_count(self._handle)
+        return float(counter["energy_accumulator"]) * float(counter["counter_resolution"]) / 1e6
 
     def _slowdown(self) -> str:
         """amdsmi has ``"N/A"`` for what a card doesn't count."""
-        found = self._amdsmi.amdsmi_get_gpu_metrics_info(self._handle)
-        counted = {name: found[name] for name, _ in _THROTTLED if isinstance(found.get(name), int)}
+        metrics = self._amdsmi.amdsmi_get_gpu_metrics_info(self._handle)
+        counted = {
+            name: metrics[name] for name, _ in _THROTTLED if isinstance(metrics.get(name), int)
+        }
         before, self._counted = self._counted, counted
         for name, slowdown in _THROTTLED:
             if name in before and counted.get(name, 0) > before[name]:
                 return slowdown
-        if not counted and not isinstance(found.get(_ANY), int):
+        if not counted and not isinstance(metrics.get(_ANY), int):
             raise ValueError("the card doesn't count them")
-        return "hardware slowdown" if not counted and found[_ANY] else ""
+        return "hardware slowdown" if not counted and metrics[_ANY] else ""
 
     def _pids(self) -> frozenset[int]:
         """Return who has memory on the card: a process that opened the driver is on all cards."""
         listed = self._amdsmi.amdsmi_get_gpu_process_list(self._handle)
         return frozenset(
-            int(one["pid"]) for one in listed if one.get("memory_usage", {}).get("vram_mem", 1)
+            int(process["pid"])
+            for process in listed
+            if process.get("memory_usage", {}).get("vram_mem", 1)
         )
 
     def _memory_errors(self) -> int:
@@ -334,7 +338,11 @@ def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:
     except amdsmi.AmdSmiException as error:
         raise UnwatchableCard(f"amdsmi says: {error}") from error
     if serial:
-        handles = [one for one, number in zip(handles, numbers, strict=True) if number == serial]
+        handles = [
+            candidate
+            for candidate, number in zip(handles, numbers, strict=True)
+            if number == serial
+        ]
     if len(handles) != 1:
         known = serial or "that torch doesn't say"
         raise UnwatchableCard(f"{len(handles)} of amdsmi's cards have the serial number {known}")

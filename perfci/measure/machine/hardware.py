@@ -108,13 +108,13 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
         text=True,
         check=False,
     )
-    asked = f"cores {', '.join(map(str, wanted))}"
+    which = f"cores {', '.join(map(str, wanted))}"
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         return HardwareFinding(
             "impossible",
             "cores",
-            f"a process can't be pinned to {asked}: {last}",
+            f"a process can't be pinned to {which}: {last}",
             "Let the container or sandbox allow sched_setaffinity, or set `pin = false` in "
             "[tool.perfci.quiet].",
         )
@@ -122,7 +122,7 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
         return HardwareFinding(
             "worse",
             "cores",
-            f"a process pinned to {asked} is on {done.stdout.strip()}",
+            f"a process pinned to {which} is on {done.stdout.strip()}",
             "Something takes pinning back (a daemon that places processes, or a sandbox): workers "
             "move between cores.",
         )
@@ -131,12 +131,12 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
 
 def load(average: float, count: int) -> HardwareFinding:
     """Say whether something else keeps the ``count`` cores busy, by the load ``average``."""
-    found = f"{average:.1f} over the last minute"
+    text = f"{average:.1f} over the last minute"
     if average > 0.5 * count:
         return HardwareFinding(
-            "worse", "load", found, "Something else is running; wait for it, or stop it."
+            "worse", "load", text, "Something else is running; wait for it, or stop it."
         )
-    return HardwareFinding("ok", "load", found)
+    return HardwareFinding("ok", "load", text)
 
 
 def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:

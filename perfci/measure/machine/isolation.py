@@ -138,7 +138,7 @@ def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
             maps = [_identity("uid_map"), _identity("gid_map")]
         else:
             (process / "setgroups").write_text("deny", encoding="ascii")
-            maps = [f"{one} {one} 1" for one in (os.geteuid(), os.getegid())]
+            maps = [f"{number} {number} 1" for number in (os.geteuid(), os.getegid())]
         for name, text in zip(("uid_map", "gid_map"), maps, strict=True):
             (process / name).write_text(text, encoding="ascii")
     except OSError:  # a kernel or a container that has none for us: the caller says so
@@ -273,13 +273,13 @@ def git_secrets(root: Path) -> GitSecrets:
     without git.
     """
     settings = list(_settings(root))
-    found = (
+    origins = (
         f"{_masked(setting.name)} in {setting.origin}"
         for setting in settings
         if _is_secret(setting)
     )
     helpers = (setting.value.split()[0] for setting in settings if _keeps(setting))
-    return GitSecrets(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(helpers)))
+    return GitSecrets(tuple(dict.fromkeys(origins)), tuple(dict.fromkeys(helpers)))
 
 
 def _settings(root: Path) -> Iterator[GitSetting]:

@@ -89,8 +89,8 @@ def _compiled(command: tuple[str, ...], source: str) -> bytes:
                 input=source, capture_output=True, text=True, check=False, timeout=_BUILD_S,
             )  # fmt: skip
             if built.returncode:
-                said = (built.stderr.strip().splitlines() or ["nothing"])[0]
-                raise _BuildError(f"{command[0]} can't build the library: {said}")
+                first_line = (built.stderr.strip().splitlines() or ["nothing"])[0]
+                raise _BuildError(f"{command[0]} can't build the library: {first_line}")
             preloaded = {**os.environ, PRELOAD: str(made)}
             tried = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _PROBE],

@@ -227,10 +227,10 @@ def _folder() -> Path | None:
     folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:  # no room, or read-only: sessions then know nothing of each other
         return None
-    mine = found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+    mine = status.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
     return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
 
 

@@ -84,7 +84,7 @@ def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, buil
 
     One alone would only lead to the next: what is imported first imports the others.
     """
-    kept = [one for one in python_path if one not in _USUAL or _has_modules(tree / one)]
+    kept = [entry for entry in python_path if entry not in _USUAL or _has_modules(tree / entry)]
     sources = _sources(tree)
     more = [*folders, *(sources if {*kept, *folders} & {*sources} else ())]
     settings = []
@@ -185,4 +185,4 @@ def _backend(folder: Path) -> str:
     except ValueError:  # of another commit, and nobody's configuration
         return ""
     named = str(system.get("build-backend", "")) if isinstance(system, dict) else ""
-    return next((one for one in _BACKENDS if named.startswith(one)), named)
+    return next((backend for backend in _BACKENDS if named.startswith(backend)), named)

@@ -110,30 +110,32 @@ def provenance_of(
         if event.how not in _STATUS | LOOKS and not os.path.isdir(event.path)  # noqa: PTH112 (raises nothing)
         for where in ("process" if event.how in _OF_PROCESSES else place(event.path),)
     ]
-    own = [one for one, where, _ in attributed if where == "own"]
-    others = [one for one in attributed if one[1] not in {"own", "process"}]
+    own = [event for event, where, _ in attributed if where == "own"]
+    others = [entry for entry in attributed if entry[1] not in {"own", "process"}]
     looks = [event for event in events if event.how in LOOKS and place(f"{event.path}/") == "own"]
     wrong: dict[tuple[str, str], WrongCode] = {}
-    for _, _, found in attributed:
-        if found:
-            wrong.setdefault((found.where, found.file), found)
-    harmless = [(one, where) for one, where, found in others if not found]
-    outside = [one for one, where in harmless if where == "checkout" and one.how != "kept out"]
+    for _, _, code in attributed:
+        if code:
+            wrong.setdefault((code.where, code.file), code)
+    harmless = [(event, where) for event, where, code in others if not code]
+    outside = [
+        event for event, where in harmless if where == "checkout" and event.how != "kept out"
+    ]
     return Provenance(
         wrong=tuple(wrong.values()),
         used=_paths(own),
-        modules=tuple(one for one in own if one.how == "import"),
+        modules=tuple(event for event in own if event.how == "import"),
         outside=tuple(path.removeprefix(places.checkout) for path in _paths(outside)),
-        unknown=_unknown(events, [one for one, _, _ in attributed], str(failed)),
+        unknown=_unknown(events, [event for event, _, _ in attributed], str(failed)),
         elsewhere=tuple(
-            one
-            for one, where, _ in others
-            if one.how == "import" and attribution.is_installed(one, where)
+            event
+            for event, where, _ in others
+            if event.how == "import" and attribution.is_installed(event, where)
         ),
         loaded=_paths(
-            one
-            for one, where in harmless
-            if where != "checkout" and one.how in {"import", "load", "map"}
+            event
+            for event, where in harmless
+            if where != "checkout" and event.how in {"import", "load", "map"}
         ),
         looked_at=tuple(looks),
         advice=missing_advice(
@@ -161,9 +163,9 @@ def _unknown(
     unseen += ["unwatched Python"] if pythons - watched else []
     unseen += [UNSEEN_LOOKS] if any(event.how == "blind" for event in events) else []
     programs = (
-        f"{one.how} {one.name or one.path}"
-        for one in relevant
-        if one.how in {"program", "network", "unreadable"}
+        f"{code.how} {code.name or code.path}"
+        for code in relevant
+        if code.how in {"program", "network", "unreadable"}
     )
     started = {os.path.basename(event.path) for event in events if event.how == "started"}  # noqa: PTH119
     unannounced = (

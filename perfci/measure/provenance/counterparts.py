@@ -110,7 +110,7 @@ class Counterparts:
         except OSError:  # it is gone
             return False
         mine = self._declared[root].get(distribution, {})
-        return any(installed.get(one) != mine.get(one) for one in groups if group in {"", one})
+        return any(installed.get(name) != mine.get(name) for name in groups if group in {"", name})
 
     def changed_scripts(self) -> frozenset[str]:
         """Return the names of the console scripts that the sides declare differently."""
@@ -168,17 +168,19 @@ class Counterparts:
         for path, relative in files.items():
             alike = self._named(relative) if relative else self._changed_alike(path)
             blob = self._id(path) if alike or _is_compiled(path) else ""
-            if blob and not any(mine.get(one) == blob for one in alike):
+            if blob and not any(mine.get(candidate) == blob for candidate in alike):
                 unequal[path] = blob, alike
         known = self._known({blob for blob, alike in unequal.values() if alike})
         result = {}
         for path, (blob, alike) in unequal.items():
-            seen = blob in known or any(self._has(one, blob) for one in alike)
+            seen = blob in known or any(self._has(candidate, blob) for candidate in alike)
             certain = seen and Path(path).stat().st_size >= _SMALLEST
             if files[path]:
                 hit = self._of_package(files[path], alike, certain=certain)
             else:  # of a place that says nothing: by the content of this change alone
-                hit = next((one for one in alike if certain and self._has(one, blob)), "")
+                hit = next(
+                    (candidate for candidate in alike if certain and self._has(candidate, blob)), ""
+                )
             if hit:
                 result[path] = Resemblance(hit, certain)
         return result
@@ -192,8 +194,8 @@ class Counterparts:
         if certain:
             return alike[0]
         if alike or not _is_compiled(relative):
-            changed = (one for one in alike if one in self._changed)
-            return next((one for one in changed if not NO_LIBRARY & {*Path(one).parts}), "")
+            changed = (file for file in alike if file in self._changed)
+            return next((file for file in changed if not NO_LIBRARY & {*Path(file).parts}), "")
         top = relative.partition("/")[0]
         return next(
             (source for source in self._changed_sources() if self._is_built_for(source, top)), ""
@@ -220,17 +222,17 @@ class Counterparts:
         """Return the changed files of that name which aren't vendored under the same one."""
         _, _, inside = path.rpartition("-packages/")
         return [
-            one
-            for one in self._by_name.get(PurePosixPath(path).name, ())
-            if one in self._changed
-            and (not one.endswith(f"/{inside}") or self._is_root(one, inside))
+            file
+            for file in self._by_name.get(PurePosixPath(path).name, ())
+            if file in self._changed
+            and (not file.endswith(f"/{inside}") or self._is_root(file, inside))
         ]
 
     def _has(self, path: str, blob: str) -> bool:
         return any(tree.get(path) == blob for tree in self._trees.values())
 
     def _changed_sources(self) -> Iterator[str]:
-        return (one for one in sorted(self._changed) if one.endswith(_COMPILED))
+        return (file for file in sorted(self._changed) if file.endswith(_COMPILED))
 
     def _is_built_for(self, source: str, top: str) -> bool:
         """Whether a compiled source lies in the project that has the package ``top``."""

@@ -82,7 +82,7 @@ def _points_in_pyproject(table: Mapping[str, Any]) -> EntryPoints:
         **_table(poetry.get("plugins")),
         **_table(project.get("entry-points")),
     }
-    scripts = [one for one in (project, poetry, flit) if _table(one.get("scripts"))]
+    scripts = [section for section in (project, poetry, flit) if _table(section.get("scripts"))]
     for script in scripts:
         groups[SCRIPTS] = {**_table(groups.get(SCRIPTS)), **script["scripts"]}
     groups["gui_scripts"] = _table(project.get("gui-scripts"))

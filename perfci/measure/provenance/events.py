@@ -56,14 +56,14 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
     """
     if not file.exists():
         return ()
-    found = []
+    events = []
     for line in decoded_events(file.read_bytes()):
         if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
-            found.append(CodeEvent("unreadable", repr(line)[:80]))
+            events.append(CodeEvent("unreadable", repr(line)[:80]))
         elif not _is_no_name(line[1]):
             how, path, name = line
-            found.append(CodeEvent(how, source_of(path), name))
-    return tuple(dict.fromkeys(found))
+            events.append(CodeEvent(how, source_of(path), name))
+    return tuple(dict.fromkeys(events))
 
 
 def _is_no_name(path: str) -> bool:
@@ -93,10 +93,10 @@ def answer(how: str, path: Path) -> str:
     Times are left out: these differ between any two trees.
     """
     try:
-        told = "\0".join(sorted(_entries(how, path)))
+        text = "\0".join(sorted(_entries(how, path)))
     except OSError as error:  # a name that is too long, a folder that may not be entered
-        told = f"error {error.errno}"
-    return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
+        text = f"error {error.errno}"
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def _entries(how: str, path: Path) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _entries(how: str, path: Path) -> Iterator[str]:
         yield "no folder"
         return
     yield "folder"
-    for name in {one.name for one in path.iterdir()} - _NOT_COMPARED:
+    for name in {entry.name for entry in path.iterdir()} - _NOT_COMPARED:
         if how != "distributions" or name.endswith(_METADATA):
             yield f"/{name}\0{_kind(path / name, how) if how in {'kinds', 'sizes'} else ''}"
 
@@ -124,9 +124,9 @@ def _modules(path: Path) -> Iterator[str]:
     if not folder.is_dir():
         return
     for name in _by_module(str(folder), folder.stat().st_mtime_ns).get(path.name, ()):
-        one = folder / name
-        if one.is_dir():
-            yield f"/{name} {'package' if any(one.glob('__init__.*')) else 'namespace'}"
+        package = folder / name
+        if package.is_dir():
+            yield f"/{name} {'package' if any(package.glob('__init__.*')) else 'namespace'}"
         elif name.endswith(_IMPORTED):
             yield f"/{name}"
 

@@ -82,11 +82,11 @@ def described(code: WrongCode, side: str) -> str:
 
 def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) -> Failure:
     """Return the failure of a case whose worker ran what isn't its side's."""
-    lines = [described(one, side) for one in wrong[:_SHOWN]]
+    lines = [described(code, side) for code in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
         lines[-1] += f" (and {len(wrong) - _SHOWN} more)"
-    advice = dict.fromkeys(one.advice for one in wrong[:_SHOWN] if one.advice)
-    message = "; ".join(lines) + "".join(f"\n{one}" for one in advice)
+    advice = dict.fromkeys(code.advice for code in wrong[:_SHOWN] if code.advice)
+    message = "; ".join(lines) + "".join(f"\n{code}" for code in advice)
     return Failure(case, side, "finish", WRONG_CODE, message, log_tail)
 
 

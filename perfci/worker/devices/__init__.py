@@ -113,7 +113,7 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     type_ = name.partition(":")[0]
     if type_ in _HOST:
         return None
-    kind = next((one for one in kinds if one.serves(type_)), None)
+    kind = next((needed_kind for needed_kind in kinds if needed_kind.serves(type_)), None)
     if kind is None:
         raise _refused(name, f"no kind of device serves `{type_}`")
     try:
@@ -121,7 +121,11 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     except Exception as error:  # a driver's or anybody's code: said with its reason
         first_line = str(error).strip().split("\n", 1)[0]
         raise _refused(name, first_line or type(error).__name__) from error
-    needed = [one for metric in _NEEDED.keys() - device.missing() for one in _NEEDED[metric]]
+    needed = [
+        needed_kind
+        for metric in _NEEDED.keys() - device.missing()
+        for needed_kind in _NEEDED[metric]
+    ]
     if wrong := missing_attributes(device, "name", "synchronize", *sorted(needed)):
         raise _refused(name, f"{kind.__name__}: {wrong}")
     return device
@@ -158,13 +162,15 @@ def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
 
     ``name`` is the device that the work was asked to run on, or empty where only outputs show it.
     """
-    found = devices_of(output)
+    present = devices_of(output)
     if name:
         index = ":" in name
-        strange = frozenset(one for one in found if (one if index else one.split(":")[0]) != name)
+        strange = frozenset(
+            label for label in present if (label if index else label.split(":")[0]) != name
+        )
         expected = f"the work runs on {name}, but its output is on"
     else:
-        strange = found - _HOST - {device.name if device else ""}
+        strange = present - _HOST - {device.name if device else ""}
         expected = "perfci synchronises with one device and the host, but an output is on"
     if strange:
         raise Unusable(

@@ -32,8 +32,8 @@ class Cuda:
 
         An AMD card's is ``amd:`` and its serial number.
         """
-        found = str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
-        return f"amd:{_serial_in(found)}" if self._rocm else found
+        uuid = str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
+        return f"amd:{_serial_in(uuid)}" if self._rocm else uuid
 
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""

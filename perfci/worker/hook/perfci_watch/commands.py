@@ -94,7 +94,7 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
             if not re.search(_SUSPECT, command):
                 continue
             tokens = [word.strip("\"'\\") for word in command.split()]
-            tokens = [_expanded(one, known, given) for one in tokens]
+            tokens = [_expanded(part, known, given) for part in tokens]
             for index, token in enumerate(tokens):
                 if _runs_python(token):
                     before, after = tokens[:index], tokens[index + 1 :]
@@ -178,7 +178,7 @@ def _reaches(environment: Mapping[Any, Any]) -> bool:
     if VARIABLE not in texts or HOOK not in folders:
         return False
     before = folders[: folders.index(HOOK)]
-    return not any(os.path.exists(f"{one or '.'}/sitecustomize.py") for one in before)
+    return not any(os.path.exists(f"{folder or '.'}/sitecustomize.py") for folder in before)
 
 
 def _letters(options: Sequence[str]) -> Iterator[str]:

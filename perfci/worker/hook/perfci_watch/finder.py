@@ -46,7 +46,9 @@ class OwnCodeFirst:
                 return None
             entries = self._own_path()
         else:
-            entries = [one for one in path if isinstance(one, str) and self._is_own(one)]
+            entries = [
+                folder for folder in path if isinstance(folder, str) and self._is_own(folder)
+            ]
             if not entries:
                 return None
             self._plain |= {
@@ -70,7 +72,9 @@ class OwnCodeFirst:
         places = [*spec.submodule_search_locations]
         if other is not None and other.submodule_search_locations is not None:
             more = other.submodule_search_locations
-            places += [one for one in more if one not in places and not self._side.is_strange(one)]
+            places += [
+                place for place in more if place not in places and not self._side.is_strange(place)
+            ]
         return _namespace(name, places)
 
     def _own_path(self) -> list[str]:
@@ -81,7 +85,7 @@ class OwnCodeFirst:
         """
         folders = self._side.folders
         searched: list[str] = []
-        for entry in (one for one in sys.path if isinstance(one, str) and self._is_own(one)):
+        for entry in (item for item in sys.path if isinstance(item, str) and self._is_own(item)):
             real = self._side.real_folder(entry).rstrip("/")
             searched += folders if real in folders else (entry,)
         return list(dict.fromkeys((*searched, *folders)))
@@ -110,7 +114,9 @@ class OwnCodeFirst:
                 if own.endswith("/") and inside.startswith(own):
                     below = f"{inside.removeprefix(own)}{leaf}"
                     for suffix in EXTENSION_SUFFIXES:
-                        for there in (f"{one}{below}{suffix}" for one in self._side.checkout):
+                        for there in (
+                            f"{checkout}{below}{suffix}" for checkout in self._side.checkout
+                        ):
                             if os.path.isfile(there):
                                 self._watch.note("kept out", there, name)
 

@@ -1,4 +1,4 @@
-"""Whose a file is: the settings of a side's ``Places``, as the side's processes read them."""
+"""Whose a file is: the settings of a side's ``CodePlaces``, as the side's processes read them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ownership:
         self.installed = frozenset(settings["installed"])
         self.temporary = settings["temporary"]
         prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__)}
-        self._usual = (*_SYSTEM, *(f"{os.path.realpath(one)}/" for one in prefixes))
+        self._usual = (*_SYSTEM, *(f"{os.path.realpath(folder)}/" for folder in prefixes))
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
 
     def place(self, path: str) -> str:
@@ -57,8 +57,8 @@ class Ownership:
             "": self.pythons,
             "checkout": self.checkout,
         }
-        found = (place for place, folders in places.items() if path.startswith(folders))
-        return next(found, "strange" if path.startswith(self.clones) else "")
+        matching = (place for place, folders in places.items() if path.startswith(folders))
+        return next(matching, "strange" if path.startswith(self.clones) else "")
 
     def matters(self, how: str, real: str, name: str) -> bool:
         """Whether that ``real`` was run or read is worth a line: it lies in somebody's place.

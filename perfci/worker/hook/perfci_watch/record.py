@@ -67,10 +67,10 @@ class Record:
         while pids and time.monotonic() < until:
             try:
                 with open(self._file, "rb") as file:
-                    found = decoded_events(file.read())
+                    events = decoded_events(file.read())
             except OSError:  # it was removed, and the parent says so
                 return
-            if set(pids) <= {name for how, _, name in found if how == "watched"}:
+            if set(pids) <= {name for how, _, name in events if how == "watched"}:
                 return
             time.sleep(0.02)
 

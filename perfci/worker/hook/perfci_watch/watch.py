@@ -234,8 +234,8 @@ class CodeWatch:
 
     def _started(self, program: Any, words: Any, folder: Any, environment: Any) -> None:
         try:
-            one = isinstance(words, (str, bytes, os.PathLike))
-            texts = [os.fsdecode(word) for word in ([words] if one else words)]
+            is_single = isinstance(words, (str, bytes, os.PathLike))
+            texts = [os.fsdecode(word) for word in ([words] if is_single else words)]
             path = which(os.fsdecode(program) if program else texts[0])
         except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
             return
