@@ -1,4 +1,4 @@
-"""What a metric's collector is given and gives: the interface of ``perfci.metrics``.
+"""The interface between a worker and the collectors of ``perfci.metrics``.
 
 Standard library only: workers import it.
 """
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from perfci.model.finding import Finding
     from perfci.model.report import Explanation
 
-# In the worker: what a collector is given, and what it gives.
-
 
 class Device(Protocol):
-    """What metrics ask of a device, beside what bursts do (``perfci.worker.devices``)."""
+    """A device as metrics read it (``perfci.worker.devices``)."""
 
     def missing(self) -> Mapping[str, str]:
         """Return why it has no such metric, by metric."""
@@ -35,7 +33,7 @@ class Device(Protocol):
 
 
 class Work(Protocol):
-    """What the benchmark gave to be measured: ``perfci.api.definition.Work``."""
+    """The work that a benchmark returned to be measured: ``perfci.api.definition.Work``."""
 
     @property
     def call(self) -> Callable[[], Any]:
@@ -63,19 +61,19 @@ class Work(Protocol):
 
     @property
     def remarks(self) -> Callable[[], Mapping[str, Finding]]:
-        """What to know beside metrics, by metric."""
+        """Remarks on metrics, by metric."""
 
     @property
     def observer(self) -> Observer | None:
-        """What sees its calls, if anything does."""
+        """The observer of its calls, if there is one."""
 
     @property
     def ranks(self) -> Ranks | None:
-        """What leads the processes that its calls are made of, where they are."""
+        """The processes that its calls are made of, if they are made of several."""
 
 
 class Observer(Protocol):
-    """What work sees of its own calls beside their time: values of perfci's own metrics."""
+    """An observer of the work's own calls, which gives values of perfci's own metrics."""
 
     def begin(self) -> None:
         """Forget the calls so far: the bursts are next."""
@@ -85,7 +83,7 @@ class Observer(Protocol):
 
 
 class Ranks(Protocol):
-    """What leads the ranks of a process group."""
+    """The ranks of a process group."""
 
     def begin(self) -> None:
         """Let them know that they are warm: the bursts are next."""
@@ -113,7 +111,7 @@ class LeafSketch:
 
 @dataclass(frozen=True, slots=True)
 class OutputSketch:
-    """What a rank's step returned; ``unsupported`` says why that can't be compared."""
+    """A sketch of a rank's output. ``unsupported`` is the reason why it can't be compared."""
 
     leaves: tuple[LeafSketch, ...] = ()
     unsupported: str = ""
@@ -153,7 +151,7 @@ class Steps:
 
 @dataclass(slots=True)
 class Scene:
-    """What a collector may know of its worker. Times in s.
+    """The worker as its collectors see it. Times in s.
 
     ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
     had a part in what ran so far, whoever called it. From the end of set-up on there is ``work``;
@@ -183,9 +181,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a hook found: values in base units, why others are missing, and what to say.
+    """The result of a hook: values in base units, and reasons for missing ones.
 
-    ``remarks`` are what to know beside metrics, by metric: codes of ``finding.OF_WORKERS``.
+    ``remarks`` are findings on metrics, by metric, with codes of ``finding.OF_WORKERS``.
     ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
     median of each burst in turn, None for one that was excluded. ``calls`` are for observers alone:
     the times in s that each call since ``begin`` had in a metric, from which all that is made.
@@ -204,7 +202,7 @@ NOTHING = Reading()
 
 
 class Collector:
-    """What a family measures in a worker. Each worker has a new one; a hook is called once."""
+    """The measuring part of a family. Each worker has a new one, and calls each hook once."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -229,9 +227,6 @@ class Collector:
     def last(self) -> Reading:
         """The work will not be called again."""
         return NOTHING
-
-
-# In the parent: what is made of what workers sent.
 
 
 @dataclass(frozen=True, slots=True)

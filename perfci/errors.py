@@ -21,7 +21,7 @@
 ``UnfitBenchmark``, ``UnfitCommit`` and ``UnbuiltCommit`` are each an ``UnmeasurableCommit``. The
 commit would fail again tomorrow, so a night records it and a search skips it.
 
-    Unusable                a worker's: what was given it can't be measured. It is said as a failure
+    Unusable                a worker's: the benchmark can't be measured. It is reported as a failure
 
 Caught once, in ``cli/``. A traceback on a user's screen is a bug.
 """
@@ -155,9 +155,6 @@ class Unusable(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-# What to tell somebody whose perfci lacks one of its extras.
 
 
 def extra_advice(extra: str) -> str:

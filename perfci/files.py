@@ -1,6 +1,6 @@
-"""Files: read as others left them, written whole or not at all, and folders held alone.
+"""Files that are read strictly and written whole or not at all, and folders that are locked.
 
-Works on any system: reports are read, joined and rendered on others than Linux, too.
+Works on any system. Reports are read, joined and rendered on systems other than Linux, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO, Any
 
 
 def expanded(written: str) -> Path:
-    """Return a path with its ``~``; as a shell does, one of nobody stays as it is written."""
+    """Return a path with its ``~``; as in a shell, that of an unknown user stays."""
     try:
         return Path(written).expanduser()
     except RuntimeError:
@@ -50,7 +50,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return TOML's tables. ValueError, which says why, for what is none or what no one writes.
+    """Return TOML's tables. ValueError, which says why, for invalid or implausible TOML.
 
     Python refuses a whole number of over 4,300 digits, and its parser lists in lists in lists.
     """
@@ -67,11 +67,11 @@ def parse_toml(text: str) -> dict[str, Any]:
 # Writing files that were named: whole or not at all, and never waiting for a pipe's reader.
 
 _OWN = re.compile(r"/dev/(?:stdout|stderr)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
-"""What this process has open already, so that somebody reads it."""
+"""The files that this process has open already, so that they have a reader."""
 _NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
-"""What a file system, or an old kernel, says that has no files without a name."""
+"""Errors of a file system, or an old kernel, that has no files without a name."""
 _NOT_BESIDE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
-"""No file may be made beside it, or none put in its place: it may be a mount of its own."""
+"""Errors where no file may be made next to it, or put in its place, as it may be a mount."""
 
 
 def require_file(path: Path) -> None:
@@ -105,7 +105,7 @@ def require_writable(path: Path) -> None:
 def write_file(path: Path, text: str) -> None:
     """Write ``path``. OSError where it can't be, and then a file that was there stays as it was.
 
-    A file that nobody may put another in the place of is written as it stands.
+    A file that can't be replaced is written in place.
     """
     write_lines(path, (text.encode("utf-8"),))
 
@@ -115,7 +115,7 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     require_file(path)
     own = _own(path)
     if own is not None:
-        # its own description: opened anew, it would begin at the beginning of a file that
+        # its own description: opened again, it would begin at the beginning of a file that
         # what is printed goes to as well
         with os.fdopen(os.dup(own), "wb") as opened:
             opened.writelines(lines)
@@ -197,7 +197,7 @@ def folder_held(folder: Path) -> Iterator[None]:
     """Hold ``folder`` (made where it is missing) for this process alone.
 
     The folder's own descriptor is locked: no lock file is left in it. Windows opens no folder, and
-    keeps nobody out.
+    keeps no one out.
     """
     if sys.platform == "win32":
         folder.mkdir(parents=True, exist_ok=True)
@@ -221,7 +221,7 @@ def folder_held(folder: Path) -> Iterator[None]:
 
 
 def _is_still(descriptor: int, folder: Path) -> bool:
-    """Whoever held it before may have removed the folder that this descriptor is of."""
+    """Say whether the folder is still there, as its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     except FileNotFoundError:

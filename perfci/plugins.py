@@ -55,7 +55,7 @@ def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:
     """
     try:
         loaded = point.load()
-    except (Exception, SystemExit) as error:  # anybody's code: whatever it raises is said
+    except (Exception, SystemExit) as error:  # foreign code: whatever it raises is reported
         raise broken_entry_point(point, f"{type(error).__name__}: {error}") from error
     if wrong := check(loaded):
         raise broken_entry_point(point, wrong)
@@ -92,21 +92,21 @@ def broken_plugin(which: str, owner: str, what: str, where: str = "") -> UsageEr
 
 
 def _mentioned(group: str) -> bool:
-    """Whether a distribution may add to ``group``. No is the rule, and found out at once.
+    """Say whether a distribution may add to ``group``. Mostly none does, which is known at once.
 
     ``importlib.metadata`` imports the email package, which takes longer than all of this.
     """
-    if any(hasattr(one, "find_distributions") for one in sys.meta_path if one is not PathFinder):
+    if any(hasattr(f, "find_distributions") for f in sys.meta_path if f is not PathFinder):
         return True
     section = f"[{group}]".encode()
     for folder in sys.path:
         try:
-            found = [one for one in Path(folder).iterdir() if one.name.endswith(_METADATA)]
+            entries = [path for path in Path(folder).iterdir() if path.name.endswith(_METADATA)]
         except NotADirectoryError:  # an archive
             return True
         except OSError:
             continue
-        for path in found:
+        for path in entries:
             try:
                 if section in (path / "entry_points.txt").read_bytes():
                     return True

@@ -17,18 +17,18 @@ _FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, 
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _PERCENT = 100.0
 _FACTOR = 3.0
-"""From so many times on, a factor reads better than a percentage."""
+"""From this ratio on, a factor reads better than a percentage."""
 SHARE = 'a share of base, such as "5%" or 0.05'
-"""What is expected where a share is written."""
+"""The form in which a share is written, for messages."""
 _TEXT = re.compile(
     r"\s*(\d{4})[-/](\d\d)[-/](\d\d)[T \-](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
     r"\s*(Z|[+-]\d\d:?\d\d)?\s*"
 )
-"""What tools write. ``datetime.fromisoformat`` takes less (slashes), and more in newer Pythons."""
+"""The forms of time that tools write. ``datetime.fromisoformat`` knows fewer (no slashes)."""
 _FIRST_DAY = date(1970, 1, 1)
 _END = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp() + 1
 _EARLIEST = "1971"
-"""A time of 1970 is that of a clock that nobody has set."""
+"""A time of 1970 is that of a clock that was never set."""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -50,7 +50,7 @@ def format_value(value: float | None, unit: str) -> str:
 def format_change(ratio: float | None, *, like: float | None = None) -> str:
     """Return a ratio head ÷ base as a change: ``1.052`` becomes ``+5.2 %``, ``78`` becomes ``×78``.
 
-    ``like`` is a ratio that this one stands beside: it is written as that is.
+    ``like`` is a ratio next to it, whose form it takes.
     """
     if ratio is None or not math.isfinite(ratio):
         return "–"

@@ -30,7 +30,7 @@ from perfci.model.worker import MeasureSettings
 from perfci.notices import Announce, unheard
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import Judged, Measured, build_report
-from perfci.verdict.shards import Part, Shard, part_of
+from perfci.verdict.shards import Shard, ShardCases, part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def measure_both(
 
 def _absent_on_base(
     workplace: Workplace,
-    part: Part,
+    part: ShardCases,
     result: SessionResult,
     failures: Sequence[Failure],
     new: Sequence[str],
@@ -185,7 +185,7 @@ def _absent_on_base(
 
 
 def _announcement(
-    base: ResolvedRev, head: ResolvedRev, part: Part, settings: MeasureSettings
+    base: ResolvedRev, head: ResolvedRev, part: ShardCases, settings: MeasureSettings
 ) -> str:
     most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
     return (
@@ -239,7 +239,7 @@ def _nearest(cases: Sequence[Case], selection: str) -> str:
     return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
 
 
-def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
+def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
     """Return the selected cases that are measured here: all, or a shard's part."""
     selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
@@ -247,7 +247,7 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> Part:
     return part_of(selected, options.shard, options.durations).only(selected_ids)
 
 
-def reported_failures(workplace: Workplace, part: Part) -> tuple[Failure, ...]:
+def reported_failures(workplace: Workplace, part: ShardCases) -> tuple[Failure, ...]:
     """Return those of discovery's failures that this part reports."""
     return tuple(
         failure for failure in workplace.failures(part.whole) if part.reports(failure.case)
@@ -310,7 +310,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiteral
 
 
 def one_sided_points(
-    workplace: Workplace, options: MeasureOptions, part: Part
+    workplace: Workplace, options: MeasureOptions, part: ShardCases
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases that head's benchmark files give on head alone, and on base alone.
 
@@ -346,7 +346,11 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
 
 
 def measured_of(
-    command: str, workplace: Workplace, options: MeasureOptions, result: SessionResult, part: Part
+    command: str,
+    workplace: Workplace,
+    options: MeasureOptions,
+    result: SessionResult,
+    part: ShardCases,
 ) -> Measured:
     """Return the parts of a session's report besides its rows."""
     sides = {side.name: side.side for side in workplace.plan.sides}
@@ -395,7 +399,7 @@ def run(
 class OneSide:
     """One side measured alone: which part of the cases, its run, and the rest of its report."""
 
-    part: Part
+    part: ShardCases
     result: SessionResult
     run: Run
     measured: Measured

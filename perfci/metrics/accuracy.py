@@ -1,4 +1,4 @@
-"""How far a candidate's outputs are from their float64 reference."""
+"""Distance of a candidate's outputs from their float64 reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first call of compiled work costs beyond a warm one, and how much was compiled.
+"""Time of the first call of compiled work beyond a warm one, and amount that was compiled.
 
 The counts are private to torch, and read guarded: where one is absent the metric is, never 0.
 """

@@ -1,4 +1,4 @@
-"""What the card takes in energy, as NVML counts it."""
+"""Energy that the card takes, as NVML counts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long warm calls take: percentiles, mean, spread, and what the device takes of it."""
+"""Time of warm calls: percentiles, mean, spread, and the device's part of it."""
 
 from __future__ import annotations
 

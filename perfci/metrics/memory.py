@@ -186,7 +186,7 @@ class HostMemory:
         return own and own._replace(bytes=max(own.bytes, tree.bytes))
 
     def _reset_peak(self) -> None:
-        """Start the high-water mark anew, and read it back: not every kernel does it."""
+        """Reset the high-water mark, and read it back, as not every kernel does it."""
         try:
             _CLEAR.write_text("5", encoding="ascii")
         except OSError as error:
@@ -293,7 +293,7 @@ class Memory(Collector):
         self._host.note_setup()
 
     def warm(self) -> None:
-        """Start the device's peaks anew."""
+        """Reset the device's peaks."""
         self._host.note_bursts()
         if self.scene.device and not self.scene.why_not("peak_device_memory"):
             self.scene.device.reset_peaks()

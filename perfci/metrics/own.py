@@ -1,4 +1,4 @@
-"""The benchmark's own metrics: ``perfci.metric(...)`` beside the work that it returns."""
+"""The benchmark's own metrics: ``perfci.metric(...)`` next to the work that it returns."""
 
 from __future__ import annotations
 

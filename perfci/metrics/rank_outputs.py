@@ -1,4 +1,4 @@
-"""Whether the ranks of ``perfci.distributed`` return the same, where base's do.
+"""Number of ranks of ``perfci.distributed`` whose output differs from that of most.
 
 A rank sends a sketch of its output: random projections, whose distances are those of the outputs.
 Outputs themselves may be as large as a model.
@@ -31,7 +31,7 @@ METRICS = {
     ),
 }
 TOLERANCE = 8.0
-"""How far the outputs of two ranks may lie apart (relative L2), in eps of their dtype."""
+"""Distance that two ranks' outputs may have (relative L2), in eps of their dtype."""
 _PROJECTIONS = 8
 _CHUNK = 1 << 20
 _NONE = "NoneType None"
@@ -94,7 +94,7 @@ def _digest(tensor: torch.Tensor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two outputs differ, and by how many eps; ``inf`` where they differ in kind."""
+    """The place where two outputs differ, and by how many eps (``inf`` if they differ in kind)."""
 
     where: str
     apart: float

@@ -1,4 +1,4 @@
-"""What the ranks of ``perfci.distributed`` are like: their collectives, and the slowest of them.
+"""Collectives, balance and memory of the ranks of ``perfci.distributed``.
 
 What a rank spends outside of collectives is its own time. Inside of one it waits for the slowest,
 so that whole steps of all ranks take the same, whoever is slow.
@@ -81,7 +81,7 @@ COLLECTOR = OfRanks
 
 
 def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
-    """Return what is made of each rank's steps, in a job of so many ``nodes``."""
+    """Return the metrics of the ranks' steps, in a job of ``nodes`` nodes."""
     took = [steps.ended - steps.began for steps in ranks]
     waited = [steps.waited() for steps in ranks]
     own = [whole - part for whole, part in zip(took, waited, strict=True)]

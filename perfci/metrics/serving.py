@@ -1,4 +1,4 @@
-"""What requests for tokens are like: how long until the first, between them, and how many."""
+"""Requests for tokens: time to the first token, time between tokens, and their number."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ METRICS = {
 FIRST, END = "time_to_first_token", "end_to_end"
 _BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"
 OBJECTIVES = (FIRST, _BETWEEN, END)
-"""What an objective may be of; a request's ``inter_token_latency`` is its mean."""
+"""The metrics that an objective may have. ``inter_token_latency`` is a request's mean."""
 _TAILS = {"inter_token_latency_p95": 0.95, "inter_token_latency_p99": 0.99}
 
 

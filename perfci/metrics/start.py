@@ -1,4 +1,4 @@
-"""How long it takes from a fresh process to the end of its first call, and the imports in it."""
+"""Time from a fresh process to the end of its first call, and of the imports in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that one metric's values on both sides say: the test, the size, and each side's centre."""
+"""The evidence in one metric's values on both sides: the test, the effect and each centre."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What both sides' values say of head against base; intervals are of ``confidence``.
+    """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
 
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
@@ -140,7 +140,7 @@ def _of_enough(evidence: Evidence, count: int, fewest: int) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How values enter the test, and how its estimate comes back."""
+    """The transformation of values for the test, and of its estimate back."""
 
     kind: Literal["log", "share", "difference"]
     resolution: Resolution

@@ -13,9 +13,9 @@ _TOLERANCE = 1e-4
 
 
 def holm(p_values: Sequence[float], family: int = 0) -> tuple[float, ...]:
-    """Return each p adjusted for being one of so many, in the order given.
+    """Return each p adjusted for the number of tests, in the order given.
 
-    ``family`` is how many there are where not all are known; the others count as no smaller.
+    ``family`` is the number of tests where not every p is known. Unknown ones count as no smaller.
 
     Notes
     -----
@@ -32,7 +32,6 @@ def holm(p_values: Sequence[float], family: int = 0) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
-# False-discovery control over all series of a report.
 def benjamini_hochberg(p_values: Sequence[float], tests: int) -> tuple[float, ...]:
     """Return the q of each p, in the order given, where ``tests`` were made in all.
 

@@ -1,4 +1,4 @@
-"""How well a spread is known, whether it has two modes, and what can be detected in it."""
+"""Bounds of a spread, its modes, and the changes that can be detected in it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
     Welch 1940, Biometrika 31:362-389); the other tail is left out, it holds less than 1e-6. The
     usual ``(t(1 - alpha/2; df) + t(power; df)) se`` was rejected: with 6 pairs at alpha 0.01
     it promises 95 % and keeps 92 %. Where the critical value is huge (one or two degrees of
-    freedom, many comparisons) δ is too, and the normal part of T nothing beside it: then
+    freedom, many comparisons) δ is too, and the normal part of T is negligible. Then
     ``δ = critical √(χ²(power; df) / df)``, which the inversion takes milliseconds to find.
     """
     return _noncentrality(df, alpha, power) * se

@@ -20,7 +20,7 @@ REPORTED_BELOW = 0.25
 
 @dataclass(frozen=True, slots=True)
 class TTest:
-    """What one t test says. Everything but ``estimate`` is None where there is no evidence.
+    """The result of a t test. Everything but ``estimate`` is None where there is no evidence.
 
     ``lo`` and ``hi`` bound ``estimate`` with the confidence that was asked for, 95 % by default;
     ``p`` is two-sided against zero.
@@ -37,7 +37,7 @@ class TTest:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How finely values are known, in their own unit.
+    """The resolution at which values are known, in their own unit.
 
     A spread up to ``rounding`` is what floats do to a constant, and counts as none. An instrument
     that counts in steps of ``step`` (pages, ticks) may show the same value, or the same change,

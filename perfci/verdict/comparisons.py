@@ -1,6 +1,6 @@
-"""The comparisons of one case: which metrics it has a row for, and what kind of row.
+"""The comparisons of one case: a row for each of its metrics, exact where workers agree.
 
-One new graph break is one new graph break. Where they don't agree, no metric is exact.
+A metric whose workers don't agree is compared as a sampled one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from perfci.verdict.sampled import (
 
 LEFT_OUT = finding("left-out")
 _OF_CALLS = "latency_p50"
-"""The metric beside which the quantiles of all calls stand."""
+"""The metric whose rows have the quantiles of all calls."""
 _RESOLUTION = 0.1
 
 
@@ -99,7 +99,7 @@ def compare_case(
 def number_rows(
     case: Case, outputs: Sequence[WorkerOutput], policy: Policy
 ) -> tuple[Comparison, ...]:
-    """Return the metrics of a side that was measured alone: numbers, with nothing beside them."""
+    """Return the metrics of a side that was measured alone. They are compared with nothing."""
     rows = []
     remarks = _remarks(outputs)
     for metric in _metrics(case, outputs):
@@ -185,7 +185,7 @@ def _with_thresholds(
 
 
 def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
-    """Whether head's ranks are less equal than base's, by the whole interval."""
+    """Say whether head's ranks are less equal than base's, by the whole interval."""
     return any(
         row.metric == "rank_imbalance" and row.ratio_lo is not None and row.ratio_lo > 1.0
         for row in rows
@@ -219,7 +219,7 @@ def _with_zeros(
 
 
 def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
-    """Return what workers remark beside each metric: the first one's words, as all are alike."""
+    """Return the workers' remark on each metric. All are alike, so the first worker's counts."""
     findings: dict[str, tuple[Finding, ...]] = {}
     for output in outputs:
         for metric, remark in output.remarks.items():

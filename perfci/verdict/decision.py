@@ -18,7 +18,6 @@ from perfci.verdict.comparisons import empty_row
 from perfci.verdict.policy import Policy, metric_policy, threshold_of, worse_by
 from perfci.version import VERSION
 
-# Rows for what has no numbers: failed, new, removed and unmeasured cases.
 _STANDS_FOR_CASE = "latency_p50"
 """The metric every case has; a row needs one, and one row is enough for a case."""
 
@@ -32,7 +31,7 @@ def failure_rows(
 ) -> tuple[Comparison, ...]:
     """Return one row for each case that failed, or that one side alone has.
 
-    ``new`` are the cases that base does not have: base's failure says so once more. Every other
+    ``new`` are the cases that base does not have: base's failure only repeats that. Every other
     case that failed is ``failed``, whichever side it failed on. Cases that are ``measured`` have
     rows of their rounds before the failure, and get none here.
     """
@@ -162,16 +161,17 @@ def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def was_measured(row: Comparison) -> bool:
-    """Whether ``row`` has numbers of a side: rows of what the time didn't suffice for have none.
+    """Say whether ``row`` has numbers of a side.
 
-    What head no longer reports was measured for nothing.
+    Rows of cases that the budget didn't reach have none. Numbers of a metric that head no longer
+    reports don't count.
     """
     sides = (row.base, row.head)
     return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
 
 
 def was_answered(row: Comparison) -> bool:
-    """Whether ``row`` was measured, or needed not be: it is the same code on both sides."""
+    """Say whether ``row`` was measured, or needed not be, as both sides are the same code."""
     return row.method == "same_code" or was_measured(row)
 
 
@@ -203,7 +203,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Re
 
 
 def _lost_its_gate(row: Comparison) -> bool:
-    """Whether a benchmark's own metric that may fail the report is no number on head any more.
+    """Say whether a benchmark's own metric that may fail the report lost its number on head.
 
     perfci's own metrics can go for good reasons: what isn't compiled has no compile time.
     """
@@ -259,7 +259,7 @@ def _undecided(
 
 
 def _excludes_regression(row: Comparison) -> bool:
-    """Between better and unchanged isn't known, and needn't be: it isn't worse by so much.
+    """Say whether the interval of an undecided row excludes a regression.
 
     The interval from one session of a baseline is too short to exclude anything.
     """
@@ -270,7 +270,7 @@ def _excludes_regression(row: Comparison) -> bool:
 
 
 def _severity(row: Comparison) -> float:
-    """How far beyond its threshold; counts that may not grow at all come first."""
+    """Return the change ÷ the threshold, infinite for counts that may not grow at all."""
     change, _, _ = worse_by(row)
     threshold = threshold_of(row)
     if change is None or threshold <= 0.0:
@@ -319,7 +319,7 @@ def _of_row(code: str, row: Comparison, **arguments: Plain) -> Reason:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured, when, where and by whom: all of a report but its rows and its verdict.
+    """Everything in a report but its rows and its verdict.
 
     The fields are those of ``Report``.
     """

@@ -30,7 +30,6 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshol
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
-# Suspicion: which cases of a check are measured again, both sides together.
 _SHARE = 0.5
 SAME_CODE = finding("same-code")
 
@@ -59,11 +58,11 @@ def adjust(
 
 
 def readjust(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Judge a report's rows anew: all together, a check's confirmations among themselves.
+    """Judge a report's rows again, all together and a check's confirmations among themselves.
 
     As in a check of the whole: what is measured against the baseline is corrected for all cases,
     and what was measured again for what was measured again. Of its first p, which a confirmation
-    replaced, nothing is known: at 1 it counts, and eases nobody else's correction.
+    replaced, nothing is known. At 1 it counts, and eases no other correction.
     """
     first = adjust(
         [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
@@ -140,7 +139,7 @@ def _reaches(change: float, threshold: float) -> bool:
 
 
 def _is_large(row: Comparison, policy: Policy) -> bool:
-    """Say whether the effect is large beside the spread of the sides, or beyond the threshold.
+    """Say whether the effect is large against the spread of the sides, or beyond the threshold.
 
     This decides for unpaired sides alone. The sides' spread holds the drift of the machine, which
     pairs cancel. An interval that lies beyond the threshold as a whole needs no more
@@ -163,7 +162,7 @@ def _unchanged(row: Comparison) -> bool:
 
 
 def _detectable(row: Comparison, alpha: float) -> float | None:
-    """Return what this comparison could have found as one of so many: at the family's alpha.
+    """Return the change that this comparison could have detected at the family's alpha.
 
     The first of ``m`` comparisons that Holm calls significant has ``p < alpha / m``.
     """
@@ -243,7 +242,7 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
 
 
 def may_be_same_code(rows: Sequence[Comparison]) -> bool:
-    """Say whether no row speaks against it.
+    """Say whether the rows allow that both sides are the same code.
 
     Counts agree, both sides have each metric, and no metric that may fail the report moved by more
     than its threshold.
@@ -270,9 +269,7 @@ def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
 
 def _moved_despite_same_code(row: Comparison) -> bool:
-    """Say whether the row changed by more than its threshold, for better or worse, or by what
-    can't be said.
-    """
+    """Say whether the row changed by more than its threshold, or by an unknown amount."""
     change, _, _ = worse_by(row)
     return change is None or abs(change) > threshold_of(row)
 

@@ -240,7 +240,7 @@ def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:
 
 
 def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
-    """Say what is missing: a report without all its shards never passes."""
+    """Return ``verdict`` with the missing shards. A report without all its shards never passes."""
     if not missing:
         return verdict
     numbers = ", ".join(str(shard.number) for shard in missing)
@@ -276,7 +276,7 @@ def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
 
 
 def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
-    """Return all findings, each once; that nothing was exercised only where all reports say so."""
+    """Return each finding once. That nothing was exercised counts only if all reports have it."""
     with_rows = [report for report in reports if report.results]
     exercised = any(
         NOTHING_EXERCISED not in {finding.code for finding in report.findings}
@@ -292,7 +292,7 @@ def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:
 
 
 def _joined_side(sides: Sequence[SideRan]) -> SideRan:
-    """Trees that differ are not the same side: such a one has none."""
+    """Return the sides' code as of one side, without a tree where theirs differ."""
     trees = {side.tree for side in sides}
 
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:

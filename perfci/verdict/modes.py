@@ -38,7 +38,7 @@ _MOST_CALLS = 10**15
 MOST_SHAPES = 200
 _SHAPE_LATENCY, _COMPILES, _HIT_RATE = "latency_", "compiles_", "shape_hit_rate"
 _LABEL = re.compile(r"\d[0-9xd_]*")
-"""What follows in the names of the metrics of one shape: 8x128, or 8x128_8 of two inputs."""
+"""The end of the names of a shape's metrics, as 8x128, or 8x128_8 for two inputs."""
 _SUGGESTIONS = frozenset({"spare-dynamic", "spare-buckets"})
 
 
@@ -98,10 +98,9 @@ def _matrix(case: str, rows: _Rows) -> ModeMatrix | None:
     )
 
 
-# One side's modes.
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """What one mode of one side took; ``latencies`` are its workers', without outliers."""
+    """One side's mode. ``latencies`` are those of its workers, without outliers."""
 
     case: str
     latency: float
@@ -130,7 +129,7 @@ def _measured(rows: _Rows, memory: str, side: _Side) -> dict[str, _Mode]:
 
 
 def _center(rows: Mapping[str, Comparison], metric: str, side: _Side) -> float | None:
-    """Return a metric's centre; None where there is none above zero."""
+    """Return a metric's centre, or None where it has no centre above zero."""
     estimate = side(rows[metric]) if metric in rows else None
     center = estimate.center if estimate else None
     return center if center is not None and center > 0.0 else None
@@ -143,7 +142,6 @@ def _values(row: Comparison, side: _Side) -> tuple[float, ...]:
     return kept if all(value > 0.0 for value in kept) else ()
 
 
-# A mode beside eager.
 @dataclass(frozen=True, slots=True)
 class _Gain:
     """A speed-up over eager; its interval and p are missing where there is no evidence."""

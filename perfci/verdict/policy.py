@@ -37,13 +37,13 @@ class MetricPolicy:
         return max(self.threshold, self.share * (base or 0.0), of_whole)
 
     def with_threshold(self, threshold: float) -> MetricPolicy:
-        """Return the policy with a threshold that somebody set: it replaces the whole's share."""
+        """Return the policy with a threshold that was set. It replaces the whole's share."""
         return replace(self, threshold=threshold, whole="", share_of_whole=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What counts as a regression.
+    """The rules by which a change counts as a regression.
 
     ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
     size in a ``check``. After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the

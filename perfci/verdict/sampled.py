@@ -140,7 +140,7 @@ def _with_delayed(
     disturbances: Sequence[str],
     read: Callable[[Sequence[bool]], tuple[list[Reading], Sequence[float]]],
 ) -> dict[str, float]:
-    """Return the sampled metrics that are others where delayed bursts are kept.
+    """Return the sampled metrics whose values differ where delayed bursts are kept.
 
     Those that are compared by bursts side by side (``bursts``) are medians, and stay.
     """
@@ -160,7 +160,7 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
 
 
 def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[float]]:
-    """Return each burst's samples in s. ValueError for others than the blocks have."""
+    """Return each burst's samples in s. ValueError where their number isn't that of the blocks."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):
         samples, size = _in_seconds(text), block.samples
@@ -198,9 +198,9 @@ def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) 
 
 
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
-    """Keep all where fewer than half would stay: the disturbance is then the machine's normal.
+    """Return which bursts are kept. All are, where fewer than half would be.
 
-    The report says that they were kept: these are the numbers of a disturbed machine.
+    The disturbance is then the machine's normal, and the report warns of it.
     """
     kept = tuple(not reason for reason in disturbances)
     return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in kept)
@@ -244,7 +244,7 @@ class Values:
 
     @property
     def samples(self) -> int:
-        """How many samples the workers took."""
+        """The number of samples that the workers took."""
         return sum(output.samples for output in self.outputs)
 
     def estimate(self, *, logarithmic: bool) -> Estimate:
@@ -259,7 +259,6 @@ class Values:
         return Estimate(center, lo, hi, len(self.values), self.samples)
 
 
-# What a reader can draw: workers' values, quantiles of calls. No figure rests on it.
 def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
     """Return ``row`` with all pairs' values; where one is no number, with none."""
     before, after = _shown(base.values), _shown(head.values)
@@ -339,7 +338,7 @@ def side_by_side(
     """Return the outputs of one round, the one that began first, with their log ratios.
 
     ``blocks`` has the bursts of each block a side; who begins alternates. The medians of single
-    bursts are dropped: there are hundreds, and they have said what they can.
+    bursts are dropped. There are hundreds, and nothing else needs them.
     """
     logs: dict[str, float] = {}
     if len(outputs) == 2:

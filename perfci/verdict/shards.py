@@ -1,4 +1,4 @@
-"""Which cases a shard has: one report, measured in parts on several machines. Pure.
+"""The cases of each shard of a report that is measured in parts on several machines. Pure.
 
 Only cases are split, never the sides of one. A split is made of the cases' ids and their known
 durations and of nothing else, so that every machine finds the same one by itself.
@@ -17,7 +17,7 @@ from perfci.model.case import Case
 from perfci.stats.quantile import median
 
 MOST_SHARDS = 256
-"""So many jobs a matrix of GitHub Actions may have."""
+"""The most jobs that a matrix of GitHub Actions may have."""
 _WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 
 
@@ -33,7 +33,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShardCases:
     """The cases that are measured here, and those measured ``elsewhere`` for the same report.
 
     Without a ``shard`` it is the whole. Parts of one report have the same ``split``, its mark.
@@ -61,7 +61,7 @@ class Part:
             return all(other.id != case for other in self.elsewhere)
         return any(own.id == case for own in self.cases)
 
-    def only(self, ids: Collection[str]) -> Part:
+    def only(self, ids: Collection[str]) -> ShardCases:
         """Return this part with fewer cases to measure; what is elsewhere stays elsewhere."""
         return replace(self, cases=tuple(case for case in self.cases if case.id in ids))
 
@@ -108,14 +108,16 @@ def split(
     return tuple(tuple(case for case in cases if case.id in share) for share in shares)
 
 
-def part_of(cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, float]) -> Part:
+def part_of(
+    cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, float]
+) -> ShardCases:
     """Return what ``shard`` has of ``cases``: all of them where it is None."""
     if shard is None:
-        return Part(tuple(cases))
+        return ShardCases(tuple(cases))
     shares = split(cases, shard.count, durations)
     mine = shares[shard.number - 1]
     ids = {case.id for case in mine}
-    return Part(
+    return ShardCases(
         cases=mine,
         elsewhere=tuple(case for case in cases if case.id not in ids),
         shard=shard,

@@ -47,9 +47,9 @@ def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: f
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide what a paired ``row`` says of the code.
 
-    Beside an undecided interval: a change that would be believed but for its few rounds, or for
-    a caveat that more rounds may remove.
-    Ten rounds without any spread are followed by more of the same.
+    They could where the interval is undecided, or where a change would be believed but for its few
+    rounds, or for a caveat that more rounds may remove. Ten rounds without any spread are followed
+    by more of the same.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
@@ -83,7 +83,7 @@ def undecided_metrics(
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is
     noise) prolongs a session only while it is worse by its threshold, sure or not; and not where
-    it doesn't get more rounds (only the first ones compile anew).
+    it doesn't get more rounds (only the first rounds compile again).
     ``family`` is how many gating comparisons the report will have.
     """
     rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
@@ -151,7 +151,7 @@ class Candidate:
     needs: tuple[int, ...]
 
     def decisions_a_second(self, start_s: float = 0.0) -> float:
-        """Return the best of: decisions with so many rounds ÷ what those cost, and ``start_s``."""
+        """Return the most decisions ÷ the time of their rounds and ``start_s``, over all counts."""
         return max(
             count / (start_s + rounds * self.round_s)
             for count, rounds in enumerate(sorted(self.needs), start=1)

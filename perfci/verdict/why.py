@@ -20,7 +20,7 @@ _LONGEST_FILE = 20_000
 """Lines of a file that is compared; a longer one is generated."""
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
 _LEAST_OF_MOST = 0.02
-"""What is timed on a changed line and takes less of what the heaviest difference does is light."""
+"""A timed difference on a changed line is light below this share of the heaviest one."""
 _MOVES = {
     "import_time": ("import_time", "cold_start"),
     "compile_time": ("compile_time", "cold_start"),
@@ -28,7 +28,7 @@ _MOVES = {
     "graph-new": ("graph_breaks", "recompiles", "latency", "compile_time"),
     "graph-gone": ("graph_breaks", "recompiles", "latency", "compile_time"),
 }
-"""How the names of the metrics begin that a difference moves, by its code, or else its metric."""
+"""The beginnings of the metrics that a difference moves, by its code, or else its metric."""
 
 
 def ranked(
@@ -87,7 +87,7 @@ def leading(
 
 
 def explains(difference: Difference, row: Comparison) -> bool:
-    """Whether it moves the row's metric, the way that the row moved."""
+    """Say whether a difference moves the row's metric the way that the row moved."""
     metrics = (
         _MOVES.get(difference.code) or _MOVES.get(difference.metric) or (difference.metric or "?",)
     )

@@ -10,7 +10,7 @@ from perfci.model.report import Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.decision import Judged, Measured
-from perfci.verdict.shards import Part
+from perfci.verdict.shards import ShardCases
 
 CREATED = "2026-03-01T00:00:00+00:00"
 SIDE, MACHINE = Side("HEAD", "a" * 40, "python"), Environment("linux-1", {})
@@ -38,7 +38,7 @@ def test_bursts_are_counted_over_both_measurements_and_a_note_of_both_is_made_on
     again = [run(5, "base"), run(2)]
     said = ("Another session is measuring.", "The budget was short.")
     both = BothSides((again[0], again[1]), measured(said, *again), Judged(()))
-    of_alone = OneSide(Part(()), None, alone, own)  # type: ignore[arg-type]
+    of_alone = OneSide(ShardCases(()), None, alone, own)  # type: ignore[arg-type]
     notes, of_again = notes_of_both(of_alone, [both, both])
     assert notes == (
         "Another session is measuring.",

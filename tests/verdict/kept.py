@@ -45,7 +45,7 @@ from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
-from perfci.verdict.shards import Part
+from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
 
 KEPT = Path(__file__).parents[1] / "data" / "kept" / "demo.json.xz"
@@ -291,7 +291,7 @@ def _checked(kept: Kept, sessions: int) -> tuple[OneSide, Judged]:
     result = _result(kept, ("head",))
     measured = _measured(kept, result, "check")
     run = run_of(result, "head", measured, ENVIRONMENT)
-    alone = OneSide(Part(tuple(one.case for one in kept.cases)), result, run, measured)
+    alone = OneSide(ShardCases(tuple(one.case for one in kept.cases)), result, run, measured)
     baselines = _stored(kept, sessions)
     return alone, against_baselines(alone, {}, baselines, default_policy(), "")
 

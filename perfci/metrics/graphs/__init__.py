@@ -29,7 +29,7 @@ METRICS = {
 }
 _NAMES = tuple(metric.name for metric in METRICS)
 _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
-"""How the names of other metrics begin that a new break may be the cause of."""
+"""The beginnings of the names of other metrics that a new break may slow down."""
 
 
 class Graphs(Collector):
@@ -106,7 +106,7 @@ def explain(moved: Moved) -> Iterator[Explanation]:
 
 
 def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[GraphEvent, ...]:
-    """Return head's graph events that base hasn't got.
+    """Return head's graph events that base doesn't have.
 
     The same kind at the same place is the same event. What is left of both sides in one file is
     matched again, equal reasons first: lines move when code above them is edited, and a break

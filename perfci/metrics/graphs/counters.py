@@ -1,4 +1,4 @@
-"""What Dynamo counts, wherever torch.compile was called: private to torch, and read guarded."""
+"""Dynamo's counters, whoever called torch.compile. They are private to torch, and read guarded."""
 
 from __future__ import annotations
 

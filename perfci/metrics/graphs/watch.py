@@ -33,7 +33,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UserLine:
     """A line of the user's code; ``leaf`` is where torch says it is, perhaps inside torch."""
 
     file: str
@@ -41,30 +41,30 @@ class Place:
     leaf: tuple[str, int] = field(compare=False, default=("", 0))
 
 
-def break_place(message: str) -> Place:
+def break_place(message: str) -> UserLine:
     """Return the innermost line outside torch that a graph break's message names."""
     frames = [(match["file"], int(match["line"])) for match in _FRAME.finditer(message)]
     named = _BREAK.search(message)
     leaf = (named["file"], int(named["line"])) if named else (frames[-1] if frames else ("", 0))
     if not _inside_torch(leaf[0]):
-        return Place(*leaf, leaf=leaf)
+        return UserLine(*leaf, leaf=leaf)
     users = [frame for frame in frames if not _inside_torch(frame[0])]
-    return Place(*(users[-1] if users else leaf), leaf=leaf)
+    return UserLine(*(users[-1] if users else leaf), leaf=leaf)
 
 
-def recompile_place(message: str) -> Place:
+def recompile_place(message: str) -> UserLine:
     """Return the line of the guard that failed, or of the function that a message names.
 
     Torch cuts the beginning of a guard's path off.
     """
     match = _RECOMPILE.search(message)
     if not match:
-        return Place("", 0)
+        return UserLine("", 0)
     guard = _GUARD.search(message)
     of_guard = _GUARDS_LINE.search(guard["guard"]) if guard else None
     if of_guard and match["file"].endswith(of_guard["file"]):
-        return Place(match["file"], int(of_guard["line"]))
-    return Place(match["file"], int(match["line"]))
+        return UserLine(match["file"], int(of_guard["line"]))
+    return UserLine(match["file"], int(match["line"]))
 
 
 def reason_of(message: str) -> str:
@@ -116,10 +116,10 @@ class GraphWatch:
     """
 
     traced_before: int = field(default_factory=frames_traced)
-    _breaks: list[tuple[Place, str]] = field(default_factory=list)
-    _recompiles: list[tuple[Place, str]] = field(default_factory=list)
-    _limits: list[tuple[Place, str]] = field(default_factory=list)
-    _by_leaf: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _breaks: list[tuple[UserLine, str]] = field(default_factory=list)
+    _recompiles: list[tuple[UserLine, str]] = field(default_factory=list)
+    _limits: list[tuple[UserLine, str]] = field(default_factory=list)
+    _by_leaf: dict[tuple[str, int], UserLine] = field(default_factory=dict)
     _listener: _Listener | None = None
     _before: dict[str, Counter[str]] = field(default_factory=dict)
     _resumed_before: int = 0
@@ -163,7 +163,7 @@ class GraphWatch:
             message = record.getMessage()
             self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
 
-    def _users(self, place: Place) -> Place:
+    def _users(self, place: UserLine) -> UserLine:
         """The user's line for a break inside torch; torch names it the first time only."""
         if (place.file, place.line) != place.leaf:
             self._by_leaf[place.leaf] = place
@@ -203,7 +203,7 @@ class GraphWatch:
         return Reading(values, missing, tuple(events), self._warnings(events, counted))
 
     def _graphs(self, counted: dict[str, Counter[str]] | None) -> int | None:
-        """How many graphs were made; None where torch doesn't say."""
+        """Return the number of graphs that were made, or None where torch doesn't count them."""
         if not counted:
             return None
         if "unique_graphs" in counted.get("stats", {}):
@@ -211,7 +211,7 @@ class GraphWatch:
         # Frames were looked at and no graph counted: that is zero, not unknown.
         return 0 if self._since(counted, "frames", "total") else None
 
-    def _skipped(self, counted: dict[str, Counter[str]] | None) -> frozenset[Place]:
+    def _skipped(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
         """Places of breaks that torch could not resume from: their frames run in eager."""
         if not counted or "total" not in counted.get("frames", {}):
             return frozenset()
@@ -257,9 +257,9 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
 
 def _events(
     kind: str,
-    heard: list[tuple[Place, str]],
+    heard: list[tuple[UserLine, str]],
     root: str,
-    skipped: frozenset[Place] = frozenset(),
+    skipped: frozenset[UserLine] = frozenset(),
 ) -> list[GraphEvent]:
     counts = Counter(heard)
     return [

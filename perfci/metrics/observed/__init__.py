@@ -14,7 +14,7 @@ from perfci.stats.quantile import median
 PLACE = 1.5
 _OF_COMMANDS = "command_cpu_time"
 _NEGLIGIBLE_S = 1e-4
-"""Less processor time per call than this is not told apart: idle helpers wake up now and then."""
+"""Less processor time per call than this counts as equal: idle helpers wake up now and then."""
 _CLOCK_S = 1e-6
 _FEWEST_LEFT = 2
 """A single new process may be a pool's that grows when it is needed."""

@@ -22,7 +22,7 @@ _kept: dict[str, int] = {}
 def have_children_give_back() -> None:
     """Have processes that this one starts or forks give back blocks of 4 MiB and more.
 
-    Where this process was told to keep its pages; it goes on to do so.
+    Only where this process itself is set to keep its pages, which it goes on to do.
     """
     if _kept or not all(os.environ.get(name, "").isdigit() for name in (_TRIM, _PAD, _MAP)):
         return

@@ -1,4 +1,4 @@
-"""What the kernel charges to a worker's own cgroup: each page, however shortly it was held.
+"""Memory that the kernel charges to a worker's own cgroup: each page, however shortly held.
 
 Standard library only. Linux only: cgroup v2, where perfci found one to divide (``machine.cgroup``).
 """
@@ -80,7 +80,7 @@ class Charged:
             self._after_setup = int(current)
 
     def __enter__(self) -> Self:
-        """Start the peak anew, for this reader: a cgroup is divided only where the kernel can."""
+        """Reset the peak for this reader: a cgroup is divided only where the kernel can."""
         with self._while_there():
             if self._peak is None:
                 self._peak = os.open(self._folder / PEAK, os.O_RDWR | os.O_CLOEXEC)

@@ -19,7 +19,7 @@ _KIB = 1024
 
 
 class _Process(NamedTuple):
-    """What /proc says of one: ``reaped_s`` is the processor time of its ended children.
+    """A process as /proc has it. ``reaped_s`` is the processor time of its ended children.
 
     ``ended``: its parent has only to collect it. ``image`` is where its stack begins: a fork has
     its parent's, and exec moves it. ``started_s`` counts from the system's start.
@@ -51,7 +51,7 @@ def _descendants() -> Iterator[_Process]:
 
 
 class Spent(NamedTuple):
-    """What the descendants took so far, in s, how many live, and the page faults of ended ones.
+    """Processor time of the descendants in s, their number, and page faults of those that ended.
 
     Of the ``living`` some may have ended, uncollected; the others are ``running``.
     """
@@ -76,7 +76,7 @@ class Spent(NamedTuple):
         )
 
     def any_until(self, later: Spent) -> bool:
-        """Whether there was a process from this reading to ``later``."""
+        """Say whether there was a process from this reading to ``later``."""
         return bool(self.living or later.living or later.faults > self.faults)
 
 
@@ -185,7 +185,7 @@ def resident(field: str) -> int | None:
 
 
 def _has_children() -> bool:
-    """Whether this process has any: one system call, where looking through /proc takes ms."""
+    """Say whether this process has children, by one system call. Reading /proc takes ms."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
