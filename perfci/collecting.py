@@ -158,7 +158,8 @@ class Scene:
     from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
     of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
     which makes one call to its end, ``samples_bytes``, the memory that perfci's own samples take,
-    and ``calls``, how many the bursts made so far.
+    ``calls``, how many the bursts made so far, and ``busy_share``, how busy other threads were
+    between them.
     """
 
     order: WorkOrder
@@ -173,6 +174,7 @@ class Scene:
     once: Callable[[], None] = lambda: None
     samples_bytes: Callable[[], int] = lambda: 0
     calls: Callable[[], int] = lambda: 0
+    busy_share: Callable[[], float] = lambda: 0.0
 
     def why_not(self, metric: str) -> str:
         """Return why there is no device that gives ``metric``; nothing where there is one."""

@@ -31,6 +31,7 @@ _FALLING = 0.99
 """A block whose median is under this share of the best before is still falling."""
 _SLOW_S = 0.5
 _SLOW_CALLS = 2
+_LEAST_WAIT_NS = 5_000_000
 _LAST_WAIT_NS = 250_000_000
 """A copy that the system has not let run yet is a moment late; a pool's children never return."""
 
@@ -118,6 +119,7 @@ class Bursts:
         self.device_samples: list[array[int]] = []
         self.calls = 0
         """All that blocks made, the lead-ins included."""
+        self._waited_ns = self._others_ns = 0
 
     def once(self) -> None:
         """Make one call, to its end."""
@@ -144,7 +146,7 @@ class Bursts:
         delays: list[float] = []
         inside_ns = 0
         began_ns = monotonic_ns()
-        while len(delays) < bursts and turn.come():
+        while len(delays) < bursts and self._comes(turn):
             self._timed(array("q"), array("q"), lead_in)
             delay_ns = self._core.taken_ns()
             started_ns = monotonic_ns()
@@ -167,6 +169,21 @@ class Bursts:
             duration=inside_ns / 1e9,
             run_delay=tuple(delays),
         )
+
+    def _comes(self, turn: Turn) -> bool:
+        """Wait for the turn, and note what this process's other threads do meanwhile."""
+        began_ns, others_ns = monotonic_ns(), _cpu_of_other_threads_ns()
+        came = turn.come()
+        self._waited_ns += monotonic_ns() - began_ns
+        self._others_ns += _cpu_of_other_threads_ns() - others_ns
+        return came
+
+    def busy_share(self) -> float:
+        """Return the processor time of other threads between bursts, as a share of that time.
+
+        Zero of a worker that hardly waited, as one that runs alone.
+        """
+        return self._others_ns / self._waited_ns if self._waited_ns >= _LEAST_WAIT_NS else 0.0
 
     def size(self) -> int:
         """Return the bytes that the samples take."""
@@ -196,6 +213,10 @@ class Bursts:
         if self._device:
             self._device.synchronize()
         return output
+
+
+def _cpu_of_other_threads_ns() -> int:
+    return time.process_time_ns() - time.thread_time_ns()
 
 
 def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], object]:

@@ -141,7 +141,7 @@ def _measurement(
     call = _slowed(work.call, order, first.device)
     session = Bursts(call, first.device, copies, flush_l2=order.flush_l2)
     scene.once, scene.samples_bytes = session.once, session.size
-    scene.calls = lambda: session.calls
+    scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
     stage.enter("warmup")
     early = array("q", [int(first.took_s * 1e9)])
     scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)

@@ -71,6 +71,26 @@ def test_the_working_tree_holds_staged_unstaged_untracked_and_deleted_but_not_ig
     assert state(project) == before
 
 
+@pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
+def test_a_change_that_git_is_told_to_overlook_is_seen(project: Project, flag: str) -> None:
+    project.write("a b", "x")
+    project.commit("more", kept="x")
+    project.git("update-index", f"--{flag}", "value", "a b")
+    project.write("value", "changed")
+    before = state(project), project.git("ls-files", "-v")
+    resolved = opened(project).resolve(".")
+    assert project.git("show", f"{resolved.commit}:value") == "changed"
+    assert project.git("show", f"{resolved.commit}:a b") == "x"
+    assert (state(project), project.git("ls-files", "-v")) == before
+
+
+def test_what_a_sparse_checkout_leaves_out_stays(project: Project) -> None:
+    project.commit("more", kept="x", **{"left/out": "x"})
+    project.git("sparse-checkout", "set", "--no-cone", "/*", "!/left/")
+    assert not (project.folder / "left").exists()
+    assert not opened(project).resolve(".").dirty
+
+
 def test_a_change_in_the_same_instant_as_the_last_git_add_is_seen(project: Project) -> None:
     project.git("config", "core.trustCtime", "false")
     project.git("config", "core.checkStat", "minimal")

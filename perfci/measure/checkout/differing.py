@@ -26,8 +26,10 @@ KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
 _SUBMODULE = "160000"
 _SOURCES = frozenset(
     {
-        *(".py", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".rs", ".f90"),
-        *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp"),
+        *(".py", ".pyx", ".pxd", ".pxi", ".pth", ".so", ".pyd", ".rs", ".go", ".zig"),
+        *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp"),
+        *(".cu", ".cuh", ".ptx", ".hip", ".cl", ".metal", ".mm", ".s", ".asm", ".ispc"),
+        *(".f", ".for", ".f90", ".f95", ".f03", ".f08", ".proto"),
     }
 )
 _NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
@@ -38,7 +40,11 @@ _REQUIREMENTS = (
     *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "Pipfile", "pixi.toml"),
     *("environment.yml", "environment.yaml"),
 )
-_PACKAGING = ("setup.py", "setup.cfg", "entry_points.txt", "CMakeLists.txt", "meson.build")
+_PACKAGING = (
+    *("setup.py", "setup.cfg", "entry_points.txt", "Cargo.toml"),
+    *("CMakeLists.txt", "CMakePresets.json", "*.cmake"),
+    *("meson.build", "meson_options.txt", "meson.options"),
+)
 _CI_FILES = (
     *("Dockerfile*", "*.dockerfile", ".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml"),
     *(".python-version", ".tool-versions", "tox.ini"),
@@ -157,7 +163,7 @@ def kind_of(name: str) -> str:
         ("locks", is_named(_LOCKS)),
         ("requirements", is_named(_REQUIREMENTS) or listed),
         ("packaging", is_named(_PACKAGING)),
-        ("sources", path.suffix in _SOURCES),
+        ("sources", path.suffix.lower() in _SOURCES),
     )
     return next((kind for kind, holds in kinds if holds), "")
 

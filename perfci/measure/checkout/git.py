@@ -178,8 +178,9 @@ def _gitpython() -> Any:
 def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     """Return the tree and the commit of all that ``git add --all`` would take, on top of ``head``.
 
-    Untracked files are in it, ignored ones are not. The commit carries head's date, so that the
-    same changes give the same commit. UsageError in the middle of a merge with conflicts.
+    Untracked files are in it, ignored ones are not. So are changes that the user has git overlook
+    (``update-index --assume-unchanged`` or ``--skip-worktree``). The commit carries head's date, so
+    that the same changes give the same commit. UsageError in the middle of a merge with conflicts.
     """
     if git(root, "ls-files", "--unmerged"):
         raise UsageError(
@@ -194,6 +195,7 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
             # the index, and a newer copy would hide a change made in the same tick.
             shutil.copy2(git_dir / "index", index)
         environment = {"GIT_INDEX_FILE": str(index)}
+        _clear_flags(root, environment)
         git(root, "add", "--all", environment=environment)
         tree = git(root, "write-tree", environment=environment)
     date = git(root, "show", "--no-patch", "--format=%ct +0000", head)
@@ -205,6 +207,29 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     message = "Working tree, as perfci measured it"
     commit = git(root, "commit-tree", tree, "-p", head, "-m", message, environment=person)
     return tree, commit
+
+
+def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
+    """Have an index name the files again that git is told to overlook, where they are there.
+
+    A sparse checkout's are not, and stay as they are committed.
+    """
+    listed = git(root, "ls-files", "-v", "-z", environment=environment)
+    entries = [entry.split(" ", 1) for entry in listed.split("\0") if entry]
+    assumed = [name for tag, name in entries if tag.islower()]
+    skipped = [name for tag, name in entries if tag in "Ss" and os.path.lexists(root / name)]
+    for option, names in (
+        ("--no-assume-unchanged", assumed),
+        ("--no-skip-worktree", skipped),
+    ):
+        if names:
+            with tempfile.TemporaryFile("w+", errors="surrogateescape") as given:
+                given.write("\0".join(names) + "\0")
+                given.seek(0)
+                words = ("update-index", option, "-z", "--stdin")
+                outcome = attempt(root, *words, environment=environment, given=given)
+            if outcome.status != 0:
+                raise failure(outcome, *words)
 
 
 @dataclass(frozen=True, slots=True)

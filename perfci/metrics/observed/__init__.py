@@ -16,6 +16,9 @@ _OF_COMMANDS = "command_cpu_time"
 _NEGLIGIBLE_S = 1e-4
 """Less processor time per call than this counts as equal: idle helpers wake up now and then."""
 _CLOCK_S = 1e-6
+_BUSY_AFTER_CALLS = "busy_after_calls"
+_NEGLIGIBLE_SHARE = 0.05
+"""Threads that are less busy than this between calls are idle: they wake up now and then."""
 _FEWEST_LEFT = 2
 """A single new process may be a pool's that grows when it is needed."""
 METRICS = {
@@ -32,6 +35,19 @@ METRICS = {
         "processor time of [processes that the calls start or use](benchmarks.md#processes): all "
         "of it from warm-up to the last burst ÷ calls; less than 0.1 ms, or no process, counts as "
         "0.1 ms; a command has the next row instead"
+    ),
+    Metric(
+        _BUSY_AFTER_CALLS,
+        "ratio",
+        "per_worker",
+        0.10,
+        "warn",
+        absolute=True,
+        zero_if_absent=True,
+    ): (
+        "processor time of [other threads](benchmarks.md#processes) while the other side has its "
+        "turn ÷ that time: work that calls leave for later, and no latency has; below 0.05 it is "
+        "missing and counts as 0"
     ),
     Metric(_OF_COMMANDS, "s", "per_worker", 0.05, "warn"): (
         "[a command's](running-commands.md) processor time, user and system, its children's "
@@ -101,9 +117,12 @@ class Observed(Collector):
     def after_bursts(self) -> Reading:
         """Return what was seen."""
         first, *others = (observer.reading() for observer in self._observers)
+        values = {**first.values}
         if others and _OF_COMMANDS not in first.values:  # whose processes are counted there
-            return replace(first, values={**first.values, **others[0].values})
-        return first
+            values |= others[0].values
+        if (share := self.scene.busy_share()) >= _NEGLIGIBLE_SHARE:
+            values[_BUSY_AFTER_CALLS] = share
+        return replace(first, values=values)
 
 
 COLLECTOR = Observed

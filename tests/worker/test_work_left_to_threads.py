@@ -1,0 +1,89 @@
+"""Work that calls leave to threads: no latency has it, and a metric does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from perfci.model.worker import WorkerOutput
+from perfci.verdict.comparisons import compare_case
+from perfci.verdict.judgement import adjust
+from perfci.verdict.policy import default_policy
+from perfci.worker.bursts import Bursts, Copies
+from tests.verdict.workers import STEADY, case, worker
+
+METRIC = "busy_after_calls"
+_ENOUGH_S = 0.01
+
+
+class OtherSide:
+    """Hands over the turn when ``until`` says so."""
+
+    def __init__(self, until: Callable[[], bool]) -> None:
+        self._until = until
+
+    def come(self) -> bool:
+        while not self._until():
+            time.sleep(0.001)
+        return True
+
+    def hand_over(self) -> None:
+        pass
+
+
+def cpu_of_others() -> float:
+    return time.process_time() - time.thread_time()
+
+
+def test_threads_that_work_on_between_bursts_are_seen() -> None:
+    stopped = threading.Event()
+
+    def spin() -> None:
+        while not stopped.is_set():
+            pass
+
+    until = cpu_of_others() + _ENOUGH_S
+    bursts = Bursts(lambda: None, None, Copies())
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        bursts.block(1, 1, 0, OtherSide(lambda: cpu_of_others() >= until))
+    finally:
+        stopped.set()
+        thread.join()
+    assert bursts.busy_share() > 0
+
+
+def test_a_worker_that_waits_alone_is_not_busy() -> None:
+    bursts = Bursts(lambda: sum(range(10_000)), None, Copies())
+    waits = iter([False, False, True])
+    bursts.block(1, 100, 10, OtherSide(lambda: next(waits)))
+    assert bursts.busy_share() < 0.05
+
+
+def test_a_worker_that_runs_alone_says_nothing() -> None:
+    bursts = Bursts(lambda: None, None, Copies())
+    bursts.block(20, 1, 0, OtherSide(lambda: True))
+    assert bursts.busy_share() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "status"),
+    [(None, 0.9, "regressed"), (0.9, None, "improved"), (0.5, 0.5, "unchanged")],
+)
+def test_work_that_moves_to_a_thread_warns(
+    base: float | None, head: float | None, status: str
+) -> None:
+    def workers(side: str, share: float | None) -> tuple[WorkerOutput, ...]:
+        return tuple(
+            worker(side, number, {} if share is None else {METRIC: share * luck})
+            for number, luck in enumerate(STEADY, start=1)
+        )
+
+    policy = default_policy()
+    rows = compare_case(case(), workers("base", base), workers("head", head), policy, paired=True)
+    (row,) = adjust(rows, policy)
+    assert (row.metric, row.status, row.gate) == (METRIC, status, "warn")
