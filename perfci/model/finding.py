@@ -22,7 +22,7 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
-        DELAYED_MORE,
+        DELAYED_MORE, "busy-threads",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

@@ -192,6 +192,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
         "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
     ),
+    "busy-threads": lambda *, base, head: (
+        f"head's calls leave work to threads that run on after them, {format_share(head)} of the "
+        f"other side's time (base's {format_share(base)}): no latency has it"
+    ),
     "delayed-more-cases": (
         "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
         "their P95, P99 and mean include these bursts"

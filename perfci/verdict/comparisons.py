@@ -92,7 +92,7 @@ def compare_case(
             rows.append(row)
         elif before.values and head and empty.gate == "fail":
             rows.append(_vanished(empty, before, head))
-    rows = _with_thresholds(rows, rules)
+    rows = _with_busy_threads(_with_thresholds(rows, rules))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
@@ -196,6 +196,21 @@ def _without_blame(row: Comparison) -> Comparison:
     """Return ``row`` without a rank to blame: in both sides' equal steps some rank is the last."""
     kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
     return row if kept == row.findings else replace(row, findings=kept)
+
+
+def _with_busy_threads(rows: Sequence[Comparison]) -> list[Comparison]:
+    """Say beside the latency where head's calls leave more work to threads than base's."""
+    busy = next((row for row in rows if row.metric == "busy_after_calls"), None)
+    if busy is None or busy.difference_lo is None or busy.difference_lo < busy.threshold:
+        return list(rows)
+    before, after = (side.center if side else None for side in (busy.base, busy.head))
+    if before is None or after is None:
+        return list(rows)
+    remark = finding("busy-threads", base=before, head=after)
+    return [
+        replace(row, findings=(remark, *row.findings)) if row.metric == "latency_p50" else row
+        for row in rows
+    ]
 
 
 def _with_zeros(

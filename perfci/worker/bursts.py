@@ -170,7 +170,7 @@ class Bursts:
             run_delay=tuple(delays),
         )
 
-    def _comes(self, turn: Turn) -> bool:
+    def _comes(self, turn: BurstTurn) -> bool:
         """Wait for the turn, and note what this process's other threads do meanwhile."""
         began_ns, others_ns = monotonic_ns(), _cpu_of_other_threads_ns()
         came = turn.come()

@@ -8,34 +8,37 @@ from collections.abc import Callable
 
 import pytest
 
+from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
-from perfci.worker.bursts import Bursts, Copies
+from perfci.worker.bursts import Bursts, StrayCopies
 from tests.verdict.workers import STEADY, case, worker
 
 METRIC = "busy_after_calls"
-_ENOUGH_S = 0.01
+_ENOUGH_S = 0.02
+
+
+def cpu_of_others() -> float:
+    return time.process_time() - time.thread_time()
 
 
 class OtherSide:
-    """Hands over the turn when ``until`` says so."""
+    """Hands over the turn when ``until`` says so, and ``work_s`` of other threads are done."""
 
-    def __init__(self, until: Callable[[], bool]) -> None:
+    def __init__(self, until: Callable[[], bool], work_s: float = -1.0) -> None:
         self._until = until
+        self._work_s = work_s
 
     def come(self) -> bool:
-        while not self._until():
+        end = cpu_of_others() + self._work_s
+        while not self._until() or cpu_of_others() < end:
             time.sleep(0.001)
         return True
 
     def hand_over(self) -> None:
         pass
-
-
-def cpu_of_others() -> float:
-    return time.process_time() - time.thread_time()
 
 
 def test_threads_that_work_on_between_bursts_are_seen() -> None:
@@ -45,12 +48,11 @@ def test_threads_that_work_on_between_bursts_are_seen() -> None:
         while not stopped.is_set():
             pass
 
-    until = cpu_of_others() + _ENOUGH_S
-    bursts = Bursts(lambda: None, None, Copies())
+    bursts = Bursts(lambda: None, None, StrayCopies())
     thread = threading.Thread(target=spin)
     thread.start()
     try:
-        bursts.block(1, 1, 0, OtherSide(lambda: cpu_of_others() >= until))
+        bursts.block(1, 1, 0, OtherSide(lambda: True, _ENOUGH_S))
     finally:
         stopped.set()
         thread.join()
@@ -58,16 +60,16 @@ def test_threads_that_work_on_between_bursts_are_seen() -> None:
 
 
 def test_a_worker_that_waits_alone_is_not_busy() -> None:
-    bursts = Bursts(lambda: sum(range(10_000)), None, Copies())
+    bursts = Bursts(lambda: sum(range(10_000)), None, StrayCopies())
     waits = iter([False, False, True])
     bursts.block(1, 100, 10, OtherSide(lambda: next(waits)))
     assert bursts.busy_share() < 0.05
 
 
 def test_a_worker_that_runs_alone_says_nothing() -> None:
-    bursts = Bursts(lambda: None, None, Copies())
+    bursts = Bursts(lambda: None, None, StrayCopies())
     bursts.block(20, 1, 0, OtherSide(lambda: True))
-    assert bursts.busy_share() == 0.0
+    assert bursts.busy_share() < 0.05
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,20 @@ def test_work_that_moves_to_a_thread_warns(
     rows = compare_case(case(), workers("base", base), workers("head", head), policy, paired=True)
     (row,) = adjust(rows, policy)
     assert (row.metric, row.status, row.gate) == (METRIC, status, "warn")
+
+
+@pytest.mark.parametrize(("base", "head", "is_said"), [(0.0, 0.9, True), (0.5, 0.5, False)])
+def test_a_latency_that_has_not_all_of_the_work_says_so(
+    base: float, head: float, is_said: bool
+) -> None:
+    sides = [
+        tuple(
+            worker(side, number, {"latency_p50": 1e-3 * luck, METRIC: share * luck})
+            for number, luck in enumerate(STEADY, start=1)
+        )
+        for side, share in (("base", base), ("head", head))
+    ]
+    rows = compare_case(case(), sides[0], sides[1], default_policy(), paired=True)
+    (latency,) = (row for row in rows if row.metric == "latency_p50")
+    said = [words(one) for one in latency.findings]
+    assert any("leave work to threads" in one for one in said) == is_said

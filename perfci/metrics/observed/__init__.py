@@ -45,9 +45,8 @@ METRICS = {
         absolute=True,
         zero_if_absent=True,
     ): (
-        "processor time of [other threads](benchmarks.md#processes) while the other side has its "
-        "turn ÷ that time: work that calls leave for later, and no latency has; below 0.05 it is "
-        "missing and counts as 0"
+        "processor time of [other threads](benchmarks.md#processes) in the other side's turns ÷ "
+        "their time; less than 0.05 counts as 0"
     ),
     Metric(_OF_COMMANDS, "s", "per_worker", 0.05, "warn"): (
         "[a command's](running-commands.md) processor time, user and system, its children's "
