@@ -26,6 +26,7 @@ from perfci.config.loading import Config
 from perfci.measure.machine.quiet import CorePlan
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import Progress
+from perfci.measure.session import measure_cases
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.worker import MeasureSettings, Quiet
@@ -321,7 +322,7 @@ def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
             shown=replace(workplace.shown, progress=watch),
         )
         with _where_it_may_run(plan, pinned=quiet.pin):
-            result = changed.measure(cases)
+            result = measure_cases(changed, cases)
         done += result.rounds
         return RoundBlock(
             pairs=tuple(

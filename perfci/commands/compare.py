@@ -22,6 +22,7 @@ from perfci.measure.opening import open_workplace
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals, by_name, select, words_of, written_in
+from perfci.measure.session import measure_cases
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
@@ -127,7 +128,8 @@ def measure_both(
         remember_cases(context, workplace)
         part = selected_part(workplace, options)
         announce(_announcement(base.resolved, head.resolved, part, context.config.settings))
-        result = workplace.measure(
+        result = measure_cases(
+            workplace,
             part.cases,
             fail_fast=options.fail_fast,
             scale=part.scale,
@@ -408,7 +410,7 @@ class OneSide:
 def measure_alone(command: str, workplace: Workplace, options: MeasureOptions) -> OneSide:
     """Measure the selected cases of the workplace's only side, or a shard's part of them."""
     part = selected_part(workplace, options)
-    result = workplace.measure(part.cases)
+    result = measure_cases(workplace, part.cases)
     measured = measured_of(command, workplace, options, result, part)
     run = run_of(result, "head", measured, measured.environment)
     return OneSide(part, result, run, measured)

@@ -38,7 +38,7 @@ _TOOLS = frozenset(
         "ptxas",
     ]
 )
-"""Programs that read what their command line names, which somebody who is watched wrote."""
+"""Programs that read what their command line names, which a watched process wrote."""
 
 
 class CodeRan:
@@ -153,7 +153,7 @@ class FileTally:
         self._hashes: dict[tuple[str, int, int], str] = {}
 
     def read(self, paths: Iterable[str]) -> None:
-        """Read these files now, so that nobody has to open them for their hash later on."""
+        """Read these files now, so that no one has to open them for their hash later on."""
         for path in paths:
             self._digest(path)
 
@@ -211,7 +211,7 @@ class FileTally:
         return set.intersection(*self._installed.values())
 
     def is_same(self, case: str) -> bool:
-        """Whether all that ran of both sides' trees is the same, and all of it is known."""
+        """Return whether all that ran of both sides' trees is the same, and all of it is known."""
         base, head = (self.digest(case, side) for side in ("base", "head"))
         return base != "" and base == head
 
@@ -225,7 +225,7 @@ class FileTally:
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
     def has_unseen_looks(self) -> bool:
-        """Whether some worker or child looked at files that nobody saw."""
+        """Return whether some worker or child looked at files unseen."""
         return any(UNSEEN_LOOKS in case.unknown for case in self._cases.values())
 
     def notes(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class WorkerChannel(Protocol):
 
     @property
     def log(self) -> str:
-        """What the worker printed so far."""
+        """Everything that the worker printed so far."""
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message. A worker that is gone is noticed at the next ``receive``."""
@@ -100,7 +100,7 @@ class Worker:
 
     @property
     def log(self) -> str:
-        """What the worker printed so far."""
+        """Everything that the worker printed so far."""
         return self._channel.log
 
     def now(self) -> float:

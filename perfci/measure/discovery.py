@@ -50,7 +50,7 @@ _LEAST_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SideDiscovery:
-    """What one side answered, each module's import time in s, and what its workers ran."""
+    """One side's discovery, each module's import time in s, and the code that its workers ran."""
 
     discovery: Discovery
     import_times: Mapping[str, float]
@@ -329,7 +329,7 @@ def without_benchmark(
 
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
-    """Return a note on each file beside the benchmark files that writes benchmarks, too."""
+    """Return a note on each file next to the benchmark files that defines benchmarks, too."""
     root = plan.head_root
     files = set(map(str, (root / plan.benchmarks).rglob("*.py"))) - {*plan.benchmark_files(root)}
     beside = written_in(root, sorted(filter(os.path.isfile, files)))

@@ -58,9 +58,9 @@ class Starter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenStarters:
-    """What forks each side's workers: a starter of its own, or the ``ancestor`` of that number.
+    """The forking process of each side: a starter of its own, or the ``ancestor`` of that number.
 
-    ``at_once``: they started beside each other, and cold start is no use. ``fresh_states`` are
+    ``at_once``: they started at the same time, and cold start is no use. ``fresh_states`` are
     torch's settings in a fresh process of each side, which an ancestor's workers have to have.
     ``meanwhile`` is called between the blocks of their rounds.
     """
@@ -117,7 +117,7 @@ class ProcessExecutor:
 
     @contextmanager
     def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        """Keep a guardian beside the session, and foreign code in a namespace where possible.
+        """Keep a guardian next to the session, and foreign code in a namespace where possible.
 
         Each worker has a part of perfci's cgroup, where that is perfci's alone.
         """

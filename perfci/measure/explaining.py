@@ -30,13 +30,13 @@ from perfci.model.report import Comparison
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
 EXPLAIN_S = 10.0
-"""What the instruments of a case take at most in ``compare``, beside its own run time."""
+"""Time that the instruments of a case may take in ``compare``, besides its own run time."""
 _FIRST_PROFILE_S = 60.0
 """What the first profile of a side may take, whatever is left: with none of it there is no why."""
 _CALLS = 3
-"""A recording makes about so many calls of what is slow."""
+"""Calls that a recording makes of slow work, about."""
 _PROFILED = 10.0
-"""A call takes up to so many times as long while it is recorded."""
+"""Factor by which recording lengthens a call, at most."""
 _REPEATS = 0.5
 """Of the time that is left an instrument's repeats end in this share: others come after it."""
 _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
@@ -45,7 +45,7 @@ _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
 
 @dataclass(slots=True)
 class _CaseRecordings:
-    """What is known of one case so far: recordings by instrument and side, and what isn't."""
+    """The recordings of one case so far, by instrument and side, and those unavailable."""
 
     waiting: list[Instrument]
     recorded: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
@@ -344,7 +344,7 @@ def _text(root: Path, file: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Explanations:
-    """What looking into the cases that moved gave, and what to know of it."""
+    """Explanations of the cases that moved, and notes on them."""
 
     why: tuple[Why, ...] = ()
     notes: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How workers of one side are started. ``affinity`` is empty where nothing is pinned.
+    """The way that workers of one side are started. ``affinity`` is empty where nothing is pinned.
 
     ``enter`` is a command that goes before Python: it takes the worker out of others' reach.
     ``launcher`` is the user's own, which goes after that.

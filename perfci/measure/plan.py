@@ -73,9 +73,9 @@ class SessionPlan:
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
-    what each tree had beside its commit before any worker ran. ``remotes`` are the addresses of the
-    user's repository: what is installed from one of them is the project's. ``looks`` is what sees
-    which files workers look at.
+    what each tree had besides its commit before any worker ran. ``remotes`` are the addresses of
+    the user's repository: what is installed from one of them is the project's. ``looks`` is what
+    sees which files workers look at.
     """
 
     sides: tuple[SidePlan, ...]
@@ -396,7 +396,7 @@ class SessionPlan:
         return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
 
     def _is_own(self, copy: Copy) -> bool:
-        """Whether it is a copy of the project's, by its name or by where it was installed from."""
+        """Return whether it is a copy of the project's, by its name or its origin."""
         return not copy.origin or comparable_address(copy.origin) in self.remotes
 
     def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class PipeChannel:
 
     @property
     def log(self) -> str:
-        """What the worker printed so far."""
+        """Everything that the worker printed so far."""
         return self._drain.text()
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -214,7 +214,7 @@ def _oom_kills() -> int:
 
 @dataclass(frozen=True, slots=True)
 class AncestorImports:
-    """What an ancestor imported: each module's file, what that did, and why it failed.
+    """The imports of an ancestor: each module's file, what that did, and why it failed.
 
     ``compiler`` are the packages that came with torch's compiler alone; they are not ``modules``.
     """

@@ -1,4 +1,4 @@
-"""What a session knows of each case: its rounds, its needs, and the time that is left."""
+"""The state of each case in a session: its rounds, its needs, and the time that is left."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that cost calls of their own and say the same in each round."""
 MOST_LOOKED_INTO = 8
 _LOOK_ROUNDS = 1.0
-"""Looking into a case takes so many of its rounds, beside two starts (benchmarks/time_left.py)."""
+"""Rounds that looking into a case takes, besides two starts (benchmarks/time_left.py)."""
 _CLOSING_S = 0.8
 """What comes after all rounds and looks: trees are removed, the report is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a session is. ``left_s`` is an estimate of the time to go, or None at first.
+    """The progress of a session. ``left_s`` is an estimate of the time to go, or None at first.
 
     ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
     """
@@ -52,7 +52,7 @@ class Progress:
 
 @dataclass(slots=True)
 class CaseState:
-    """What is known of one case so far. Grows only; owned by the session.
+    """The state of one case so far. It only grows, and the session owns it.
 
     ``opened`` are files that differ between the sides, and that anything opened meanwhile.
     ``took_s`` has what each round took.
@@ -75,7 +75,7 @@ class CaseState:
 
     @property
     def compiled(self) -> bool:
-        """Whether its axes say that it compiles, or its first worker of a side did."""
+        """Return whether its axes say that it compiles, or its first worker of a side did."""
         return self.case.compiled or any(
             outputs and outputs[0].values.get("captured_calls") for outputs in self.outputs.values()
         )
@@ -127,7 +127,7 @@ class SessionResult:
 
     @property
     def cut_short(self) -> bool:
-        """Whether something other than the session's own rules ended it."""
+        """Return whether something other than the session's own rules ended it."""
         return self.ended in {"interrupted", "tree-deleted", "outside"}
 
 
@@ -255,7 +255,7 @@ class CaseNeeds:
 
 
 class RemainingTime:
-    """An estimate, made anew before each round. ``looks``: cases that moved are looked into.
+    """An estimate, made again before each round. ``looks``: cases that moved are looked into.
 
     What a round took holds for the next: but the first, which compiles with empty caches, and is
     the only one to say what other cases' first rounds take. What passes between rounds (imports of
@@ -336,7 +336,7 @@ class RemainingTime:
         return sum(moving[:MOST_LOOKED_INTO])
 
     def _look_of(self, state: CaseState) -> float:
-        """Both sides start anew, none forked by an ancestor."""
+        """Both sides start again, none forked by an ancestor."""
         starts = (
             side.center or 0.0
             for row in state.compared(self._needs.policy)

@@ -42,7 +42,7 @@ from perfci.verdict.sampled import reduce, side_by_side
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""
 _SHOWING, _FAR_SHORTER = 2, 1.5
-"""After so many blocks a round is planned anew, where its calls are so many times shorter."""
+"""After so many blocks a round is planned again, where its calls are so many times shorter."""
 _STOPPED_S = 2.0
 """A worker that only waited for its turn answers in that time."""
 # Pure: both sides of a round live at once, and need room for both.
@@ -79,7 +79,7 @@ def no_room_for_both(failure: Failure, side: str) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What a round gave: a result a side, what the workers printed, and time inside bursts.
+    """The outcome of a round: a result per side, the workers' logs, and the time inside bursts.
 
     ``ran`` is what each side's worker and its children ran.
     """
@@ -215,7 +215,7 @@ class _RoundWorkers:
         slot.await_ready(self.gpu)
 
     def _blocks(self) -> None:
-        """Fill the round with blocks, planned anew where the first two show far shorter calls.
+        """Fill the round with blocks, planned again where the first two show far shorter calls.
 
         What else the machine did meanwhile may have drawn out the warm-up, which the plan is of.
         """

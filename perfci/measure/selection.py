@@ -25,12 +25,12 @@ _WORD = re.compile(r"[()]|[^\s()]+")
 """No id and no tag has a parenthesis."""
 _JOINING = frozenset({"and", "or", "not", "(", ")"})
 _DEEPEST = 50
-"""So many parentheses inside each other are nobody's selection."""
+"""Deepest nesting of parentheses that a selection may have."""
 _PACKAGE = "perfci"
 _DECORATOR = "benchmark"
 T = TypeVar("T")
 LEAST_BURSTS = 4
-"""A side has so many, and so as many slow calls."""
+"""Bursts per side, and so slow calls."""
 LEAD_IN_PART = 5
 """One in so many calls of a burst is made to refill the caches, and not recorded."""
 LONG_CALL_S = 0.005
@@ -132,7 +132,7 @@ def _matches(case: Case, word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DecoratorLiterals:
-    """What a benchmark's decorator says in literals, or by a name that is given one in the file.
+    """The literals of a benchmark's decorator, or of a name that is given one in the file.
 
     ``metrics`` is None where it limits none, and where its value is computed: then nothing is
     known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
@@ -282,7 +282,7 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BurstPlan:
-    """What each side does in a round: ``blocks``, each of ``bursts`` in turn with the other side.
+    """The calls of a side in a round: ``blocks``, each of ``bursts`` in turn with the other side.
 
     A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
     """

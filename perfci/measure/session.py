@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -11,10 +11,9 @@ from perfci.errors import OutsideError, refusal
 from perfci.measure.code_ran import CodeRan
 from perfci.measure.conversation import BudgetEnded
 from perfci.measure.discovery import SideDiscovery
-from perfci.measure.executor import Executor, OpenStarters
-from perfci.measure.journal import Journal
+from perfci.measure.executor import OpenStarters
+from perfci.measure.journal import measuring_ended
 from perfci.measure.launch import TreeDeleted
-from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import (
@@ -29,6 +28,7 @@ from perfci.measure.progress import (
 from perfci.measure.round import RoundResult, measure_round
 from perfci.measure.selection import starting_order, visiting_order, visiting_order_by
 from perfci.measure.starters import Starters
+from perfci.measure.workplace import Workplace, written_trees
 from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
 from perfci.model.report import Comparison
@@ -36,7 +36,6 @@ from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
 from perfci.verdict.judgement import adjust
-from perfci.verdict.policy import Policy
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 
@@ -45,7 +44,39 @@ STARTS = frozenset({"cold_start", "import_time"})
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
 _AHEAD = 2
-"""So many ancestors are prepared: beside a measurement an import takes longer than a round."""
+"""Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
+
+
+def measure_cases(
+    workplace: Workplace,
+    cases: Sequence[Case],
+    *,
+    fail_fast: bool = False,
+    scale: float = 1.0,
+    everything: bool = False,
+    looks: bool = False,
+) -> SessionResult:
+    """Measure those of ``cases`` that every side has and that aren't skipped.
+
+    The options are those of ``Session``. Where the sides' environments differ, ``everything`` is
+    measured.
+    """
+    sides = workplace.found.values()
+    known = [{case.id for case in side.discovery.cases} for side in sides]
+    chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
+    differ = len({environment.key for environment in workplace.environments.values()}) > 1
+    session = Session(
+        workplace,
+        fail_fast=fail_fast,
+        scale=scale,
+        everything=everything or differ,
+        looks=looks,
+    )
+    try:
+        result = session.measure(chosen, workplace.found)
+        return replace(result, failures=tuple(written_trees(workplace.plan)))
+    finally:
+        measuring_ended()
 
 
 class Session:
@@ -59,31 +90,25 @@ class Session:
 
     def __init__(
         self,
-        plan: SessionPlan,
-        policy: Policy,
-        journal: Journal,
-        executor: Executor,
+        workplace: Workplace,
         *,
-        budget_end: float,
-        gpu: GpuWatches | None = None,
         fail_fast: bool = False,
         scale: float = 1.0,
         everything: bool = False,
         looks: bool = False,
-        progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
-        self._plan = plan
-        self._policy = policy
+        self._plan = plan = workplace.plan
+        self._policy = policy = workplace.config.policy
         self._needs = CaseNeeds(plan.settings, policy)
         self._remaining = RemainingTime(self._needs, looks=looks)
-        self._journal = journal
-        self._executor = executor
-        self._budget_end = budget_end
-        self._gpu = gpu or GpuWatches()
+        self._journal = workplace.journal
+        self._executor = workplace.executor
+        self._budget_end = workplace.budget_end
+        self._gpu = workplace.gpu
         self._fail_fast = fail_fast
         self._scale = scale
-        self._progress = progress
-        self._starters = Starters(plan, executor, journal, budget_end)
+        self._progress = workplace.shown.progress
+        self._starters = Starters(plan, self._executor, self._journal, self._budget_end)
         cold = plan.settings.cold_start_rounds
         self._states: list[CaseState] = []
         self._code = CodeRan(plan, policy, everything=everything)
@@ -316,7 +341,7 @@ class Session:
         return True
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
-        """Run base once more without head, where it failed beside it: that shows whose doing it is.
+        """Run base once more without head, where it failed next to it: that shows the culprit.
 
         The numbers are of no pair, and are not kept.
         """

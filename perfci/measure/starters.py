@@ -1,4 +1,4 @@
-"""What forks the workers of a sweep's cases: one ancestor of both sides, or a starter of each.
+"""The processes that fork a sweep's workers: one ancestor of both sides, or a starter of each.
 
 An ancestor where both sides import the same libraries in the same way (``ancestor``), else
 starters; where these can't fork, each worker is a fresh process.
@@ -69,7 +69,7 @@ class Starters:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
         ``cases`` are of one group. Both sides are started alike: a forked worker beside a fresh
-        one would compare the ways to start. ``at_once``: starters start beside each other, the
+        one would compare the ways to start. ``at_once``: starters start at the same time, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
         of the next ancestors, which start there one after the other. Raises BudgetEnded.
         """
@@ -173,7 +173,7 @@ class Starters:
     def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
         """Return a living ancestor, which ``stack`` ends; None where there can't be one.
 
-        The next one starts when this one has imported: beside each other both would take longer,
+        The next one starts when this one has imported: at the same time both would take longer,
         and a session of one round needs no second.
         """
         file = _imported_file(cases)

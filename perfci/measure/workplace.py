@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +15,11 @@ from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.discovery import SideDiscovery, own_cases, require_cases
 from perfci.measure.executor import Executor, ProcessExecutor
 from perfci.measure.explaining import Explanations, explain_moved, write_trace
-from perfci.measure.journal import Journal, measuring_ended
+from perfci.measure.journal import Journal
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.plan import SessionPlan, SidePlan
-from perfci.measure.progress import CaseState, Progress, SessionResult
+from perfci.measure.progress import CaseState, Progress
 from perfci.measure.selection import select
-from perfci.measure.session import Session
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
 from perfci.model.run import WRONG_CODE, Environment
@@ -94,60 +93,6 @@ class Workplace:
         require_cases(head.cases, head.failures, self.config.benchmarks, python, self.notes)
         return select(head.cases, selection)
 
-    def measure(
-        self,
-        cases: Sequence[Case],
-        *,
-        fail_fast: bool = False,
-        scale: float = 1.0,
-        everything: bool = False,
-        looks: bool = False,
-    ) -> SessionResult:
-        """Measure those of ``cases`` that every side has and that aren't skipped.
-
-        ``scale`` is how many times their comparisons the report will have. ``everything``: cases
-        that ran the same code on both sides, too, get all their rounds.
-        """
-        known = [{case.id for case in side.discovery.cases} for side in self.found.values()]
-        chosen = tuple(
-            case for case in cases if not case.skip and all(case.id in ids for ids in known)
-        )
-        session = Session(
-            self.plan,
-            self.config.policy,
-            self.journal,
-            self.executor,
-            budget_end=self.budget_end,
-            gpu=self.gpu,
-            fail_fast=fail_fast,
-            scale=scale,
-            everything=everything
-            or len({environment.key for environment in self.environments.values()}) > 1,
-            looks=looks,
-            progress=self.shown.progress,
-        )
-        try:
-            result = session.measure(chosen, self.found)
-            return replace(result, failures=tuple(self._written_trees()))
-        finally:
-            measuring_ended()
-
-    def _written_trees(self) -> Iterator[Failure]:
-        """Yield a failure for each tree whose sources are not what they were before."""
-        names = {self.plan.own_base: "base"} | {
-            plan_side.root: plan_side.name for plan_side in self.plan.sides
-        }
-        for root, before in self.plan.uncommitted.items():
-            if root.is_dir():  # a tree that is gone failed its case
-                side = names.get(root, "head")
-                try:
-                    written = written_since(before, uncommitted(root))
-                except OutsideError as error:
-                    yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
-                else:
-                    if written:
-                        yield _written_tree(side, written)
-
     def explain(
         self, states: Sequence[CaseState], rows: Sequence[Comparison], traces: Path | None = None
     ) -> Explanations:
@@ -188,7 +133,7 @@ class Workplace:
         return frozenset(case.id for case in failed if not own.has(case))
 
     def _is_heads_own(self, file: str) -> bool:
-        """Whether the benchmark file is new in head, or has another content than base's."""
+        """Return whether the benchmark file is new in head, or has another content than base's."""
         overlay = next(side.overlay for side in self.plan.sides if side.name == "base")
         return file in overlay.added | overlay.changed
 
@@ -216,6 +161,21 @@ class Workplace:
             for case in others
             if case.id not in present and (failure := broken.get(case.file)) is not None
         )
+
+
+def written_trees(plan: SessionPlan) -> Iterator[Failure]:
+    """Yield a failure for each tree whose sources are not what they were before."""
+    names = {plan.own_base: "base"} | {plan_side.root: plan_side.name for plan_side in plan.sides}
+    for root, before in plan.uncommitted.items():
+        if root.is_dir():  # a tree that is gone failed its case
+            side = names.get(root, "head")
+            try:
+                written = written_since(before, uncommitted(root))
+            except OutsideError as error:
+                yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
+            else:
+                if written:
+                    yield _written_tree(side, written)
 
 
 def _written_tree(side: str, written: Sequence[str]) -> Failure:

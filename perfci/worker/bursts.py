@@ -238,7 +238,7 @@ def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], obj
 
 
 class CoreTaken:
-    """How long this process was runnable but kept off its core, since it began.
+    """The time that this process was runnable but kept off its core, since it began.
 
     A reading of the open file takes 4 µs, one that opens it three times that.
     """
@@ -290,7 +290,7 @@ def warm_up(
 
 
 def _left_to_python() -> bool:
-    """Whether the quiet setting is off."""
+    """Return whether the quiet setting is off."""
     return os.environ.get("PERFCI_GC") == "1"
 
 
@@ -315,7 +315,7 @@ def collect() -> None:
 
 
 class StrayCopies:
-    """What a worker shares with whatever it forks: a copy that returns leaves its mark there.
+    """A mark that a worker shares with all that it forks: a copy that returns leaves it there.
 
     The two would measure side by side, on one core. ``multiprocessing`` ends its children itself.
     """

@@ -1,4 +1,4 @@
-"""What benchmark files import, in which order, and what that does to the process.
+"""The imports of benchmark files, in their order, and what they do to the process.
 
 Discovery records it in a fresh process of each side; an ancestor records the same of what it
 imports for both sides, and the parent compares them (``perfci.measure.starters``).
@@ -56,7 +56,7 @@ _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 
 @dataclass(slots=True)
 class _ImportTrace:
-    """What one import of a side's own code asked for, in order, and what was done during it."""
+    """All that one import of a side's own code asked for, in order, and what was done during it."""
 
     modules: dict[str, None] = field(default_factory=dict)
     environment: dict[str, None] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class ImportRecord:
                     self._way[-1].modules[f"{whole}.{child}"] = None
 
     def _asks(self, importer: Mapping[str, Any] | None) -> bool:
-        """Whether it is the side's own code that imports."""
+        """Return whether it is the side's own code that imports."""
         if not importer or not self._way:
             return False
         file = importer.get("__file__")
@@ -203,7 +203,7 @@ class ImportRecord:
                 trace.read[file] = None
 
     def _is_by_own_code(self) -> bool:
-        """Whether own code calls what happens now, rather than a module that is being imported."""
+        """Return whether own code calls what happens now, rather than an import."""
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":

@@ -1,6 +1,6 @@
 """A process that a launcher started: it joins its worker, and starts the rank that it is to be.
 
-It stays beside the rank, a child of its: it says how that ended, has it show where it hangs, and
+It stays next to the rank, a child of its: it says how that ended, has it show where it hangs, and
 ends it when the worker is gone, whatever the rank does meanwhile.
 """
 

@@ -1,6 +1,6 @@
 """Benchmark files as modules, and the work that an order's case builds.
 
-``multiprocessing`` starts a Python anew under ``spawn`` and ``forkserver``, runs the main file of
+``multiprocessing`` starts a fresh Python under ``spawn`` and ``forkserver``, runs the main file of
 the process that asked for it, and imports the modules of what it is sent. A worker's main file is
 ``bootstrap.py``, and its benchmark's module is in no folder under its name.
 """
@@ -57,7 +57,7 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
 
 
 def forget_neighbours(folder: str) -> None:
-    """Forget what was imported from beside a benchmark file: another folder has its own."""
+    """Forget what was imported from next to a benchmark file: another folder has its own."""
     sys.path.remove(folder)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -167,7 +167,7 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
 
 
 def _work(made: Any) -> Work:
-    """Return the work with the metrics that were returned beside it."""
+    """Return the work with the metrics that were returned with it."""
     call, *extras = made if isinstance(made, tuple) else (made,)
     work = call if isinstance(call, Work) else Work(call)
     metrics = (*work.metrics, *extras)

@@ -81,7 +81,7 @@ class StartClock:
 
 
 class Stage:
-    """Where the worker is. The parent knows, and reports a crash with its stage."""
+    """The worker's stage. The parent knows it, and reports a crash with it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -320,7 +320,7 @@ def _record_as_ordered(
 
 
 class _Recordings:
-    """What was recorded; an instrument that fails leaves the case and the others alone."""
+    """The recordings of a worker. An instrument that fails leaves the case and the others alone."""
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene

@@ -102,7 +102,7 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _MeasuringParts:
-    """What one worker measures with."""
+    """The tools that one worker measures with."""
 
     channel: Channel
     stage: Stage
@@ -383,7 +383,7 @@ def ballast(share: float) -> bytes:
 
 
 def require_ran(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, runs only when somebody asks for it.
+    """Raise Unusable where ``output``, or a value in it, runs only on request.
 
     Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
     is an iterator that is not lazy.

@@ -1,4 +1,4 @@
-"""Which packages are a tree's own, and where copies of them are installed in this Python."""
+"""The packages of a tree, and the places where copies of them are installed in this Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packages_in(tree: str) -> dict[str, str]:
     """Return the packages in ``tree`` that lie in no other, with the folder that holds each.
 
     Folders are relative to the tree. What is hidden, vendored or a virtual environment is
-    somebody else's.
+    another project's.
     """
     folder_of_name: dict[str, str] = {}
     for folder, packages in project_folders(tree):

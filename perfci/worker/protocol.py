@@ -157,7 +157,7 @@ class SocketTurn:
 
 
 class LoneTurn:
-    """The turn of a worker that has no other beside it."""
+    """The turn of a worker that has no other next to it."""
 
     def come(self) -> bool:
         """Say that it is there."""

@@ -39,7 +39,7 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 
 @dataclass(frozen=True, slots=True)
 class LibraryImports:
-    """What an ancestor tells of its imports, and how long its compiler's took, in ns."""
+    """An ancestor's answer on its imports, and the time that its compiler's import took, in ns."""
 
     told: Mapping[str, object]
     compiler_ns: int

@@ -12,6 +12,7 @@ from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
 from perfci.measure.executor import ProcessExecutor
 from perfci.measure.journal import Journal
+from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.round import RoundResult
 from perfci.measure.session import Session
 from perfci.model.worker import MeasureSettings
@@ -44,16 +45,17 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             trees=dict,
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
-        one = Session(
-            plan,
-            default_policy(),
-            Journal(tmp_path),
-            ProcessExecutor(),
+        workplace = SimpleNamespace(
+            plan=plan,
+            config=SimpleNamespace(policy=default_policy()),
+            journal=Journal(tmp_path),
+            executor=ProcessExecutor(),
             budget_end=math.inf,
-            scale=scale,
-            fail_fast=fail_fast,
+            gpu=GpuWatches(),
+            shown=SimpleNamespace(progress=lambda _: None),
         )
-        return one.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
+        session = Session(workplace, scale=scale, fail_fast=fail_fast)
+        return session.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
 
     return count
 

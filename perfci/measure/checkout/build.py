@@ -55,7 +55,7 @@ class BuildRecipe:
 
     @property
     def checks_out_submodules(self) -> bool:
-        """Whether one of the commands names git's ``submodule``, and so fetches them itself."""
+        """Return whether a command names git's ``submodule``, and so fetches them itself."""
         return any("submodule" in word for command in self.commands for word in command)
 
     @property

@@ -188,6 +188,6 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
 
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:
-    """Return the text of ``file`` in ``commit``; None where that hasn't got it."""
+    """Return the text of ``file`` in ``commit``; None where that doesn't have it."""
     result = attempt(repository.root, "show", f"{commit}:{file}")
     return result.output if result.status == 0 else None

@@ -1,4 +1,4 @@
-"""What differs between two trees: files, changes that a benchmark should exercise, contents."""
+"""Differences between two trees: files, changes that a benchmark should exercise, contents."""
 
 from __future__ import annotations
 

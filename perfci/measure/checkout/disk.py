@@ -1,4 +1,4 @@
-"""What a full or read-only disk says, removing whole folders, and lock files."""
+"""Errors of a full or read-only disk, removal of whole folders, and lock files."""
 
 from __future__ import annotations
 

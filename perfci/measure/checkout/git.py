@@ -66,7 +66,7 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How one git command ended. ``output`` is without its last newline."""
+    """The end of one git command. ``output`` is without its last newline."""
 
     status: int
     output: str
@@ -234,7 +234,7 @@ def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRev:
-    """What a rev turned out to be.
+    """A rev, resolved.
 
     ``commit`` is what to check out. ``sha`` is what reports say: the same, or for a working
     tree with changes (``dirty``) ``<head's sha>+<tree's short sha>``, where ``commit`` is a

@@ -34,7 +34,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class TreeDifferences:
-    """Paths below the tree. ``bytecode`` is what Python writes beside what it imports."""
+    """Paths below the tree. ``bytecode`` is what Python writes next to what it imports."""
 
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def changed_since(before: str, after: str) -> tuple[str, ...]:
 def compare_with(manifest: str, tree: Path) -> TreeDifferences:
     """Return how ``tree`` differs from what it was; ValueError where that is no manifest.
 
-    Bytecode that differs is listed separately: Python makes it anew. Added files aren't read.
+    Bytecode that differs is listed separately: Python makes it again. Added files aren't read.
     """
     kept = json.loads(manifest)
     if not isinstance(kept, dict) or not kept:
@@ -130,7 +130,7 @@ def _is_bytecode(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _BuildFolder:
-    """Where one build lies. Its users share the lock; its builder holds it alone."""
+    """The folder of one build. Its users share the lock. Its builder holds it alone."""
 
     folder: Path
     name: str
@@ -185,7 +185,7 @@ class _BuildFolder:
 
 
 class KeptBuilds:
-    """The builds of one repository in ``folder``, at most six that nobody uses."""
+    """The builds of one repository in ``folder``, at most six that no one uses."""
 
     def __init__(self, folder: Path, repository: Repository, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -193,7 +193,7 @@ class KeptBuilds:
         self._note = note
 
     def ready(self, recipe: BuildRecipe) -> tuple[Path, FolderLock]:
-        """Return the built tree and the lock that keeps it there; build it if nobody did.
+        """Return the built tree and the lock that keeps it there; build it if no one did.
 
         Waits where another process is building the same. OutsideError where a command fails;
         the next one who asks tries again. What was measured in it before may have changed it: it
@@ -209,7 +209,7 @@ class KeptBuilds:
                     with alone:
                         if not (place.complete() and self._put_back(place)):
                             self._build(recipe, place)
-                # Taken anew and not changed to a shared one: flock lets go in between anyway.
+                # Taken again and not changed to a shared one: flock lets go in between anyway.
                 lock = take(place.lock, shared=True)
                 if place.complete():
                     if not alone:
@@ -274,7 +274,7 @@ class KeptBuilds:
         return True
 
     def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
-        """What others that are at work in it add is theirs; what they change is measured here."""
+        """Raise where a file changed. Files that other sessions add meanwhile don't count."""
         differences = place.differences()
         if differences.changed:
             lock.release()
@@ -325,7 +325,7 @@ class KeptBuilds:
         return removed
 
     def _remove_tree(self, place: _BuildFolder) -> bool:
-        """What can't be removed must cost neither the results nor the error on its way."""
+        """Remove it. A failure must cost neither the results nor the error that is on its way."""
         try:
             remove_tree(self._repository, place.tree)
         except OutsideError as error:

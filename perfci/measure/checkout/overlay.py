@@ -43,7 +43,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSelection:
-    """Which files of a tree are its benchmarks'.
+    """The files of a tree that belong to its benchmarks.
 
     ``links`` are benchmark files that are symbolic links, each with the file outside of the
     benchmarks that it leads to.
@@ -55,7 +55,7 @@ class BenchmarkSelection:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFiles:
-    """What of a tree is its benchmarks: the ``folder``, or only the files of ``pattern`` in it.
+    """The benchmarks of a tree: the ``folder``, or only the files of ``pattern`` in it.
 
     ``python_path`` are the folders that libraries are imported from. ``excluded`` are files that
     each side has of its own, such as saved models. All paths are relative to the tree's root.
@@ -100,7 +100,7 @@ class BenchmarkFiles:
         )
 
     def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
-        """Whether all of the folder is the benchmarks', helpers and data included.
+        """Return whether all of the folder is the benchmarks', helpers and data included.
 
         Where libraries are imported from it (``benchmarks = "."``), or where it is in a package of
         theirs (``benchmarks = "mylib"``), what lies beside the benchmark files is the library.

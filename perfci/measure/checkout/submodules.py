@@ -86,7 +86,7 @@ def _git_dir_of(place: Path) -> Path:
 
 
 def _stays_below(name: str) -> bool:
-    """Whether a name that a commit declares leads out of no folder."""
+    """Return whether a name that a commit declares leads out of no folder."""
     return not name.startswith("/") and ".." not in PurePosixPath(name).parts
 
 

@@ -40,7 +40,7 @@ class Worktrees:
         <cache>/<repository id>/trees/<name>    one use; removed at its end
                                 builds/<name>   kept; see ``kept_builds``
 
-    Each has ``<name>.lock`` beside it, which its user holds: what lies there unlocked was left
+    Each has ``<name>.lock`` next to it, which its user holds: what lies there unlocked was left
     by a process that was killed. ``notes`` are the report's notes on the trees.
     """
 

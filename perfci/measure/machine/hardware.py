@@ -66,7 +66,7 @@ Level = Literal["ok", "worse", "impossible"]
 
 @dataclass(frozen=True, slots=True)
 class HardwareFinding:
-    """What one check found, how grave it is, and what to do."""
+    """The finding of one check, how grave it is, and what to do."""
 
     level: Level
     subject: str

@@ -1,4 +1,4 @@
-"""What keeps measured code from other processes' memory, tokens and git credentials.
+"""Keeping measured code from other processes' memory, from tokens and from git credentials.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
 same user, so a benchmark could read every secret of perfci, of the shell that started it and of
@@ -223,7 +223,7 @@ def tokens_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def overridden(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment says to measure beside a token all the same."""
+    """Return whether the environment says to measure with a token present all the same."""
     return environment.get(OVERRIDE) == "1"
 
 
@@ -257,7 +257,7 @@ class GitSetting:
 
 @dataclass(frozen=True, slots=True)
 class GitSecrets:
-    """What git keeps readable: ``settings`` that hold a credential, and ``helpers`` that do.
+    """The readable secrets of git: ``settings`` that hold a credential, and ``helpers`` that do.
 
     Each setting is its name, without what is secret in it, and where it stands.
     """

@@ -83,7 +83,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class CorePlan:
-    """Which cores the workers and the parent use; empty where nothing is pinned."""
+    """The cores of the workers and of the parent; empty where nothing is pinned."""
 
     workers: tuple[int, ...]
     parent: tuple[int, ...]
@@ -236,7 +236,7 @@ def _folder() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class CgroupDivision:
-    """Where perfci is by now, ``leaf``, and whether it ``enabled`` the controller above that."""
+    """The cgroup ``leaf`` that perfci is in, and whether it ``enabled`` the controller above."""
 
     leaf: str = ""
     enabled: bool = False

@@ -1,4 +1,4 @@
-"""What to put into the configuration, so that a side's own code is what runs. Reads its tree."""
+"""Advice on the configuration, so that a side's own code is what runs. Reads its tree."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, buil
 
 
 def _has_modules(folder: Path) -> bool:
-    """Whether something of a project's is imported from ``folder``."""
+    """Return whether something of a project's is imported from ``folder``."""
     packages = {path.parent.name for path in folder.glob("*/__init__.py")}
     return bool(packages - NO_LIBRARY or {path.name for path in folder.glob("*.py")} - _NO_MODULES)
 
@@ -159,7 +159,7 @@ def _compiles_any(tree: Path) -> bool:
 
 
 def _compiles(folder: Path) -> bool:
-    """Whether the project in ``folder`` has something to compile."""
+    """Return whether the project in ``folder`` has something to compile."""
     others = any((folder / name).is_file() for name in ("CMakeLists.txt", "Cargo.toml"))
     meson = folder / "meson.build"
     return (

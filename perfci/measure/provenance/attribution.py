@@ -1,4 +1,4 @@
-"""Whose code one worker ran: which of its side's files it used, and what isn't the side's."""
+"""Attribution of the code that one worker ran: its side's files, and those that aren't."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class WrongCode:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What one worker and its children ran. ``used`` are the side's own files, absolute.
+    """The code that one worker and its children ran. ``used`` are the side's own files, absolute.
 
     ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
     ``loaded`` are modules and libraries of no place that is known: a prefix, a temporary folder.
@@ -155,7 +155,7 @@ def _paths(events: Iterable[CodeEvent]) -> tuple[str, ...]:
 def _unknown(
     events: Sequence[CodeEvent], relevant: Sequence[CodeEvent], failed: str
 ) -> tuple[str, ...]:
-    """Return what nobody saw, a fork that ended by ``os._exit`` with its libraries, say."""
+    """Return what no watch saw, a fork that ended by ``os._exit`` with its libraries, say."""
     watched = {event.name for event in events if event.how == "watched"} - {failed}
     seen = {event.name for event in events if event.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
@@ -232,7 +232,7 @@ class _Attribution:
         )
 
     def _starts_another(self, event: CodeEvent) -> bool:
-        """Whether it is a console script that this side's commit declares otherwise."""
+        """Return whether it is a console script that this side's commit declares otherwise."""
         counterparts, name = self.places.counterparts, Path(event.path).name
         return (
             counterparts is not None
@@ -268,7 +268,7 @@ class _Attribution:
         return WrongCode(where, event.how, event.path, event.name, " ".join(filter(None, advice)))
 
     def _is_alike(self, event: CodeEvent, where: str, relative: str) -> bool:
-        """Whether a file that is only read says nothing of a commit.
+        """Return whether a file that is only read says nothing of a commit.
 
         In the checkout where no tree has it: both sides read the same. In another tree where this
         one has it with the same content.
@@ -279,7 +279,7 @@ class _Attribution:
         return mine.is_file() and other.is_file() and filecmp.cmp(mine, other, shallow=False)
 
     def _is_expected(self, event: CodeEvent, *, has_it: bool) -> bool:
-        """Whether the side has to have a module that only somebody else's tree could serve.
+        """Return whether the side has to have a module that only another tree could serve.
 
         Where this tree has the file, a folder is missing on ``python_path``. Where it hasn't, the
         side has no such module, as a base whose head adds one; unless it is compiled, and nothing
@@ -289,19 +289,19 @@ class _Attribution:
         return has_module or (not self.built and is_library(event.path))
 
     def is_installed(self, event: CodeEvent, where: str) -> bool:
-        """Whether it is a module of the project's, from an installed copy."""
+        """Return whether it is a module of the project's, from an installed copy."""
         named = where in {"", "twin"} and event.name.partition(".")[0] in self.places.names
         return named or where == "copy" or self.is_meant(event)
 
     def _is_module_of_project(self, event: CodeEvent) -> bool:
-        """Whether a side has a module of this name, be it the other."""
+        """Return whether a side has a module of this name, be it the other."""
         trees = (self.places.root, *self.places.others)
         return event.name.partition(".")[0] in self.places.names and any(
             self._has_module(event.name, tree) for tree in trees
         )
 
     def _has_module(self, name: str, root: str = "") -> bool:
-        """Whether the tree has the module of this dotted name, wherever its package lies."""
+        """Return whether the tree has the module of this dotted name, wherever its package lies."""
         tree = Path(root or self.places.root)
         folder = _packages_in(str(tree)).get(name.partition(".")[0])
         if folder is None:
@@ -325,7 +325,7 @@ class _Attribution:
             return build_advice(tree, self.python_path)
         top = event.name.partition(".")[0]
         return (top and package_advice(tree, top, self.python_path, built=self.built)) or (
-            "The commit hasn't got it. Add it to the repository, or make it with `build`."
+            "The commit doesn't have it. Add it to the repository, or make it with `build`."
         )
 
     def _copy_advice(self, event: CodeEvent) -> str:
@@ -338,7 +338,7 @@ class _Attribution:
         return f"{advice} {meant}".strip()
 
     def is_meant(self, event: CodeEvent) -> bool:
-        """Whether the configuration says that the installed one is to be measured."""
+        """Return whether the configuration says that the installed one is to be measured."""
         installed = self.places.installed
         named = event.how != "open" and event.name.partition(".")[0] in installed
         package = _package_in(event.path) or (

@@ -1,4 +1,4 @@
-"""Which installed files are copies of the repository's: by their names, and by their content.
+"""Installed files that are copies of the repository's, by their names and by their content.
 
 A project's packages lie anywhere in its repository (``third_party/``, ``dist/``, ten folders
 deep), and an installed copy of them says nothing of where it came from. So an installed file is
@@ -98,7 +98,7 @@ class Counterparts:
         )
 
     def declares_otherwise(self, root: str, file: str, group: str) -> bool:
-        """Whether an installed ``entry_points.txt`` isn't what the side at ``root`` declares.
+        """Return whether an installed ``entry_points.txt`` differs from the side's at ``root``.
 
         Of one ``group``, or where that is empty of all; groups that don't differ between the
         sides are left out.
@@ -125,7 +125,7 @@ class Counterparts:
         return {name: code for points in declared for name, code in points.get(SCRIPTS, {}).items()}
 
     def starts_another(self, root: str, script: str) -> bool:
-        """Whether an installed console script runs what the side at ``root`` doesn't declare."""
+        """Return whether a console script runs what the side at ``root`` doesn't declare."""
         try:
             started = _STARTS.search(Path(script).read_text("utf-8", "replace"))
         except OSError:
@@ -212,7 +212,7 @@ class Counterparts:
         ]
 
     def _is_root(self, path: str, relative: str) -> bool:
-        """Whether nothing but the folder that ``path`` is imported from stands before it.
+        """Return whether nothing but the folder that ``path`` is imported from stands before it.
 
         What a package has vendored is imported as its own.
         """
@@ -235,7 +235,7 @@ class Counterparts:
         return (file for file in sorted(self._changed) if file.endswith(_COMPILED))
 
     def _is_built_for(self, source: str, top: str) -> bool:
-        """Whether a compiled source lies in the project that has the package ``top``."""
+        """Return whether a compiled source lies in the project that has the package ``top``."""
         folder = PurePosixPath(source).parent
         while folder.name and not any(str(folder / name) in self._paths for name in _PROJECTS):
             folder = folder.parent

@@ -1,4 +1,4 @@
-"""Which distributions a tree's project files declare, and their entry points.
+"""The distributions that a tree's project files declare, and their entry points.
 
 What a ``setup.py`` computes isn't known; what it writes as a literal is.
 """

@@ -1,4 +1,4 @@
-"""What the processes of one worker wrote down, read and made sense of."""
+"""The events that the processes of one worker wrote down, decoded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CodeEvent:
     suffix?), ``list`` (a folder), ``distributions`` (what of
     packages' metadata a folder has), ``network`` (a server's address as the path),
     ``entry points`` (those of a group, of a distribution whose sides declare others),
-    ``kept out`` (an import that was refused) or ``missing`` (one that nobody has); of a child
+    ``kept out`` (an import that was refused) or ``missing`` (one that no side has); of a child
     ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
     id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
     From below come ``python`` (one has begun, with its process id), ``exec`` (a program was begun;
@@ -67,22 +67,22 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
 
 
 def _is_no_name(path: str) -> bool:
-    """Whether nothing can be there: somebody asked whether a text is a file's name, say."""
+    """Return whether nothing can be there: a caller asked whether a text is a file's name, say."""
     return any(len(os.fsencode(name)) > _LONGEST_NAME for name in path.split("/"))
 
 
 def source_of(path: str) -> str:
-    """Return the source file of bytecode that Python wrote beside it; others as they are."""
+    """Return the source file of bytecode that Python wrote next to it; others as they are."""
     return _BYTECODE.sub(r"/\1.py", path)
 
 
 def is_library(path: str) -> bool:
-    """Whether it is a shared library."""
+    """Return whether it is a shared library."""
     return _LIBRARY.search(path) is not None
 
 
 def is_code(path: str) -> bool:
-    """Whether what lies there is run rather than read."""
+    """Return whether what lies there is run rather than read."""
     inside = ".egg/" in path or ".zip/" in path
     return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
 

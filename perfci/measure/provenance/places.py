@@ -1,4 +1,4 @@
-"""Whose file is whose, for one side: the settings of its watch, and the same rule here."""
+"""The owners of files for one side: the settings of its watch, and the same rule here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
 @dataclass(frozen=True, slots=True)
 class CodePlaces:
-    """Where one side's code is, and where it must not come from. Paths are absolute and real.
+    """The places of one side's code, and those it must not come from. Paths are absolute and real.
 
     ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
     another's. ``own`` is the side's tree, ``spared`` what no side is to blame for. ``copies`` are

@@ -54,7 +54,7 @@ class WorkerWatch:
     built: bool
 
     def begin(self) -> None:
-        """Make the file: a watch writes to it, and makes none anew where it was removed."""
+        """Make the file: a watch writes to it, and makes none again where it was removed."""
         self.events.touch()
 
     def environment(self) -> dict[str, str]:
@@ -86,7 +86,7 @@ def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) 
     if len(wrong) > _SHOWN:
         lines[-1] += f" (and {len(wrong) - _SHOWN} more)"
     advice = dict.fromkeys(code.advice for code in wrong[:_SHOWN] if code.advice)
-    message = "; ".join(lines) + "".join(f"\n{code}" for code in advice)
+    message = "; ".join(lines) + "".join(f"\n{line}" for line in advice)
     return Failure(case, side, "finish", WRONG_CODE, message, log_tail)
 
 
@@ -100,7 +100,7 @@ def record_removed(case: str, side: str) -> Failure:
 
 
 class OpenedFiles:
-    """What was opened of ``files`` (real, absolute paths) since it was made.
+    """The files of ``files`` (real, absolute paths) that were opened since it was made.
 
     A file counts by its inode, under whatever name it is opened, and so does the bytecode that
     Python opens in its place. Where not all of them can be followed, and of None, ``complete`` is

@@ -113,7 +113,7 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     type_ = name.partition(":")[0]
     if type_ in _HOST:
         return None
-    kind = next((needed_kind for needed_kind in kinds if needed_kind.serves(type_)), None)
+    kind = next((each for each in kinds if each.serves(type_)), None)
     if kind is None:
         raise _refused(name, f"no kind of device serves `{type_}`")
     try:
@@ -122,9 +122,7 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
         first_line = str(error).strip().split("\n", 1)[0]
         raise _refused(name, first_line or type(error).__name__) from error
     needed = [
-        needed_kind
-        for metric in _NEEDED.keys() - device.missing()
-        for needed_kind in _NEEDED[metric]
+        capability for metric in _NEEDED.keys() - device.missing() for capability in _NEEDED[metric]
     ]
     if wrong := missing_attributes(device, "name", "synchronize", *sorted(needed)):
         raise _refused(name, f"{kind.__name__}: {wrong}")

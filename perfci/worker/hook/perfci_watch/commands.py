@@ -74,7 +74,7 @@ def unwatched(
 
 
 def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
-    """Whether each Python that a shell is to start will be watched.
+    """Return whether each Python that a shell is to start will be watched.
 
     Its words are read, and those of the script that it runs; what that starts isn't.
     """
@@ -111,7 +111,7 @@ def _expanded(token: str, variables: Mapping[str, str], given: str) -> str:
 
 
 def _clears(options: Sequence[str]) -> bool:
-    """Whether ``env`` with these options, up to the program, takes the variables away."""
+    """Return whether ``env`` with these options, up to the program, takes the variables away."""
     import re
 
     for option in options:
@@ -136,7 +136,7 @@ def _split(options: Sequence[str]) -> list[str]:
 
 
 def _starts(word: str) -> bool:
-    """Whether a wrapper's word is the Python, the shell or the script that it runs."""
+    """Return whether a wrapper's word is the Python, the shell or the script that it runs."""
     if _runs_python(word) or os.path.basename(word) in _SHELLS:
         return True
     path = which(word)
@@ -144,7 +144,7 @@ def _starts(word: str) -> bool:
 
 
 def _runs_python(program: str) -> bool:
-    """Whether it is a Python by its name, or by that of what it is a link to."""
+    """Return whether it is a Python by its name, or by that of what it is a link to."""
     if is_python(program):
         return True
     key = program, os.environ.get("PATH", "")
@@ -162,14 +162,14 @@ def _text_of(script: str) -> str:
 
 
 def is_python(program: str) -> bool:
-    """Whether it is a Python by its name."""
+    """Return whether it is a Python by its name."""
     name = os.path.basename(program)
     rest = name.removeprefix("python" if name.startswith("python") else "pypy")
     return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}
 
 
 def _reaches(environment: Mapping[Any, Any]) -> bool:
-    """Whether a Python with this environment finds perfci's hook, and no other before it.
+    """Return whether a Python with this environment finds perfci's hook, and no other before it.
 
     Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
     """

@@ -1,4 +1,4 @@
-"""Which code an import of this side finds: its own, before any import hook is asked."""
+"""A finder of the side's own code, before any other import hook is asked."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class OwnCodeFirst:
         return None
 
     def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
-        """Write down what nobody has: a name of the tree's, and what the checkout has compiled."""
+        """Write down what no side has: a name of the tree's, and what the checkout has compiled."""
         if path is not None or name in self._side.names:
             self._watch.record.say("missing", "", name)
         leaf = name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Whose a file is: the settings of a side's ``CodePlaces``, as the side's processes read them."""
+"""The owner of a file: the settings of ``CodePlaces``, as the side's processes read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RUNS = frozenset({"import", "load", "map"})
 
 
 class Ownership:
-    """The folders of this process's side, and everybody else's."""
+    """The folders of this process's side, and those of all others."""
 
     def __init__(self, settings: Mapping[str, tuple[str, ...]], *, in_child: bool) -> None:
         self.folders = settings["python_path"]
@@ -47,7 +47,7 @@ class Ownership:
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
 
     def place(self, path: str) -> str:
-        """Return whose the real ``path`` is; empty for what is nobody's here."""
+        """Return whose the real ``path`` is; empty for what is no one's here."""
         places = {
             "own": self.own,
             "spared": self.spared,
@@ -61,7 +61,7 @@ class Ownership:
         return next(matching, "strange" if path.startswith(self.clones) else "")
 
     def matters(self, how: str, real: str, name: str) -> bool:
-        """Whether that ``real`` was run or read is worth a line: it lies in somebody's place.
+        """Return whether running or reading ``real`` is worth a line: it lies in a known place.
 
         What runs and lies in no place that is known matters, too: it may be another on each side.
         """
@@ -75,7 +75,7 @@ class Ownership:
         return foreign or (place not in {"", "spared"})
 
     def declares_entry_points(self, path: str) -> bool:
-        """Whether it has the entry points of a distribution of which the sides declare others."""
+        """Return whether it has entry points that the sides declare differently."""
         if not self.distributions or os.path.basename(path) != "entry_points.txt":
             return False
         folder = os.path.basename(os.path.dirname(path)).partition("-")[0]
@@ -83,7 +83,7 @@ class Ownership:
         return name.replace("_", "-").replace(".", "-").lower() in self.distributions
 
     def is_strange(self, path: str) -> bool:
-        """Whether it is another tree's file or folder: no import of this side may find it."""
+        """Return whether it belongs to another tree: no import of this side may find it."""
         place = self.place(self.real(path) + ("/" if os.path.isdir(path) else ""))
         return place in {"strange", "checkout"}
 

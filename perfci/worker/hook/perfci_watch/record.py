@@ -1,4 +1,4 @@
-"""What a process found, event by event, in a file that the parent reads.
+"""The events of a process, in a file that the parent reads.
 
 A process that ends by ``os._exit`` or a signal loses nothing: each event is written at once.
 """

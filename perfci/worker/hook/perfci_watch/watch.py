@@ -1,4 +1,4 @@
-"""What this process imports, opens, loads, asks for and starts."""
+"""The watch on what this process imports, opens, loads, asks for and starts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def begin_in_child() -> None:
 
 
 def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
-    """Watch this worker, and see to it that its children do; None where nobody asked for it."""
+    """Watch this worker, and see to it that its children do; None where it was not asked for."""
     text = environment.get(VARIABLE)
     if not text:
         return None
