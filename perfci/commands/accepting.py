@@ -55,7 +55,7 @@ def accepting(
     before = _on_base(context.repository, lines, base)
     old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
     fork = _is_of_a_fork(context.inherited)
-    applied = accept(
+    rows, findings = accept(
         judged.rows,
         lines,
         measured.created_at[:10],
@@ -63,9 +63,9 @@ def accepting(
         old=old,
         whole=whole and not measured.interrupted,
     )
-    notes = (*judged.notes, *map(words, applied.findings))
-    findings = (*measured.findings, *applied.findings)
-    return replace(measured, findings=findings), replace(judged, rows=applied.rows, notes=notes)
+    notes = (*judged.notes, *map(words, findings))
+    findings = (*measured.findings, *findings)
+    return replace(measured, findings=findings), replace(judged, rows=rows, notes=notes)
 
 
 def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:

@@ -48,14 +48,6 @@ class Acceptance:
         return self.up_to is not None or bool(self.until)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """Rows, marked where they are accepted, and findings on the lines that accept nothing."""
-
-    rows: tuple[Comparison, ...]
-    findings: tuple[Finding, ...]
-
-
 def accept(
     rows: Sequence[Comparison],
     lines: Sequence[Acceptance],
@@ -64,8 +56,8 @@ def accept(
     refused: Sequence[Acceptance] = (),
     old: Sequence[Acceptance] = (),
     whole: bool = True,
-) -> Applied:
-    """Mark the rows that ``lines`` accept on ``today``.
+) -> tuple[tuple[Comparison, ...], tuple[Finding, ...]]:
+    """Return the rows, marked where ``lines`` accept them, and findings on the other lines.
 
     ``refused`` are lines of a fork's pull request, which accept nothing. ``old`` are those that
     base has, too. Without a bound they would let every later regression pass. A row has the reason
@@ -90,7 +82,7 @@ def accept(
             why = _exceeded(line, row, today)
         judged.append(_refusing(row, why) if why else replace(row, accepted=_accepted(line)))
     findings = tuple(_unused(line, rows, whole=whole) for line in lines if line not in used)
-    return Applied(tuple(judged), tuple(filter(None, findings)))
+    return tuple(judged), tuple(filter(None, findings))
 
 
 def believed(

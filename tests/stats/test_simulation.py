@@ -230,7 +230,7 @@ def test_wilsons_interval_is_the_one_in_the_books() -> None:
 def test_each_simulated_table_of_the_documentation_is_of_the_kept_counts() -> None:
     kept = ROOT / "benchmarks/statistics/results/simulation.json"
     made = tables(json.loads(kept.read_text(encoding="utf-8"))["results"])
-    pages = [one.read_text(encoding="utf-8") for one in (ROOT / "docs").rglob("*.md")]
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
     assert list(made) == list(HEADINGS)
     assert sorted(name for page in pages for name in marked(page)) == sorted(made)
     assert [rewritten(page, made) for page in pages] == pages

@@ -209,7 +209,7 @@ def judged(kept: Kept) -> dict[str, Any]:
         _compared(replace(kept, cases=kept.cases[number::2]), shard=f"{number + 1}/2")
         for number in range(2)
     ]
-    (whole,) = merge([(one.shard, one) for one in halves], policy)
+    (whole,) = merge([(half.shard, half) for half in halves], policy)
     (half,) = merge([(halves[0].shard, halves[0])], policy)
     checks = {f"check-{count}": _checked(kept, count) for count in (1, 2, 3)}
     reports = {
@@ -230,7 +230,7 @@ def judged(kept: Kept) -> dict[str, Any]:
 
 def _passing(report: Report) -> Report:
     """Return a report that passes, of those rows alone that let it."""
-    bad = {one.case for one in report.failures}
+    bad = {failure.case for failure in report.failures}
     rows = tuple(
         row
         for row in report.results
@@ -251,7 +251,7 @@ def _measured(kept: Kept, result: SessionResult, command: str, shard: str = "") 
         shard=shard,
         split="0123456789ab" if shard else "",
     )
-    return with_session(measured, [one.case for one in kept.cases], result, ())
+    return with_session(measured, [case.case for case in kept.cases], result, ())
 
 
 def _report(measured: Measured, judged: Judged) -> Report:
@@ -260,10 +260,10 @@ def _report(measured: Measured, judged: Judged) -> Report:
 
 def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: float = 1.0):
     states = []
-    for one in kept.cases:
-        outputs = {side: list(getattr(one, side)) for side in sides}
-        state = CaseState(one.case, "slug", outputs, list(one.failures))
-        state.rounds, state.wall_s = len(one.head), one.wall_s
+    for case in kept.cases:
+        outputs = {side: list(getattr(case, side)) for side in sides}
+        state = CaseState(case.case, "slug", outputs, list(case.failures))
+        state.rounds, state.wall_s = len(case.head), case.wall_s
         states.append(state)
     found = {side: SideDiscovery(None, times) for side, times in kept.import_times.items()}
     return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
@@ -291,7 +291,7 @@ def _checked(kept: Kept, sessions: int) -> tuple[OneSide, Judged]:
     result = _result(kept, ("head",))
     measured = _measured(kept, result, "check")
     run = run_of(result, "head", measured, ENVIRONMENT)
-    alone = OneSide(ShardCases(tuple(one.case for one in kept.cases)), result, run, measured)
+    alone = OneSide(ShardCases(tuple(case.case for case in kept.cases)), result, run, measured)
     baselines = _stored(kept, sessions)
     return alone, against_baselines(alone, {}, baselines, default_policy(), "")
 
@@ -303,14 +303,14 @@ def _checked_report(kept: Kept) -> Report:
 
 def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     baselines: dict[str, Baseline] = {}
-    for one in kept.cases:
+    for case in kept.cases:
         for number in range(sessions):
-            workers = one.base[number::sessions]
+            workers = case.base[number::sessions]
             if workers:
-                measured = CaseRun(one.case, workers)
+                measured = CaseRun(case.case, workers)
                 run = Run(BASE, ENVIRONMENT, "2026-03-01T00:00:00+00:00", (measured,))
-                old = baselines.get(one.case.id)
-                baselines[one.case.id] = with_run(old, run, measured, f"session {number}")
+                old = baselines.get(case.case.id)
+                baselines[case.case.id] = with_run(old, run, measured, f"session {number}")
     return baselines
 
 
@@ -342,16 +342,18 @@ def _sessions(kept: Kept) -> dict[str, Any]:
     """Return which metrics of each case a session goes on for, after every round."""
     policy = default_policy()
     return {
-        f"{one.case.id} after {rounds}": list(
+        f"{case.case.id} after {rounds}": list(
             undecided_metrics(
-                compare_case(one.case, one.base[:rounds], one.head[:rounds], policy, paired=True),
-                one.case,
+                compare_case(
+                    case.case, case.base[:rounds], case.head[:rounds], policy, paired=True
+                ),
+                case.case,
                 policy,
                 40,
             )
         )
-        for one in kept.cases
-        for rounds in range(1, len(one.head) + 1)
+        for case in kept.cases
+        for rounds in range(1, len(case.head) + 1)
     }
 
 

@@ -22,7 +22,7 @@ TODAY = "2026-11-23"
 
 
 def accepted(row: Comparison = SLOWER, line: Acceptance = LINE, **how: object) -> Comparison:
-    (one,) = accept([row], [line], TODAY, **how).rows  # type: ignore[arg-type]
+    (one,), _ = accept([row], [line], TODAY, **how)  # type: ignore[arg-type]
     return one
 
 
@@ -45,7 +45,7 @@ def test_an_accepted_regression_passes_and_the_verdict_says_who_and_why() -> Non
 def test_it_accepts_no_other_row() -> None:
     others = (paired("a[8]", 1.3, metric="cold_start"), paired("a[80]", 1.3))
     rows = adjust([SLOWER, *others], POLICY)
-    judged = accept(rows, [LINE], TODAY).rows
+    judged, _ = accept(rows, [LINE], TODAY)
     assert [row.accepted is not None for row in judged] == [True, False, False]
     assert decide(judged, (), POLICY).status == "fail"
 
@@ -91,25 +91,25 @@ def test_a_line_counts_within_its_bounds(
     ],
 )
 def test_a_line_that_names_no_row_is_said(line: Acceptance, said: str) -> None:
-    (finding,) = accept([SLOWER], [line], TODAY).findings
+    _, (finding,) = accept([SLOWER], [line], TODAY)
     assert said in words(finding)
 
 
 def test_a_line_whose_row_did_not_regress_can_go() -> None:
     row = replace(paired("a[8]", 1.0), status="unchanged")
-    (finding,) = accept([row], [LINE], TODAY).findings
+    _, (finding,) = accept([row], [LINE], TODAY)
     assert "did not regress (unchanged): the entry can go" in words(finding)
 
 
 @pytest.mark.parametrize("status", ["inconclusive", "failed", "not_comparable"])
 def test_a_line_whose_row_was_not_decided_may_be_needed_yet(status: Status) -> None:
-    (finding,) = accept([replace(paired("a[8]", 1.0), status=status)], [LINE], TODAY).findings
+    _, (finding,) = accept([replace(paired("a[8]", 1.0), status=status)], [LINE], TODAY)
     assert "was not decided" in words(finding)
     assert "can go" not in words(finding)
 
 
 def test_a_part_of_a_report_says_nothing_of_cases_that_are_elsewhere() -> None:
-    assert accept([paired("b", 1.3)], [LINE], TODAY, whole=False).findings == ()
+    assert accept([paired("b", 1.3)], [LINE], TODAY, whole=False)[1] == ()
 
 
 def test_who_may_write_to_the_repository_is_believed() -> None:

@@ -34,7 +34,7 @@ def seen(change: float, spread: float, pairs: int = 6, **more: object) -> Compar
 
 def of_logs(logs: Sequence[float]) -> Comparison:
     pairs = len(logs)
-    head = side("head", "latency_p50", [math.exp(one) for one in logs])
+    head = side("head", "latency_p50", [math.exp(log) for log in logs])
     base = side("base", "latency_p50", [1.0] * pairs)
     (row,) = compare_case(case(), base, head, POLICY, paired=True)
     return row

@@ -75,8 +75,8 @@ def test_the_tail_includes_them_on_both_sides_and_the_median_stays() -> None:
     assert tail.head.center == pytest.approx(3.003, rel=1e-3)
     assert tail.base is not None
     assert max(tail.base.values) == pytest.approx(3.003)
-    assert [one.code for one in tail.findings] == [DELAYED_MORE]
-    assert DELAYED_MORE not in [one.code for one in rows["latency_p50"].findings]
+    assert [finding.code for finding in tail.findings] == [DELAYED_MORE]
+    assert DELAYED_MORE not in [finding.code for finding in rows["latency_p50"].findings]
 
 
 def test_sides_delayed_alike_keep_them_excluded() -> None:

@@ -35,10 +35,10 @@ def test_a_cases_mode_is_told_from_the_rest(case: str, split: tuple[str, str] | 
 
 def test_of_modes_about_as_fast_the_soonest_compiled_is_to_be_used() -> None:
     rows = [
-        replace(one, head=Estimate(60.0, 60.0, 60.0, 6, 6))
-        if one.metric == "compile_time" and "max-autotune" in one.case
-        else one
-        for one in mode_rows(HELPS)
+        replace(row, head=Estimate(60.0, 60.0, 60.0, 6, 6))
+        if row.metric == "compile_time" and "max-autotune" in row.case
+        else row
+        for row in mode_rows(HELPS)
     ]
     (matrix,) = mode_matrices(rows)
     assert (matrix.advice, matrix.best) == ("use", "default")
@@ -92,10 +92,10 @@ def test_what_base_was_to_use_is_known_and_a_mode_that_moved_is_named() -> None:
     (same,) = mode_matrices(mode_rows(HELPS, base=HELPS))
     assert not same.changed
     rows = [
-        replace(one, status="regressed")
-        if one.metric == "compile_time" and "default" in one.case
-        else one
-        for one in mode_rows(HELPS, base=HELPS)
+        replace(row, status="regressed")
+        if row.metric == "compile_time" and "default" in row.case
+        else row
+        for row in mode_rows(HELPS, base=HELPS)
     ]
     (moved,) = mode_matrices(rows)
     assert (moved.moved, moved.changed) == (("default",), True)
