@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from perfci.measure.leftovers import undivide
-from perfci.measure.machine.quiet import divide, remove_worker, why_undivided
+from perfci.measure.machine.quiet import divide, remove_worker, undivided_reason
 from perfci.metrics.memory import HostMemory
 from perfci.metrics.observed.cgroup import own_cgroup
 
@@ -91,7 +91,7 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
 
 def main() -> int:
     """Measure, and print a line for each kind of call."""
-    if why := why_undivided(own_cgroup()):
+    if why := undivided_reason(own_cgroup()):
         raise SystemExit(f"no cgroup to divide: {why}")
     divided = divide()
     try:

@@ -195,7 +195,7 @@ def doctor_command(config_path: Path | None, python: str | None, launcher: str |
             continue
         text, color = _MARKS[finding.level]
         mark = styled(f"{text:>5}", fg=color)
-        show(clean_styled(f"{mark}  {one_line(f'{finding.subject}: {finding.found}')}\n"))
+        show(clean_styled(f"{mark}  {one_line(f'{finding.subject}: {finding.observation}')}\n"))
         if finding.advice:
             say(f"       → {finding.advice}")
     stops = sum(finding.level == "impossible" for finding in findings)

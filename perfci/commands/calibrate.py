@@ -89,7 +89,7 @@ def calibrate_commit(
             end=workplace.budget_end,
             scale=times_as_many(workplace.cases(""), cases),  # the gate measures all cases
         )
-        known = {case.id for case in workplace.found["base"].discovery.cases}
+        known = {case.id for case in workplace.discoveries["base"].discovery.cases}
         results = parts.run([case for case in cases if not case.skip and case.id in known])
         return concluded(
             results,

@@ -205,7 +205,7 @@ def remember_cases(context: SessionContext, workplace: Workplace) -> None:
     """Keep which cases head has, for a shell that completes them."""
     with suppress(OSError):  # a full disk is reported where it loses something
         memory = CaseMemory(context.cache, context.repository)
-        memory.keep_cases(workplace.found["head"].discovery.cases)
+        memory.keep_cases(workplace.discoveries["head"].discovery.cases)
 
 
 def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
@@ -264,7 +264,7 @@ def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, .
     """
     if options.only or options.again:
         return ()
-    plan, head = workplace.plan, workplace.found["head"].discovery
+    plan, head = workplace.plan, workplace.discoveries["head"].discovery
     before = _on_base(workplace)
     after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
     # a name that head writes and doesn't define is broken, or not meant for this machine
@@ -321,7 +321,7 @@ def one_sided_points(
     """
     if options.only or options.again:
         return (), ()
-    base, head = (workplace.found[name].discovery for name in ("base", "head"))
+    base, head = (workplace.discoveries[name].discovery for name in ("base", "head"))
     broken = {failure.case for side in (base, head) for failure in side.failures}
     on_base = {case.id for case in base.cases}
     new = (case for case in part.whole if case.id not in on_base and not case.skip)
@@ -335,7 +335,7 @@ def one_sided_points(
 
 def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
-    everything = workplace.found["head"].discovery.cases
+    everything = workplace.discoveries["head"].discovery.cases
     if options.again:
         left = len(everything) - len(selected_cases(workplace, options))
         return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
@@ -428,7 +428,7 @@ def list_cases(
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (
-            *without_benchmark(workplace.found, context.config.policy.thresholds),
+            *without_benchmark(workplace.discoveries, context.config.policy.thresholds),
             *not_matching(workplace.plan),
         )
         return cases, failed, notes

@@ -193,7 +193,7 @@ def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[E
     ]
     if not moved:
         return ()
-    base, head = (result.found[name].import_times for name in ("base", "head"))
+    base, head = (result.discoveries[name].import_times for name in ("base", "head"))
     grown = sorted(
         ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
     )

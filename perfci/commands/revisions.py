@@ -233,7 +233,7 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
     files = project.repository.resolve(request.benchmarks_of) if request.benchmarks_of else None
     with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
         chosen = selected_cases(workplace, MeasureOptions(request.selection))
-        on_base = {case.id for case in workplace.found["base"].discovery.cases}
+        on_base = {case.id for case in workplace.discoveries["base"].discovery.cases}
         for case in chosen:
             if case.id not in on_base:
                 why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."

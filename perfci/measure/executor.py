@@ -60,13 +60,13 @@ class Starter(Protocol):
 class OpenStarters:
     """The forking process of each side: a starter of its own, or the ``ancestor`` of that number.
 
-    ``at_once``: they started at the same time, and cold start is no use. ``fresh_states`` are
+    ``concurrent``: they started at the same time, and cold start is no use. ``fresh_states`` are
     torch's settings in a fresh process of each side, which an ancestor's workers have to have.
     ``meanwhile`` is called between the blocks of their rounds.
     """
 
     by_side: Mapping[str, Starter]
-    at_once: bool = False
+    concurrent: bool = False
     ancestor: int = 0
     fresh_states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None

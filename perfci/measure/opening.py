@@ -108,7 +108,7 @@ def open_workplace(
             plan=plan,
             config=config,
             journal=journal,
-            found=discoveries,
+            discoveries=discoveries,
             environments=_environments(plan, discoveries),
             budget_end=budget_end,
             gpu=GpuWatches(),

@@ -113,7 +113,7 @@ class SessionResult:
     """
 
     states: tuple[CaseState, ...]
-    found: Mapping[str, SideDiscovery]
+    discoveries: Mapping[str, SideDiscovery]
     wall_s: float
     measured_s: float
     rounds: int

@@ -305,7 +305,7 @@ def start_worker(
     if forking:
         order = replace(
             task.order,
-            cold_start=not forking.at_once,
+            cold_start=not forking.concurrent,
             fresh_state=forking.fresh_states.get(task.order.side, {}),
         )
         starter = forking.by_side[order.side]

@@ -61,7 +61,7 @@ def measure_cases(
     The options are those of ``Session``. Where the sides' environments differ, ``everything`` is
     measured.
     """
-    sides = workplace.found.values()
+    sides = workplace.discoveries.values()
     known = [{case.id for case in side.discovery.cases} for side in sides]
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
     differ = len({environment.key for environment in workplace.environments.values()}) > 1
@@ -73,7 +73,7 @@ def measure_cases(
         looks=looks,
     )
     try:
-        result = session.measure(chosen, workplace.found)
+        result = session.measure(chosen, workplace.discoveries)
         return replace(result, failures=tuple(written_trees(workplace.plan)))
     finally:
         measuring_ended()
@@ -157,7 +157,7 @@ class Session:
             notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
             states=tuple(states),
-            found=discoveries,
+            discoveries=discoveries,
             wall_s=self._executor.now() - self._started,
             measured_s=self._measured_s,
             rounds=self._rounds,
@@ -235,7 +235,7 @@ class Session:
                 with self._starters.of(
                     [state.case for state in waiting],
                     self._sweeps,
-                    at_once=self._may_start_at_once(waiting),
+                    concurrent=self._may_start_concurrently(waiting),
                     following=self._following(groups, index),
                 ) as starters:
                     imported = self._code.opened()
@@ -353,7 +353,7 @@ class Session:
                 continue
             # by a starter, as before: a benchmark may kill its parent, which must not be perfci
             with self._starters.of(
-                [state.case], self._sweeps, at_once=False, following=()
+                [state.case], self._sweeps, concurrent=False, following=()
             ) as starters:
                 result = self._measured(state, base, state.rounds + 1, frozenset(), starters)
             for of_worker in result.results:
@@ -401,7 +401,7 @@ class Session:
                     Failure(state.case.id, side.name, "done", "deleted_tree", message)
                 )
 
-    def _may_start_at_once(self, group: Sequence[CaseState]) -> bool:
+    def _may_start_concurrently(self, group: Sequence[CaseState]) -> bool:
         """Say whether no case of ``group`` needs more cold starts, and nothing else would differ.
 
         Without a fixed number of threads each side would take its own from the cores it starts on.

@@ -63,13 +63,13 @@ class Starters:
         cases: Sequence[Case],
         sweep: int,
         *,
-        at_once: bool = False,
+        concurrent: bool = False,
         following: Sequence[Sequence[Case]] = (),
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
         ``cases`` are of one group. Both sides are started alike: a forked worker beside a fresh
-        one would compare the ways to start. ``at_once``: starters start at the same time, the
+        one would compare the ways to start. ``concurrent``: starters start at the same time, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
         of the next ancestors, which start there one after the other. Raises BudgetEnded.
         """
@@ -81,7 +81,7 @@ class Starters:
         with ExitStack() as stack:
             ancestor = self._ancestor_of(cases, stack)
             if ancestor is None:
-                yield self._starters_of(cases, sweep, stack, at_once=at_once)
+                yield self._starters_of(cases, sweep, stack, concurrent=concurrent)
                 return
             self._ancestors += 1
             self._following = following
@@ -198,7 +198,7 @@ class Starters:
         unfit = self._imported((starter,))
         why = finding("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:
-            why = why_unlike(starter.preloaded, self._plan.discovered, file, self._plan.owner)
+            why = unlike_reason(starter.preloaded, self._plan.discovered, file, self._plan.owner)
         if why:
             stack.pop_all().close()
             self.refuse(cases[0], why)
@@ -220,7 +220,7 @@ class Starters:
         }
 
     def _starters_of(
-        self, cases: Sequence[Case], sweep: int, stack: ExitStack, *, at_once: bool
+        self, cases: Sequence[Case], sweep: int, stack: ExitStack, *, concurrent: bool
     ) -> OpenStarters | None:
         starters: dict[str, Starter] = {}
         waiting: list[Starter] = []
@@ -234,7 +234,7 @@ class Starters:
             stack.callback(starter.close)
             starters[side.name] = starter
             waiting.append(starter)
-            if at_once and len(starters) < len(self._plan.sides):
+            if concurrent and len(starters) < len(self._plan.sides):
                 continue
             unfit = self._imported(waiting)
             waiting.clear()
@@ -244,7 +244,7 @@ class Starters:
                 self._journal.note(f"{file}: workers start afresh: {unfit}")
                 stack.pop_all().close()
                 return None
-        return OpenStarters(starters, at_once)
+        return OpenStarters(starters, concurrent)
 
     def _imported(self, starters: Sequence[Starter]) -> str:
         """Wait until all have imported; return why one can't fork, or nothing."""
@@ -333,7 +333,7 @@ def compiler_in(workers: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     return (DYNAMO,) if any(values.get("captured_calls") for values in workers) else ()
 
 
-def why_unlike(
+def unlike_reason(
     preloaded: AncestorImports,
     discovered: Mapping[str, Discovery],
     file: str,

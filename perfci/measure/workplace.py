@@ -72,7 +72,7 @@ class Workplace:
     plan: SessionPlan
     config: Config
     journal: Journal
-    found: Mapping[str, SideDiscovery]
+    discoveries: Mapping[str, SideDiscovery]
     environments: Mapping[str, Environment]
     budget_end: float
     gpu: GpuWatches
@@ -88,7 +88,7 @@ class Workplace:
 
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
-        head = self.found["head"].discovery
+        head = self.discoveries["head"].discovery
         python = next(side.side.python for side in self.plan.sides if side.name == "head")
         require_cases(head.cases, head.failures, self.config.benchmarks, python, self.notes)
         return select(head.cases, selection)
@@ -107,10 +107,10 @@ class Workplace:
         had it, so head broke what is broken there. Where head can import a file that base cannot,
         each of its cases has a failure of its own.
         """
-        on_head = {failure.case for failure in self.found["head"].discovery.failures}
+        on_head = {failure.case for failure in self.discoveries["head"].discovery.failures}
         everything = tuple(
             failure
-            for side in self.found.values()
+            for side in self.discoveries.values()
             for failure in side.discovery.failures
             if failure.side != "base"
             or (failure.case in on_head and not self._is_heads_own(failure.case))
@@ -139,9 +139,9 @@ class Workplace:
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """A file that imports on one side only: its cases are new, or broken by head."""
-        if "base" not in self.found:
+        if "base" not in self.discoveries:
             return ()
-        base, head = (self.found[name].discovery for name in ("base", "head"))
+        base, head = (self.discoveries[name].discovery for name in ("base", "head"))
         base_ids = {case.id for case in base.cases}
         head_ids = {case.id for case in head.cases}
         broken = {failure.case: failure for failure in (*base.failures, *head.failures)}

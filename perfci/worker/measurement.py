@@ -37,8 +37,8 @@ from perfci.worker.devices import (
     check_devices,
     kinds,
     named,
+    on_host_reason,
     used,
-    why_on_host,
 )
 from perfci.worker.imports import require_compiled, require_same_environment
 from perfci.worker.loading import set_up
@@ -107,7 +107,7 @@ class _MeasuringParts:
     channel: Channel
     stage: Stage
     start: StartClock
-    found: Sequence[DeviceKind]
+    kinds: Sequence[DeviceKind]
     copies: StrayCopies
     scene: Scene
     gathering: _Collectors
@@ -118,7 +118,7 @@ def _measurement(
 ) -> Measurement:
     """Measure the work that set-up, begun at ``before_setup_ns``, made just now."""
     channel, stage, start = parts.channel, parts.stage, parts.start
-    device_kinds, copies, scene, gathering = parts.found, parts.copies, parts.scene, parts.gathering
+    device_kinds, copies, scene, gathering = parts.kinds, parts.copies, parts.scene, parts.gathering
     order = scene.order
     copies.require_none()
     set_up_ns = monotonic_ns()
@@ -134,7 +134,7 @@ def _measurement(
         require_compiled(compiled=scene.compiled())
     scene.device, scene.why_no_device = (
         first.device,
-        "" if first.device else why_on_host(device_kinds),
+        "" if first.device else on_host_reason(device_kinds),
     )
     scene.imports, scene.start = start.imports(), start.until(first.started_ns)
     kept = ballast(order.inject.get("peak_host_memory", 0.0))

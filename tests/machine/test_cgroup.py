@@ -72,17 +72,17 @@ def test_the_own_cgroup_is_that_of_the_unified_hierarchy(
 def test_what_systemd_marked_is_divided_and_what_it_keeps_is_not(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert machine.why_undivided(root / "delegated") == "its cgroup is not delegated to it"
+    assert machine.undivided_reason(root / "delegated") == "its cgroup is not delegated to it"
     for name in ("user.delegate", "trusted.delegate"):
         mark(monkeypatch, name)
-        assert not machine.why_undivided(root / "delegated")
+        assert not machine.undivided_reason(root / "delegated")
 
 
 def test_the_root_of_a_namespace_is_divided(root: Path) -> None:
     made(root / "namespace")
     for file in (root / "namespace").iterdir():
         file.rename(root / file.name)
-    assert not machine.why_undivided(root)
+    assert not machine.undivided_reason(root)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_another_cgroup_is_left_alone(
 ) -> None:
     mark(monkeypatch)
     (root / "delegated" / file).write_text(text.format(own=os.getpid()))
-    assert machine.why_undivided(root / "delegated") == why
+    assert machine.undivided_reason(root / "delegated") == why
     before = sorted((root / "delegated").iterdir())
     assert machine.divide() == machine.CgroupDivision()
     assert sorted((root / "delegated").iterdir()) == before
@@ -110,16 +110,16 @@ def test_the_machines_own_cgroup_and_an_older_kernels_are_not_divided(
     mark(monkeypatch)
     peak = root / "delegated" / "memory.peak"
     peak.chmod(0o444)
-    assert "Linux 6.12" in machine.why_undivided(root / "delegated")
+    assert "Linux 6.12" in machine.undivided_reason(root / "delegated")
     peak.unlink()
-    assert "Linux 6.12" in machine.why_undivided(root / "delegated")
+    assert "Linux 6.12" in machine.undivided_reason(root / "delegated")
     (root / "delegated" / "cgroup.type").unlink()
-    assert "the machine's own" in machine.why_undivided(root / "delegated")
+    assert "the machine's own" in machine.undivided_reason(root / "delegated")
 
 
 def test_without_cgroup_v2_there_is_nothing_to_divide(root: Path) -> None:
-    assert machine.why_undivided(None) == "there is no cgroup v2"
-    assert machine.why_undivided(root) == "there is no cgroup v2"
+    assert machine.undivided_reason(None) == "there is no cgroup v2"
+    assert machine.undivided_reason(root) == "there is no cgroup v2"
 
 
 def test_the_empty_cgroups_of_killed_sessions_are_removed_and_no_others(root: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_governor_that_follows_the_load_makes_it_worse(tmp_path: Path) -> None
     path.parent.mkdir(parents=True)
     path.write_text("powersave\n")
     found = frequency_governor(tmp_path)
-    assert (found.level, found.found) == ("worse", "powersave")
+    assert (found.level, found.observation) == ("worse", "powersave")
     assert "performance" in found.advice
     path.write_text("performance\n")
     assert frequency_governor(tmp_path).level == "ok"
@@ -152,7 +152,7 @@ def test_cores_that_workers_can_be_pinned_to_do() -> None:
 def test_cores_that_no_process_can_be_pinned_to_stop() -> None:
     found = cores((0, ABSENT), MeasureSettings(), Quiet())
     assert found.level == "impossible"
-    assert str(ABSENT) in found.found
+    assert str(ABSENT) in found.observation
     assert "pin = false" in found.advice
 
 
@@ -162,12 +162,12 @@ def test_pinning_that_does_nothing_makes_it_worse(
     deaf = script(tmp_path / "python", "echo 0 1 2 3")  # a sandbox that says yes and does nothing
     monkeypatch.setattr("sys.executable", str(deaf))
     found = cores((0, 1, 2), MeasureSettings(cores=1), Quiet())
-    assert (found.level, "0 1 2 3" in found.found) == ("worse", True)
+    assert (found.level, "0 1 2 3" in found.observation) == ("worse", True)
 
 
 def test_more_cores_than_there_are_stop() -> None:
     found = cores((0, 1), MeasureSettings(cores=3), Quiet())
-    assert (found.level, "3" in found.found) == ("impossible", True)
+    assert (found.level, "3" in found.observation) == ("impossible", True)
 
 
 def test_pinning_switched_off_in_the_configuration_is_told(project: Project) -> None:
@@ -196,13 +196,13 @@ def one(**answers: object) -> FakeNvml:
 def test_a_card_that_others_use_makes_it_worse() -> None:
     found = seen(one(nvmlDeviceGetComputeRunningProcesses=processes(41, 42)))
     assert (found.level, found.subject) == ("worse", "GPU")
-    assert "2 other processes" in found.found
+    assert "2 other processes" in found.observation
     assert "nvidia-smi" in found.advice
 
 
 def test_a_card_that_is_slowed_down_makes_it_worse() -> None:
     found = seen(one(nvmlDeviceGetCurrentClocksEventReasons=0x40))
-    assert (found.level, "hardware thermal slowdown" in found.found) == ("worse", True)
+    assert (found.level, "hardware thermal slowdown" in found.observation) == ("worse", True)
 
 
 def test_a_sound_card_is_named_with_its_temperature_and_clock() -> None:
@@ -220,7 +220,7 @@ def test_what_nvml_cannot_tell_of_a_card_is_told_and_stops_nothing() -> None:
     )
     assert found.level == "ok"
     for what in ("temperature", "processes", "slowdowns"):
-        assert f"{what} unknown to NVML (Not Supported)" in found.found
+        assert f"{what} unknown to NVML (Not Supported)" in found.observation
 
 
 @pytest.mark.parametrize("code", ["LIBRARY_NOT_FOUND", "DRIVER_NOT_LOADED"])
@@ -236,7 +236,7 @@ def test_a_driver_that_nvml_cannot_be_read_of_makes_it_worse(code: str) -> None:
 
 def test_a_card_that_is_split_makes_it_worse() -> None:
     found = seen(one(nvmlDeviceGetMigMode=[1, 1]))
-    assert (found.level, "MIG" in found.found) == ("worse", True)
+    assert (found.level, "MIG" in found.observation) == ("worse", True)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_torch_that_has_no_card_beside_a_driver_makes_it_worse(
     python = script(tmp_path / "python", *lines)
     found = gpu(one(), lambda: card_of(str(python), {}))
     assert found.level == "worse"
-    assert said in found.found
+    assert said in found.observation
     assert "CUDA_VISIBLE_DEVICES" in found.advice
 
 
@@ -271,7 +271,7 @@ def test_the_card_of_this_machine_is_named() -> None:
     import torch
 
     found = gpu(pynvml, lambda: card_of(sys.executable, dict(os.environ)))
-    assert torch.cuda.get_device_name(0) in found.found
+    assert torch.cuda.get_device_name(0) in found.observation
 
 
 def test_the_configuration_can_be_a_file_of_another_name(project: Project) -> None:

@@ -54,5 +54,5 @@ def test_where_it_cannot_be_had_doctor_says_why_and_what_to_do(
     looks = seen_from_below(tmp_path / folder, environment)
     found = _looks(looks)
     assert (looks.library, found.level) == ("", "worse")
-    assert why in found.found
+    assert why in found.observation
     assert advice in found.advice

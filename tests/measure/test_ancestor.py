@@ -9,7 +9,7 @@ import pytest
 
 from perfci.errors import Unusable
 from perfci.measure.processes import AncestorImports
-from perfci.measure.starters import compiler_in, compiler_of, preload_of, why_unlike
+from perfci.measure.starters import compiler_in, compiler_of, preload_of, unlike_reason
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.words import words
 from perfci.worker.imports import DYNAMO, INDUCTOR, require_same_environment
@@ -69,7 +69,7 @@ def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
     preloaded: AncestorImports, reason: str
 ) -> None:
     head = side("torch", environment=("OMP_NUM_THREADS=4",))
-    why = why_unlike(preloaded, {"base": side("torch"), "head": head}, FILE)
+    why = unlike_reason(preloaded, {"base": side("torch"), "head": head}, FILE)
     assert why is not None
     assert words(why).startswith(reason)
 
@@ -79,7 +79,7 @@ def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
     preloaded = AncestorImports(
         {"torch": "/lib/torch.py", "perfci.api": "/x"}, FileImports(environment=("BY_TORCH=1",)), ""
     )
-    assert why_unlike(preloaded, {"base": did, "head": did}, FILE) is None
+    assert unlike_reason(preloaded, {"base": did, "head": did}, FILE) is None
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_the_mode_shows_what_a_first_call_will_import(
 def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
     preloaded = AncestorImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
     sides = {"base": side("torch"), "head": side("torch")}
-    assert why_unlike(preloaded, sides, FILE) is None
-    why = why_unlike(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")
+    assert unlike_reason(preloaded, sides, FILE) is None
+    why = unlike_reason(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")
     assert why is not None
     assert words(why) == "head has another `sympy`"
 

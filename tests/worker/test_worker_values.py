@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.worker.devices import cuda as cuda_devices
-from perfci.worker.devices import kinds, why_on_host
+from perfci.worker.devices import kinds, on_host_reason
 from tests.worker.driver import OF_A_DEVICE, Bench
 
 HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
@@ -75,7 +75,7 @@ def test_why_nothing_was_measured_on_a_device_is_told_by_what_is_there(
         path.touch()
     torch = card is not None and SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: card))
     monkeypatch.setitem(sys.modules, "torch", torch or None)
-    assert why_on_host(kinds(())) == why
+    assert on_host_reason(kinds(())) == why
 
 
 def test_the_peak_is_of_the_bursts_and_not_of_set_up(bench: Bench) -> None:

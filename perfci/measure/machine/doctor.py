@@ -37,8 +37,8 @@ from perfci.measure.machine.looks import LooksLibrary, seen_from_below
 from perfci.measure.machine.quiet import (
     available_cores,
     child_environment,
+    undivided_reason,
     unpassed_of_job,
-    why_undivided,
 )
 from perfci.metrics.observed.cgroup import own_cgroup
 from perfci.model.worker import Quiet
@@ -93,7 +93,7 @@ def examine(
         lambda: _looks(seen_from_below(cache, environment)),
         lambda: _disk(cache),
         _memory,
-        lambda: _cgroup(why_undivided(own_cgroup())),
+        lambda: _cgroup(undivided_reason(own_cgroup())),
         lambda: cores(available_cores(), config.settings, config.quiet),
         lambda: load(os.getloadavg()[0], len(available_cores())),
         frequency_governor,

@@ -70,7 +70,7 @@ class HardwareFinding:
 
     level: Level
     subject: str
-    found: str
+    observation: str
     advice: str = ""
 
 

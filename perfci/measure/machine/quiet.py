@@ -245,7 +245,7 @@ class CgroupDivision:
 def divide() -> CgroupDivision:
     """Let workers have cgroups of their own from now on, if they can."""
     here = own_cgroup()
-    if here is None or why_undivided(here):
+    if here is None or undivided_reason(here):
         return CgroupDivision()
     remove_left(here)
     leaf = here / f"{PREFIX}{secrets.token_hex(8)}"
@@ -264,14 +264,14 @@ def divide() -> CgroupDivision:
     return CgroupDivision(str(leaf), enabled)
 
 
-def why_undivided(here: Path | None) -> str:
+def undivided_reason(here: Path | None) -> str:
     """Return why perfci must not or can't divide the cgroup ``here``, or nothing."""
     if here is None or not (here / _CONTROLLERS).exists():
         return "there is no cgroup v2"
-    return _why_unfit(here) or _why_not_delegated(here)
+    return _unfit_reason(here) or _undelegated_reason(here)
 
 
-def _why_unfit(here: Path) -> str:
+def _unfit_reason(here: Path) -> str:
     if not (here / "cgroup.type").exists():
         return "its cgroup is the machine's own, which nobody delegated"
     if "memory" not in _words(here / _CONTROLLERS):
@@ -281,7 +281,7 @@ def _why_unfit(here: Path) -> str:
     return ""
 
 
-def _why_not_delegated(here: Path) -> str:
+def _undelegated_reason(here: Path) -> str:
     begins_here = here == ROOT or not os.access(here.parent, os.W_OK) or _is_marked(here)
     places = (here, here / PROCESSES, here / _SUBTREE)
     if not (begins_here and all(os.access(place, os.W_OK) for place in places)):

@@ -46,7 +46,7 @@ class Accelerator:
             uncounted = f"torch counts no memory of {device.type} devices"
             metrics = ("peak_device_memory", "peak_device_memory_reserved", "memory_growth")
             self._missing |= dict.fromkeys(metrics, uncounted)
-        if why := self._why_untimed():
+        if why := self._untimed_reason():
             self._missing["device_time_p50"] = why
 
     def missing(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class Accelerator:
             return module
         return None
 
-    def _why_untimed(self) -> str:
+    def _untimed_reason(self) -> str:
         try:
             first, last, stream = self.event(), self.event(), self.stream()
             first.record(stream)

@@ -35,7 +35,7 @@ class OwnCodeFirst:
             spec = PathFinder.find_spec(name, path, target)
             if spec is not None and spec.origin is not None:
                 return spec
-        result: ModuleSpec | None = self._watch.looking_itself(self._find, name, path, target)
+        result: ModuleSpec | None = self._watch.unrecorded(self._find, name, path, target)
         return result
 
     def _find(

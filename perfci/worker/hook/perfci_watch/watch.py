@@ -156,11 +156,11 @@ class CodeWatch:
             elif event == "import" and arguments[1] is None and arguments[0] not in _INTERPRETERS:
                 return  # a finder is asked, and says so
             elif (handler := handler_of(event)) is not None:
-                self.looking_itself(handler, *arguments)
+                self.unrecorded(handler, *arguments)
 
         return hook
 
-    def looking_itself(self, act: Callable[..., Any], *arguments: Any) -> Any:
+    def unrecorded(self, act: Callable[..., Any], *arguments: Any) -> Any:
         """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
         below.ask(below.PAUSE, 0)
         try:
@@ -173,7 +173,7 @@ class CodeWatch:
             return
         bytecode = isinstance(path, str) and path.endswith(".pyc")
         if not (bytecode and path.rpartition("/")[0] in self._plain):  # these are seen from below
-            self.looking_itself(self._note_opened, path, mode)
+            self.unrecorded(self._note_opened, path, mode)
 
     def _note_opened(self, path: Any, mode: Any) -> None:
         text = os.fsdecode(path)
