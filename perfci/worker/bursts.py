@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import Block
+from perfci.worker.deferred import require_ended
 from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import moved_high
 
@@ -124,6 +125,7 @@ class Bursts:
     def once(self) -> None:
         """Make one call, to its end."""
         output = self._call()
+        require_ended(output)
         if self._device:
             self._device.synchronize()
         del output

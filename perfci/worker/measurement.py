@@ -6,23 +6,19 @@ computed into a result: the time is really spent, the memory really taken.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
 import sys
 import time
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
-from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.definition import Work
 from perfci.clock import monotonic_ns, perf_counter_ns
-from perfci.errors import Unusable
 from perfci.metrics import Reading, Scene, families
 from perfci.metrics.graphs.counters import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
@@ -31,6 +27,7 @@ from perfci.model.case import Metric
 from perfci.model.finding import Finding
 from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, encoded, stop_collecting, warm_up
+from perfci.worker.deferred import require_ended, require_ran
 from perfci.worker.devices import (
     BurstDevice,
     DeviceKind,
@@ -50,17 +47,6 @@ if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page
-_LOOKED_AT = 100
-"""How many values of a container are looked at."""
-_ITERATE = "go through it inside the work, `for _ in steps(): pass`"
-_LAZY = (
-    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
-    (GeneratorType, "a generator", _ITERATE),
-    (AsyncIterator, "an async generator", "go through it inside, with asyncio.run"),
-    (Iterator, "an iterator", _ITERATE),
-    (Awaitable, "an awaitable", "await it inside, with asyncio.run"),
-    ((FunctionType, MethodType, partial), "a function", "call it inside the work"),
-)
 
 
 def measure(
@@ -210,6 +196,7 @@ def _first_call(
     traced = frames_traced()
     before_ns = monotonic_ns()
     output = work.call()
+    require_ended(output)  # at once: what it waits for may end meanwhile
     if not work.device:
         device = used(kinds, output)
     if device:
@@ -380,27 +367,3 @@ def wait_longer(spent_s: float, share: float) -> None:
 def ballast(share: float) -> bytes:
     """Return memory of ``share`` of what is resident now, every page of it touched."""
     return _PAGE * int((resident("VmRSS") or 0) * share)
-
-
-def require_ran(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, runs only on request.
-
-    Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
-    is an iterator that is not lazy.
-    """
-    for value in (output, *_values_of(output)):
-        for kind, article, advice in _LAZY:
-            if isinstance(value, kind) and not isinstance(value, io.IOBase):
-                if isinstance(value, (CoroutineType, GeneratorType)):
-                    value.close()  # Python would complain that it was never awaited
-                held = "" if value is output else "what holds "
-                message = f"the work returned {held}{article}; nothing ran: {advice}"
-                raise Unusable("nothing_ran", message)
-
-
-def _values_of(output: object) -> tuple[object, ...]:
-    if isinstance(output, Mapping):
-        return tuple(islice(output.values(), _LOOKED_AT))
-    if isinstance(output, (tuple, list, set, frozenset)):
-        return tuple(islice(output, _LOOKED_AT))
-    return ()

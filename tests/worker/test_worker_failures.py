@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import io
 import itertools
+import multiprocessing.pool
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from perfci.errors import Unusable
-from perfci.worker.measurement import require_ran
+from perfci.worker.deferred import require_ended, require_ran
 from tests.worker.driver import Bench
 
 TORCH = pytest.mark.torch
@@ -109,6 +112,43 @@ def test_a_result_that_is_there_is_not_refused(result: object) -> None:
 
 def test_a_worker_refuses_an_iterator(bench: Bench) -> None:
     failed = bench.failure(f"{HEAD}    return lambda: map(abs, [1])\n")
+    assert (failed["kind"], failed["stage"]) == ("nothing_ran", "first_call")
+
+
+@pytest.mark.parametrize("hold", [lambda future: future, lambda future: [future]])
+def test_a_future_is_refused_until_its_work_has_ended(hold: Callable[[object], object]) -> None:
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    with pytest.raises(Unusable, match="a future before its work had ended") as refused:
+        require_ended(hold(future))
+    assert refused.value.kind == "nothing_ran"
+    future.set_result(1)
+    require_ended(hold(future))
+
+
+def test_a_pools_result_is_refused_until_its_work_has_ended() -> None:
+    may_end = threading.Event()
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        result = pool.apply_async(may_end.wait)
+        with pytest.raises(Unusable, match="a future before its work had ended"):
+            require_ended(result)
+        may_end.set()
+        result.wait()
+        require_ended(result)
+
+
+FUTURE = """import concurrent.futures, time
+import perfci
+
+POOL = concurrent.futures.ThreadPoolExecutor(1)
+
+@perfci.benchmark
+def case():
+    return lambda: POOL.submit(time.sleep, 0.2)
+"""
+
+
+def test_a_worker_refuses_a_future_whose_work_still_runs(bench: Bench) -> None:
+    failed = bench.failure(FUTURE)
     assert (failed["kind"], failed["stage"]) == ("nothing_ran", "first_call")
 
 
