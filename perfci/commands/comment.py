@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.accepting import today, with_authors
+from perfci.commands.compare import with_own_thresholds
 from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.pull import MergeGroup, PostTarget, full_sha
 from perfci.forges.step import step_of
-from perfci.measure.selection import DecoratorLiterals, by_name, written_in
+from perfci.measure.selection import by_name, written_in
 from perfci.report.links import ADDRESS
 from perfci.verdict.acceptance import accepted_here, believed
 from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
     from perfci.notices import Say
     from perfci.verdict.acceptance import Acceptance
-    from perfci.verdict.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _Judge:
         self._config = configuration(request.root, request.config_path, strict=request.strict)
         files = files_in(request.root, self._config.benchmarks, self._config.pattern)
         self._written = written_in(request.root, files)  # read, not imported
-        self.policy = _with_own_thresholds(self._config.policy, by_name(self._written))
+        self.policy = with_own_thresholds(self._config.policy, by_name(self._written))
 
     def believed(self, reports: Sequence[Report], poster: Poster) -> list[Report]:
         """Return the reports without acceptances that are not the repository's own."""
@@ -178,16 +178,6 @@ def _answer(request: CommentRequest) -> RequestedAnswer | None:
             "Name the pull request and the commit, as `perfci on-demand` set its outputs.",
         )
     return RequestedAnswer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
-
-
-def _with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:
-    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
-    own = {
-        name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds
-    }
-    configured = policy.thresholds
-    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
-    return replace(policy, thresholds=both)
 
 
 def _is_own(wanted: PostTarget | MergeGroup | NothingToPost) -> bool:

@@ -31,6 +31,8 @@ from perfci.model.worker import MeasureSettings
 from perfci.notices import Announce, unheard
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import Judged, Measured, build_report
+from perfci.verdict.laxness import laxer_than
+from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
 
 
@@ -139,6 +141,7 @@ def measure_both(
         new, gone = one_sided_points(workplace, options, part)
         removed = (*removed_cases(workplace, options), *gone)
         measured = measured_of(options.command, workplace, options, result, part)
+        measured = replace(measured, notes=(*measured.notes, *_laxer(context, workplace)))
         environments = workplace.environments
         failures, absent = _absent_on_base(workplace, part, result, measured.failures, new)
         measured = replace(measured, failures=advised(failures, absent))
@@ -309,6 +312,39 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiteral
     files += files_in(root, own.benchmarks, own.pattern)
     saved = {model.name: DecoratorLiterals() for model in own.saved}
     return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
+
+
+def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:
+    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
+    own = {
+        name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds
+    }
+    configured = policy.thresholds
+    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
+    return replace(policy, thresholds=both)
+
+
+def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:
+    """Return a note on what the configuration lets pass that base's own does not.
+
+    There is none where another file was named as the configuration: base has no counterpart of it.
+    """
+    here, on_base = context.config.policy, written_on_base(workplace)
+    try:
+        own = load_config(context.repository.root).policy
+        base = load_config(workplace.plan.own_base).policy
+    except UsageError:  # a configuration that is not read here, or that could not measure
+        return ()
+    if (own.metrics, own.thresholds) != (here.metrics, here.thresholds) or not on_base:
+        return ()
+    laxer = laxer_than(
+        with_own_thresholds(base, on_base),
+        with_own_thresholds(here, written_on_head(workplace)),
+        on_base,
+    )
+    if not laxer:
+        return ()
+    return (f"The configuration that decided lets more pass than base's: {first_of(laxer, 8)}.",)
 
 
 def one_sided_points(

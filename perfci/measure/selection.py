@@ -20,6 +20,7 @@ from perfci.errors import UsageError
 from perfci.model.case import Case
 from perfci.model.run import CaseRun
 from perfci.model.worker import MeasureSettings
+from perfci.units import parse_share
 
 _WORD = re.compile(r"[()]|[^\s()]+")
 """No id and no tag has a parenthesis."""
@@ -247,12 +248,22 @@ def _written(
     return DecoratorLiterals(
         metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,
         thresholds={
-            name: float(value)
+            name: threshold
             for name, value in (thresholds.items() if isinstance(thresholds, dict) else ())
-            if isinstance(name, str) and isinstance(value, (int, float)) and value >= 0.0
+            if isinstance(name, str) and (threshold := _threshold(value)) is not None
         },
         conditional=conditional,
     )
+
+
+def _threshold(value: object) -> float | None:
+    """Return a threshold as a decorator takes it, `"5%"` or a number; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return parse_share(value)
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, (int, float)) and value >= 0.0 else None
 
 
 def _texts(values: Iterable[Any]) -> tuple[str, ...]:
