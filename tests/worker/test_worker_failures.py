@@ -10,7 +10,6 @@ import multiprocessing.pool
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -177,16 +176,6 @@ def test_changing_directory_does_not_break_the_worker(bench: Bench) -> None:
 
 def test_the_place_is_the_users_line_and_not_a_librarys(bench: Bench) -> None:
     failed = bench.failure(HEAD + '    import json\n    return lambda: json.loads("{")\n')
-    assert failed["message"].startswith("benchmarks/bench_one.py:6: ")
-
-
-def test_the_place_is_told_when_the_benchmarks_are_the_other_sides(
-    bench: Bench, tmp_path: Path
-) -> None:
-    base = tmp_path / "base"
-    base.mkdir()
-    source = HEAD + '    import json\n    return lambda: json.loads("{")\n'
-    failed = bench.failure(source, root=str(base))
     assert failed["message"].startswith("benchmarks/bench_one.py:6: ")
 
 
