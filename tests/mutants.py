@@ -130,7 +130,7 @@ MUTANTS = (
         SESSION,
     ),
     Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
-    Mutant("measure/progress.py", "if one not in state.out_of_reach", "if one", SESSION),
+    Mutant("measure/progress.py", "if metric not in state.out_of_reach", "if metric", SESSION),
     Mutant(
         "verdict/stopping.py",
         "rows = [row, without_extreme_pair(row)]",
