@@ -14,7 +14,6 @@ pytestmark = pytest.mark.processes
 
 WAYS = ("late", *MARKERS_FROM)
 REFUSED = {
-    "file_of_this_tree",  # of head's, on both sides: the benchmark files are head's
     "file_of_the_checkout",
     "text_of_the_checkout",
     "isolated",  # what such a child imports isn't seen
