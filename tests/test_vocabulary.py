@@ -51,7 +51,7 @@ LIMITS = {
     "whoever": 35,
     "long functions": 2,
     "modules": 295,
-    "lines": 65_045,
+    "lines": 65_044,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

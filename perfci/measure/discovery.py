@@ -19,6 +19,7 @@ from perfci.config.loading import load_config
 from perfci.config.reading import nearest
 from perfci.errors import (
     BenchmarkError,
+    MeasureError,
     NoTimeToImport,
     UnbuiltCommit,
     UnfitBenchmark,
@@ -427,9 +428,7 @@ def own_cases(
         try:
             base = stack.enter_context(check_out_base())
             own = load_config(base.root)
-        except UsageError:  # of its configuration: nobody could have measured by it
-            return unknown
-        except UnbuiltCommit:  # of its build, which succeeded with head's benchmark files
+        except (UsageError, MeasureError):  # of its configuration, environment or build
             return unknown
         files = plan.benchmark_files(base.root)
         files += files_in(base.root, own.benchmarks, own.pattern)
