@@ -31,41 +31,43 @@ if TYPE_CHECKING:
     from perfci.forges.pull import Pull
     from perfci.forges.step import Forge
     from perfci.measure.workplace import SessionContext
+    from perfci.model.report import Report
     from perfci.notices import Say
-    from perfci.verdict.decision import Judged, Measured
 
 
 def accepting(
     context: SessionContext,
-    measured: Measured,
-    judged: Judged,
+    report: Report,
     base: ResolvedRev | None,
     *,
     whole: bool,
-) -> tuple[Measured, Judged]:
-    """Return a session's outcome with the rows marked that the configuration accepts.
+) -> Report:
+    """Return the report with the rows marked that the configuration accepts.
 
     ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
     cases were asked for, so that a line which names none is worth a note.
     """
     lines = context.config.accept
     if not lines:
-        return measured, judged
+        return report
     lines = with_authors(lines, context.repository.root)
     before = _on_base(context.repository, lines, base)
     old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
     fork = _is_of_a_fork(context.inherited)
     rows, findings = accept(
-        judged.rows,
+        report.results,
         lines,
-        measured.created_at[:10],
+        report.created_at[:10],
         refused=[line for line in lines if fork and line not in old],
         old=old,
-        whole=whole and not measured.interrupted,
+        whole=whole and not report.interrupted,
     )
-    notes = (*judged.notes, *map(words, findings))
-    findings = (*measured.findings, *findings)
-    return replace(measured, findings=findings), replace(judged, rows=rows, notes=notes)
+    return replace(
+        report,
+        results=rows,
+        findings=(*report.findings, *findings),
+        notes=(*report.notes, *map(words, findings)),
+    )
 
 
 def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:

@@ -13,12 +13,12 @@ from perfci.baselines.baseline import Baseline, why_not_comparable
 from perfci.baselines.files import BaselineStore
 from perfci.commands.accepting import accepting
 from perfci.commands.compare import (
-    BothSides,
     MeasureOptions,
-    OneSide,
+    PairedResult,
     measure_alone,
     measure_both,
     selected_cases,
+    selected_part,
     within,
     written_on_head,
 )
@@ -37,17 +37,16 @@ from perfci.model.worker import WorkerOutput
 from perfci.units import counted
 from perfci.verdict.comparisons import compare_case, left_out
 from perfci.verdict.decision import (
-    Judged,
-    Measured,
-    build_report,
     failed_on_base,
     failure_rows,
     placeholder,
     reason_of,
+    with_verdict,
 )
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
+from perfci.verdict.shards import ShardCases
 from perfci.verdict.why import explain
 
 _TOO_FEW_SESSIONS = 2
@@ -82,22 +81,22 @@ def check(
         environment = workplace.environments["head"]
         baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, options)
-        alone = measure_alone("check", workplace, options)
+        part = selected_part(workplace, options)
+        run, report = measure_alone("check", workplace, options, part)
         written = written_on_head(workplace)
-    measured = replace(alone.measured, base=_base_side(baselines, head))
-    alone = replace(alone, measured=measured)
-    judged = against_baselines(alone, written, baselines, policy, options.selection)
-    suspected = suspects(judged.rows, policy)
+    report = replace(report, base=_base_side(baselines, head))
+    report = against_baselines(run, report, part, written, baselines, policy, options.selection)
+    suspected = suspects(report.results, policy)
     if suspected and not confirm:
-        judged = unconfirmed(judged, "measured against the stored baseline only")
-    elif suspected and measured.interrupted:
-        judged = unconfirmed(judged, ENDED_EARLY)
+        report = unconfirmed(report, "measured against the stored baseline only")
+    elif suspected and report.interrupted:
+        report = unconfirmed(report, ENDED_EARLY)
     elif suspected:
-        measured, judged = confirmed(context, alone, judged, suspected, baselines, head, options)
-    asking = _asking_for_a_third(judged.rows, baselines, policy)
-    judged = replace(judged, notes=(*judged.notes, *asking))
-    measured, judged = accepting(context, measured, judged, None, whole=options.is_whole)
-    return alone.run, build_report(measured, judged, policy)
+        report = confirmed(context, run, report, suspected, baselines, head, options)
+    asking = _asking_for_a_third(report.results, baselines, policy)
+    report = replace(report, notes=(*report.notes, *asking))
+    report = accepting(context, report, None, whole=options.is_whole)
+    return run, with_verdict(report, policy)
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:
@@ -138,27 +137,29 @@ def _no_baseline(what: str) -> NoBaseline:
 
 
 def against_baselines(
-    alone: OneSide,
+    run: Run,
+    report: Report,
+    part: ShardCases,
     written: Mapping[str, DecoratorLiterals],
     baselines: Mapping[str, Baseline],
     policy: Policy,
     selection: str,
-) -> Judged:
+) -> Report:
     """Compare each case with its baseline, with Welch's t: head was measured alone.
 
     ``written`` are the benchmarks as head's files write them, by their names.
     """
-    outputs = {case.case.id: case.workers for case in alone.run.cases}
-    broken = {failure.case for failure in alone.measured.failures}
+    outputs = {case.case.id: case.workers for case in run.cases}
+    broken = {failure.case for failure in report.failures}
     rows: list[Comparison] = []
-    for case in alone.part.cases:
+    for case in part.cases:
         if case.skip or case.id in broken:
             continue
         baseline = baselines.get(case.id)
         if baseline is None:
             rows.append(placeholder(case.id, "new", policy, finding("no-baseline")))
             continue
-        reason = why_not_comparable(baseline, alone.measured.environment, case)
+        reason = why_not_comparable(baseline, report.environment, case)
         if reason:
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue
@@ -169,15 +170,17 @@ def against_baselines(
             rows += left_out(case, baseline.outputs(), metrics, policy)
     adjusted = adjust(rows, policy)
     explanations: list[Explanation] = []
-    for case in alone.part.cases:
+    for case in part.cases:
         if case.id in baselines and case.id in outputs:
             case_rows = tuple(row for row in adjusted if row.case == case.id)
             explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], case_rows)
-    known = {case.id for case in alone.part.whole}
-    gone = (case for case in baselines if case not in known and alone.part.reports(case))
+    known = {case.id for case in part.whole}
+    gone = (case for case in baselines if case not in known and part.reports(case))
     removed = () if selection else tuple(gone)
-    return Judged(
-        (*adjusted, *failure_rows(alone.measured.failures, removed, policy)), tuple(explanations)
+    return replace(
+        report,
+        results=(*adjusted, *failure_rows(report.failures, removed, policy)),
+        explanations=tuple(explanations),
     )
 
 
@@ -223,25 +226,25 @@ def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side |
 class _Confirmation:
     """Commits measured again beside head, the cases of these, and the reasons for missing ones."""
 
-    commits: tuple[BothSides, ...]
+    commits: tuple[PairedResult, ...]
     cases: tuple[str, ...]
     reasons: tuple[str, ...]
     interrupted: bool
 
     @property
     def rows(self) -> tuple[Comparison, ...]:
-        return tuple(row for both in self.commits for row in both.judged.rows)
+        return tuple(row for _, report in self.commits for row in report.results)
 
 
 def confirmed(
     context: SessionContext,
-    alone: OneSide,
-    judged: Judged,
+    run: Run,
+    report: Report,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
     head: RequestedSide,
     options: MeasureOptions,
-) -> tuple[Measured, Judged]:
+) -> Report:
     """Measure each suspect's baseline commit beside head. Those rows replace the suspicion.
 
     Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
@@ -249,61 +252,45 @@ def confirmed(
     of_commit: dict[str, list[str]] = {}
     for case in suspected:
         of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(context, of_commit, head, options, alone.measured.timing.wall_s)
-    kept, why_kept = _kept(judged.rows, again, context.config.settings.rounds)
+    again = _measured_again(context, of_commit, head, options, report.timing.wall_s)
+    kept, why_kept = _kept(report.results, again, context.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    both = _joined_rows(judged, again, cases, context.config.policy)
+    own, of_again = notes_of_both(run, report, again.commits)
+    note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
+    both = replace(
+        _joined(report, again, cases, context.config.policy),
+        notes=(*own, *([note] if cases else [])),
+        findings=findings_of_both(run, again.commits),
+    )
     why = "; ".join((*again.reasons, *why_kept))
     if why:
         both = unconfirmed(both, why)
-    notes, of_again = notes_of_both(alone, again.commits)
-    measured = _joined(alone.measured, again, cases, both.rows)
-    both = replace(both, notes=(*both.notes, *of_again))
-    findings = findings_of_both(alone, again.commits)
-    return replace(measured, notes=notes, findings=findings), both
+    return replace(both, notes=(*both.notes, *of_again))
 
 
-def _joined_rows(
-    judged: Judged, again: _Confirmation, cases: Sequence[str], policy: Policy
-) -> Judged:
-    """Return the rows of ``cases`` as they were measured again, and all others as they were."""
+def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: Policy) -> Report:
+    """Return what both measurements gave, with the rows of ``cases`` as measured again."""
+    commits = [paired for _, paired in again.commits]
+    parts = (report, *commits)
     measured = adjust([row for row in again.rows if row.case in cases], policy)
-    note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
-    return Judged(
-        (
-            *(row for row in judged.rows if row.case not in cases),
-            *(replace(row, confirmed=True) for row in measured),
-        ),
-        (
-            *(explanation for explanation in judged.explanations if explanation.case not in cases),
-            *(
-                explanation
-                for both in again.commits
-                for explanation in both.judged.explanations
-                if explanation.case in cases
-            ),
-        ),
-        (*judged.notes, *([note] if cases else [])),
-        tuple(why for both in again.commits for why in both.judged.why if why.case in cases),
+    rows = (
+        *(row for row in report.results if row.case not in cases),
+        *(replace(row, confirmed=True) for row in measured),
     )
-
-
-def _joined(
-    measured: Measured, again: _Confirmation, cases: Sequence[str], rows: Sequence[Comparison]
-) -> Measured:
-    """Return what both measurements gave. ``cases`` are those whose new rows count."""
-    commits = [both.measured for both in again.commits]
-    parts = (measured, *commits)
+    with_numbers = {row.metric for row in rows if row.head}
     return replace(
-        measured,
-        base=baseline_side(commits[0].base) if len(commits) == 1 else measured.base,
+        report,
+        base=baseline_side(commits[0].base) if len(commits) == 1 else report.base,
+        results=rows,
+        explanations=(
+            *(why for why in report.explanations if why.case not in cases),
+            *(why for part in commits for why in part.explanations if why.case in cases),
+        ),
         failures=tuple(failure for part in parts for failure in part.failures),
         interrupted=again.interrupted or any(part.interrupted for part in parts),
         durations=_summed(parts),
         not_measured={
-            metric: why
-            for metric, why in measured.not_measured.items()
-            if not any(row.metric == metric and row.head for row in rows)
+            metric: why for metric, why in report.not_measured.items() if metric not in with_numbers
         },
         ran=joined_ran(parts),
         same_code=tuple(case for case in joined_same_code(commits) if case in cases),
@@ -315,53 +302,48 @@ def _joined(
     )
 
 
-def unconfirmed(judged: Judged, why: str) -> Judged:
-    """Return ``judged`` with what regressed in it called unconfirmed, for the reason ``why``."""
+def unconfirmed(report: Report, why: str) -> Report:
+    """Return ``report`` with what regressed in it called unconfirmed, for the reason ``why``."""
     rows = tuple(
         replace(row, confirmed=False)
         if row.status == "regressed" and row.confirmed is None
         else row
-        for row in judged.rows
+        for row in report.results
     )
-    return replace(judged, rows=rows, notes=(*judged.notes, f"Unconfirmed: {why}."))
+    return replace(report, results=rows, notes=(*report.notes, f"Unconfirmed: {why}."))
 
 
 def notes_of_both(
-    alone: OneSide, again: Sequence[BothSides]
+    run: Run, report: Report, again: Sequence[PairedResult]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the notes of head alone, and those of measuring again with a prefix.
 
     Notes about workers cover both measurements together.
     """
-    own = _outputs(alone.run)
-    everything = [
-        *own,
-        *(output for both in again for run in both.runs for output in _outputs(run)),
-    ]
-    notes = _without_workers(alone.measured, own)
+    own = _outputs(run)
+    everything = [*own, *_outputs(*(run for runs, _ in again for run in runs))]
+    notes = _without_workers(report, own)
     of_again: dict[str, None] = {}
-    for both in again:
-        outputs = [output for run in both.runs for output in _outputs(run)]
-        session_notes = _without_workers(both.measured, outputs)
+    for runs, session in again:
+        session_notes = _without_workers(session, _outputs(*runs))
         of_again |= dict.fromkeys(
             f"measured again: {note}" for note in session_notes if note not in notes
         )
     return (*notes, *worker_notes(everything)), tuple(of_again)
 
 
-def findings_of_both(alone: OneSide, again: Sequence[BothSides]) -> tuple[Finding, ...]:
+def findings_of_both(run: Run, again: Sequence[PairedResult]) -> tuple[Finding, ...]:
     """Return the findings of all workers: two counts would look like one note twice."""
-    runs = (alone.run, *(run for both in again for run in both.runs))
-    return burst_findings([output for run in runs for output in _outputs(run)])
+    return burst_findings(_outputs(run, *(run for runs, _ in again for run in runs)))
 
 
-def _outputs(run: Run) -> list[WorkerOutput]:
-    return [output for case in run.cases for output in case.workers]
+def _outputs(*runs: Run) -> list[WorkerOutput]:
+    return [output for run in runs for case in run.cases for output in case.workers]
 
 
-def _without_workers(measured: Measured, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+def _without_workers(report: Report, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
     of_workers = worker_notes(outputs)
-    return tuple(note for note in measured.notes if note not in of_workers)
+    return tuple(note for note in report.notes if note not in of_workers)
 
 
 def baseline_side(side: Side | None) -> Side | None:
@@ -381,7 +363,7 @@ def _measured_again(
     Each session has log files of its own, because its rounds are counted from one.
     """
     began = context.executor.now() - spent_s
-    commits: list[BothSides] = []
+    commits: list[PairedResult] = []
     measured: list[str] = []
     reasons: list[str] = []
     interrupted = False
@@ -397,7 +379,7 @@ def _measured_again(
                 continue
             commits.append(both)
             measured += cases
-            if both.measured.interrupted:
+            if both[1].interrupted:
                 interrupted = True
                 break
     except KeyboardInterrupt:  # during a checkout or a build. Otherwise there is a report
@@ -409,7 +391,7 @@ def _measured_again(
 
 def _beside_head(
     context: SessionContext, sha: str, head: RequestedSide, options: MeasureOptions
-) -> BothSides | str:
+) -> PairedResult | str:
     """Measure a baseline's commit beside head, or return why it can't be measured."""
     try:
         resolved = context.repository.resolve(sha)
@@ -434,9 +416,7 @@ def _kept(
     kept: list[str] = []
     why: list[str] = []
     short: list[str] = []
-    on_base = failed_on_base(
-        failure for both in again.commits for failure in both.measured.failures
-    )
+    on_base = failed_on_base(failure for _, report in again.commits for failure in report.failures)
     for case in again.cases:
         rows = [row for row in again.rows if row.case == case]
         if any(_is_decided(row, rounds) for row in rows):
@@ -464,7 +444,7 @@ def _is_decided(row: Comparison, least: int) -> bool:
     return row.method == "same_code" or (row.base is not None and row.base.workers >= least)
 
 
-def _summed(parts: Sequence[Measured]) -> dict[str, float]:
+def _summed(parts: Sequence[Report]) -> dict[str, float]:
     """Return how long each case was measured in all ``parts``, in s."""
     total: dict[str, float] = {}
     for part in parts:

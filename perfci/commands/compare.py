@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from perfci.commands.accepting import accepting
-from perfci.commands.conclusion import advised, conclude, judged_alone, run_of, with_session
+from perfci.commands.conclusion import advised, conclude, rows_alone, run_of, with_session
 from perfci.commands.recorder import CaseMemory
 from perfci.config.loading import load_config
 from perfci.config.reading import nearest
@@ -30,10 +30,14 @@ from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
 from perfci.notices import Announce, unheard
 from perfci.units import counted, first_of, format_duration, listed
-from perfci.verdict.decision import Judged, Measured, build_report
+from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.laxness import laxer_than
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
+from perfci.version import VERSION
+
+PairedResult = tuple[tuple[Run, Run], Report]
+"""The runs of two sides, base's and head's, and their report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +86,6 @@ class MeasureOptions:
         return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
 
 
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """Two sides measured in pairs: their runs (base's, head's), and what a report is made of."""
-
-    runs: tuple[Run, Run]
-    measured: Measured
-    judged: Judged
-
-
 def compare(
     context: SessionContext, base: RequestedSide, head: RequestedSide, options: MeasureOptions
 ) -> Report:
@@ -104,16 +99,14 @@ def compare_runs(
     head: RequestedSide,
     options: MeasureOptions,
     announce: Announce = unheard,
-) -> tuple[tuple[Run, Run], Report]:
+) -> PairedResult:
     """Measure both in pairs and return their runs (base's, head's), and the report.
 
     ``announce`` takes a line on what will be measured and within which time, before it begins.
     """
-    both = measure_both(context, base, head, options, announce)
-    measured, judged = accepting(
-        context, both.measured, both.judged, base.resolved, whole=options.is_whole
-    )
-    return both.runs, build_report(measured, judged, context.config.policy)
+    runs, report = measure_both(context, base, head, options, announce)
+    report = accepting(context, report, base.resolved, whole=options.is_whole)
+    return runs, with_verdict(report, context.config.policy)
 
 
 def measure_both(
@@ -122,8 +115,8 @@ def measure_both(
     head: RequestedSide,
     options: MeasureOptions,
     announce: Announce = unheard,
-) -> BothSides:
-    """Measure both in pairs, and judge them."""
+) -> PairedResult:
+    """Measure both in pairs and return their runs, and the report without its verdict."""
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
@@ -140,30 +133,30 @@ def measure_both(
         )
         new, gone = one_sided_points(workplace, options, part)
         removed = (*removed_cases(workplace, options), *gone)
-        measured = measured_of(options.command, workplace, options, result, part)
-        measured = replace(measured, notes=(*measured.notes, *_laxer(context, workplace)))
+        report = undecided_report(options.command, workplace, options, result, part)
         environments = workplace.environments
-        failures, absent = _absent_on_base(workplace, part, result, measured.failures, new)
-        measured = replace(measured, failures=advised(failures, absent))
-        judged = conclude(
-            measured,
+        failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
+        report = replace(
+            report,
+            notes=(*report.notes, *_laxer(context, workplace)),
+            failures=advised(failures, absent),
+        )
+        report = conclude(
+            report,
             result,
             tuple(name for name in removed if part.reports(name)),
             tuple(sorted(absent)),
             context.config.policy,
             written_on_base(workplace),
         )
-        if options.why and not result.cut_short and not any(measured.injected.values()):
-            looked = workplace.explain(result.states, judged.rows, options.traces)
-            judged = replace(judged, why=looked.why, notes=(*judged.notes, *looked.notes))
-        return BothSides(
-            (
-                run_of(result, "base", measured, environments["base"]),
-                run_of(result, "head", measured, environments["head"]),
-            ),
-            measured,
-            judged,
+        if options.why and not result.cut_short and not any(report.injected.values()):
+            looked = workplace.explain(result.states, report.results, options.traces)
+            report = replace(report, why=looked.why, notes=(*report.notes, *looked.notes))
+        runs = (
+            run_of(result, "base", report, environments["base"]),
+            run_of(result, "head", report, environments["head"]),
         )
+        return runs, report
 
 
 def _absent_on_base(
@@ -383,18 +376,22 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     return (f"-k {options.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
 
 
-def measured_of(
+def undecided_report(
     command: str,
     workplace: Workplace,
     options: MeasureOptions,
     result: SessionResult,
     part: ShardCases,
-) -> Measured:
-    """Return the parts of a session's report besides its rows."""
+) -> Report:
+    """Return a session's report without its rows and its verdict."""
     sides = {side.name: side.side for side in workplace.plan.sides}
     environments = workplace.environments
     head, base = environments["head"], environments.get("base")
-    measured = Measured(
+    report = Report(
+        perfci_version=VERSION,
+        verdict=UNDECIDED,
+        results=(),
+        failures=(),
         command=command,
         created_at=options.created_at or now(),
         base=sides.get("base"),
@@ -412,7 +409,7 @@ def measured_of(
             rounds=result.rounds,
         ),
     )
-    return with_session(measured, part.cases, result, reported_failures(workplace, part))
+    return with_session(report, part.cases, result, reported_failures(workplace, part))
 
 
 def now() -> str:
@@ -427,29 +424,20 @@ def run(
     with open_workplace(
         context, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        alone = measure_alone("run", workplace, options)
-    policy = context.config.policy
-    judged = judged_alone(alone.result, policy)
-    return alone.run, build_report(alone.measured, judged, policy)
+        part = selected_part(workplace, options)
+        measured, report = measure_alone("run", workplace, options, part)
+    return measured, with_verdict(report, context.config.policy)
 
 
-@dataclass(frozen=True, slots=True)
-class OneSide:
-    """One side measured alone: which part of the cases, its run, and the rest of its report."""
-
-    part: ShardCases
-    result: SessionResult
-    run: Run
-    measured: Measured
-
-
-def measure_alone(command: str, workplace: Workplace, options: MeasureOptions) -> OneSide:
-    """Measure the selected cases of the workplace's only side, or a shard's part of them."""
-    part = selected_part(workplace, options)
+def measure_alone(
+    command: str, workplace: Workplace, options: MeasureOptions, part: ShardCases
+) -> tuple[Run, Report]:
+    """Measure the cases of ``part`` on the workplace's only side."""
     result = measure_cases(workplace, part.cases)
-    measured = measured_of(command, workplace, options, result, part)
-    run = run_of(result, "head", measured, measured.environment)
-    return OneSide(part, result, run, measured)
+    report = undecided_report(command, workplace, options, result, part)
+    rows = rows_alone(result, workplace.config.policy)
+    run = run_of(result, "head", report, report.environment)
+    return run, replace(report, results=rows)
 
 
 def list_cases(

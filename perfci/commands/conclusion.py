@@ -10,13 +10,13 @@ from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
 from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
-from perfci.model.report import Comparison, Definition, Explanation
+from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.units import counted
 from perfci.verdict.comparisons import left_out, number_rows
-from perfci.verdict.decision import Judged, Measured, failed_on_base, failure_rows, placeholder
+from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.sampled import delayed_more
@@ -36,13 +36,13 @@ _SIDES = ("on head", "on both sides", "on base")
 """In this order, because warnings on head alone are new."""
 
 
-def run_of(result: SessionResult, name: str, measured: Measured, environment: Environment) -> Run:
+def run_of(result: SessionResult, name: str, report: Report, environment: Environment) -> Run:
     """Return one side of a session as a run."""
-    side = measured.base if name == "base" else None
+    side = report.base if name == "base" else None
     return Run(
-        side=side or measured.head,
+        side=side or report.head,
         environment=environment,
-        created_at=measured.created_at,
+        created_at=report.created_at,
         cases=tuple(
             CaseRun(
                 case=state.case,
@@ -55,29 +55,29 @@ def run_of(result: SessionResult, name: str, measured: Measured, environment: En
 
 
 def with_session(
-    measured: Measured,
+    report: Report,
     cases: Sequence[Case],
     result: SessionResult,
     failures: Sequence[Failure],
-) -> Measured:
-    """Return ``measured`` with a session's results. ``failures`` are those of finding its cases."""
+) -> Report:
+    """Return ``report`` with a session's facts. ``failures`` are those of finding its cases."""
     outputs = _outputs(result)
     return replace(
-        measured,
+        report,
         failures=(
             *failures,
             *(failure for state in result.states for failure in state.failures),
             *result.failures,
         ),
-        notes=(*measured.notes, *result.notes, *worker_notes(outputs)),
-        findings=(*measured.findings, *burst_findings(outputs), *_unexercised(result)),
+        notes=(*report.notes, *result.notes, *worker_notes(outputs)),
+        findings=(*report.findings, *burst_findings(outputs), *_unexercised(result)),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=not_measured(result),
         interrupted=result.cut_short,
         durations=durations(result),
         definitions=definitions(result),
         ran=result.ran,
-        same_code=() if measured.base_environment else result.same_code,
+        same_code=() if report.base_environment else result.same_code,
     )
 
 
@@ -92,20 +92,20 @@ def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
 
 
 def conclude(
-    measured: Measured,
+    report: Report,
     result: SessionResult,
     removed: Sequence[str],
     new: Sequence[str],
     policy: Policy,
     before: Mapping[str, DecoratorLiterals],
-) -> Judged:
-    """Return the judged rows of two sides that were measured in pairs.
+) -> Report:
+    """Return ``report`` with the rows of two sides that were measured in pairs.
 
     ``before`` are the benchmarks as base's own files write them, by their names. Of a case that
     failed on base alone the rounds before count.
     """
-    on_base = failed_on_base(measured.failures)
-    broken = {failure.case for failure in measured.failures} - on_base.keys()
+    on_base = failed_on_base(report.failures)
+    broken = {failure.case for failure in report.failures} - on_base.keys()
     compared: list[Comparison] = []
     for state in result.states:
         rows = state.compared(policy)
@@ -123,12 +123,12 @@ def conclude(
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
         case_rows = tuple(row for row in adjusted if row.case == state.case.id)
         explanations += explain(state.case, base, head, case_rows)
-    return Judged(
-        (
-            *adjusted,
-            *failure_rows(measured.failures, removed, policy, new, {row.case for row in adjusted}),
-        ),
-        (*explanations, *slower_imports(result, adjusted)),
+    measured = {row.case for row in adjusted}
+    failed = failure_rows(report.failures, removed, policy, new, measured)
+    return replace(
+        report,
+        results=(*adjusted, *failed),
+        explanations=(*explanations, *slower_imports(result, adjusted)),
     )
 
 
@@ -143,14 +143,12 @@ def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failur
     )
 
 
-def judged_alone(result: SessionResult, policy: Policy) -> Judged:
+def rows_alone(result: SessionResult, policy: Policy) -> tuple[Comparison, ...]:
     """Return the rows of one side: its numbers, and nothing to compare them with."""
-    return Judged(
-        tuple(
-            row
-            for state in result.states
-            for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
-        )
+    return tuple(
+        row
+        for state in result.states
+        for row in number_rows(state.case, tuple(state.outputs["head"]), policy)
     )
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, Why, finding
-from perfci.model.report import Comparison, Definition, Explanation, Report, Timing, Verdict
-from perfci.model.run import WRONG_CODE, Environment, Ran, Side
+from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, finding
+from perfci.model.report import Comparison, Report, Verdict
+from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.comparisons import empty_row
 from perfci.verdict.policy import Policy, metric_policy, threshold_of, worse_by
-from perfci.version import VERSION
 
+UNDECIDED = Verdict("inconclusive", ())
+"""The verdict of a report until ``with_verdict`` decides it."""
 _STANDS_FOR_CASE = "latency_p50"
 """The metric every case has; a row needs one, and one row is enough for a case."""
 
@@ -315,62 +315,6 @@ def _seen(row: Comparison) -> dict[str, Plain]:
 
 def _of_row(code: str, row: Comparison, **arguments: Plain) -> Reason:
     return Reason(code, row.case, row.metric, arguments, because=reason_of(row))
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Everything in a report but its rows and its verdict.
-
-    The fields are those of ``Report``.
-    """
-
-    command: str
-    created_at: str
-    base: Side | None
-    head: Side
-    environment: Environment
-    timing: Timing
-    base_environment: Environment | None = None
-    failures: tuple[Failure, ...] = ()
-    notes: tuple[str, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    not_measured: Mapping[str, str] = field(default_factory=dict)
-    injected: Mapping[str, float] = field(default_factory=dict)
-    interrupted: bool = False
-    shard: str = ""
-    split: str = ""
-    durations: Mapping[str, float] = field(default_factory=dict)
-    definitions: tuple[Definition, ...] = ()
-    ran: Ran | None = None
-    same_code: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    benchmarks_of: str = ""
-    perfci_version: str = VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """Rows with their statuses, why they have them, and what judging them adds to the notes."""
-
-    rows: tuple[Comparison, ...]
-    explanations: tuple[Explanation, ...] = ()
-    notes: tuple[str, ...] = ()
-    why: tuple[Why, ...] = ()
-
-
-def build_report(measured: Measured, judged: Judged, policy: Policy) -> Report:
-    """Return the report of what was measured and judged, with its verdict."""
-    of_measured: dict[str, Any] = {
-        field.name: getattr(measured, field.name) for field in fields(measured)
-    }
-    report = Report(
-        **of_measured,
-        verdict=Verdict("inconclusive", ()),
-        results=judged.rows,
-        explanations=judged.explanations,
-        why=judged.why,
-    )
-    return with_verdict(replace(report, notes=(*measured.notes, *judged.notes)), policy)
 
 
 def with_verdict(report: Report, policy: Policy) -> Report:

@@ -15,7 +15,7 @@ from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Ran, SideRan
-from perfci.verdict.decision import Measured, with_verdict
+from perfci.verdict.decision import with_verdict
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, parse_shard
@@ -266,7 +266,7 @@ def _strays(
     )
 
 
-def joined_ran(reports: Sequence[Report | Measured]) -> Ran | None:
+def joined_ran(reports: Sequence[Report]) -> Ran | None:
     """Return what ran in any of ``reports``; None where none says it."""
     known = [report.ran for report in reports if report.ran]
     if not known:
@@ -286,7 +286,7 @@ def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
     return tuple(each for each in findings if not (exercised and each.code == NOTHING_EXERCISED))
 
 
-def joined_same_code(reports: Iterable[Report | Measured]) -> tuple[str, ...]:
+def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
     """Return the cases of which nothing that ran differs, each once."""
     return tuple(dict.fromkeys(case for report in reports for case in report.same_code))
 

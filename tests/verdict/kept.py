@@ -28,8 +28,8 @@ import pytest
 from perfci.baselines.baseline import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
-from perfci.commands.compare import BothSides, MeasureOptions, OneSide
-from perfci.commands.conclusion import conclude, judged_alone, run_of, with_session
+from perfci.commands.compare import MeasureOptions, PairedResult
+from perfci.commands.conclusion import conclude, rows_alone, run_of, with_session
 from perfci.config.loading import Config
 from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult
@@ -40,13 +40,14 @@ from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.report.exporters.json import render as render_json
 from perfci.verdict.comparisons import compare_case
-from perfci.verdict.decision import Judged, Measured, build_report
+from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
+from perfci.version import VERSION
 
 KEPT = Path(__file__).parents[1] / "data" / "kept" / "demo.json.xz"
 OLD = KEPT.parent / "reports.json.xz"
@@ -217,7 +218,7 @@ def judged(kept: Kept) -> dict[str, Any]:
         "stopped": _compared(kept, ended="fail-fast", scale=3.0),
         "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
-        **{name: _report(alone.measured, rows) for name, (alone, rows) in checks.items()},
+        **{name: _decided(report) for name, (_, report) in checks.items()},
         "confirmed": _confirmed(kept, *checks["check-2"]),
         "merged": whole.report,
         "incomplete": half.report,
@@ -239,8 +240,12 @@ def _passing(report: Report) -> Report:
     return replace(report, results=rows, failures=(), verdict=Verdict("pass", ()))
 
 
-def _measured(kept: Kept, result: SessionResult, command: str, shard: str = "") -> Measured:
-    measured = Measured(
+def _undecided(kept: Kept, result: SessionResult, command: str, shard: str = "") -> Report:
+    report = Report(
+        perfci_version=VERSION,
+        verdict=UNDECIDED,
+        results=(),
+        failures=(),
         command=command,
         created_at="2026-03-04T05:06:07+00:00",
         base=None if command == "run" else BASE,
@@ -251,11 +256,11 @@ def _measured(kept: Kept, result: SessionResult, command: str, shard: str = "") 
         shard=shard,
         split="0123456789ab" if shard else "",
     )
-    return with_session(measured, [case.case for case in kept.cases], result, ())
+    return with_session(report, [case.case for case in kept.cases], result, ())
 
 
-def _report(measured: Measured, judged: Judged) -> Report:
-    return build_report(measured, judged, default_policy())
+def _decided(report: Report) -> Report:
+    return with_verdict(report, default_policy())
 
 
 def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: float = 1.0):
@@ -269,36 +274,35 @@ def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: floa
     return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
 
 
-def _both(
-    kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0
-) -> tuple[Measured, Judged]:
+def _both(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
     result = _result(kept, ("base", "head"), ended, scale)
-    measured = _measured(kept, result, "compare", shard)
     one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
-    return measured, conclude(measured, result, *one_sided, default_policy(), {})
+    report = _undecided(kept, result, "compare", shard)
+    return conclude(report, result, *one_sided, default_policy(), {})
 
 
 def _compared(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
-    return _report(*_both(kept, shard, ended, scale))
+    return _decided(_both(kept, shard, ended, scale))
 
 
 def _alone(kept: Kept) -> Report:
     result = _result(kept, ("head",))
-    return _report(_measured(kept, result, "run"), judged_alone(result, default_policy()))
+    rows = rows_alone(result, default_policy())
+    return _decided(replace(_undecided(kept, result, "run"), results=rows))
 
 
-def _checked(kept: Kept, sessions: int) -> tuple[OneSide, Judged]:
+def _checked(kept: Kept, sessions: int) -> tuple[Run, Report]:
     result = _result(kept, ("head",))
-    measured = _measured(kept, result, "check")
-    run = run_of(result, "head", measured, ENVIRONMENT)
-    alone = OneSide(ShardCases(tuple(case.case for case in kept.cases)), result, run, measured)
+    report = _undecided(kept, result, "check")
+    run = run_of(result, "head", report, ENVIRONMENT)
+    part = ShardCases(tuple(case.case for case in kept.cases))
     baselines = _stored(kept, sessions)
-    return alone, against_baselines(alone, {}, baselines, default_policy(), "")
+    return run, against_baselines(run, report, part, {}, baselines, default_policy(), "")
 
 
 def _checked_report(kept: Kept) -> Report:
-    alone, rows = _checked(kept, 3)
-    return _report(alone.measured, rows)
+    _, report = _checked(kept, 3)
+    return _decided(report)
 
 
 def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
@@ -314,26 +318,26 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, alone: OneSide, judged: Judged) -> Report:
+def _confirmed(kept: Kept, run: Run, report: Report) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),
         executor=SimpleNamespace(now=lambda: 0.0),
     )
-    suspected = suspects(judged.rows, default_policy())
+    suspected = suspects(report.results, default_policy())
     wanted = SimpleNamespace(python="python3")
 
-    def again(_: object, __: object, ___: object, request: MeasureOptions) -> BothSides:
+    def again(_: object, __: object, ___: object, request: MeasureOptions) -> PairedResult:
         asked = replace(kept, cases=tuple(o for o in kept.cases if o.case.id in request.only))
-        measured, judged = _both(asked)
-        rows = tuple(row for row in judged.rows if row.case in request.only)
-        return BothSides((), measured, replace(judged, rows=rows))
+        both = _both(asked)
+        rows = tuple(row for row in both.results if row.case in request.only)
+        return (), replace(both, results=rows)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "measure_both", again)
-        return _report(
-            *check.confirmed(
-                around, alone, judged, suspected, _stored(kept, 2), wanted, MeasureOptions()
+        return _decided(
+            check.confirmed(
+                around, run, report, suspected, _stored(kept, 2), wanted, MeasureOptions()
             )
         )
 

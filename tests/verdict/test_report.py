@@ -1,4 +1,4 @@
-"""A report is built in one place, of what was measured and judged."""
+"""A report begins in one place, undecided, with what was measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import perfci
 PACKAGE = Path(perfci.__file__).parent
 
 
-def test_no_other_module_builds_a_report() -> None:
+def test_no_other_module_begins_a_report() -> None:
     builders = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
@@ -19,4 +19,4 @@ def test_no_other_module_builds_a_report() -> None:
         and isinstance(node.func, ast.Name)
         and node.func.id == "Report"
     }
-    assert builders == {"verdict/decision.py"}
+    assert builders == {"commands/compare.py"}
