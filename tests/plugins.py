@@ -1,10 +1,8 @@
-"""Distributions that add to perfci by an entry point: built as wheels and installed by pip."""
+"""Distributions that add to perfci by an entry point, as an installer leaves them."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import zipfile
+import venv
 from pathlib import Path
 
 
@@ -12,24 +10,29 @@ def install(folder: Path, group: str, name: str, source: str, *, into: Path | No
     """Install a distribution ``someones-NAME`` of one module; return the folder for ``PYTHONPATH``.
 
     Its module is the entry point ``name`` of ``group``. ``into`` may be a Python's own folder.
+    A real pip installs one in tests/measure/provenance/test_entry_points.py.
     """
     module, info = f"someones_{name}", f"someones_{name}-1.0.dist-info"
     files = {
         f"{module}.py": source,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: someones-{name}\nVersion: 1.0\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/INSTALLER": "pip\n",
         f"{info}/entry_points.txt": f"[{group}]\n{name} = {module}\n",
     }
-    wheel = folder / f"{module}-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-        record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
-        archive.writestr(f"{info}/RECORD", record)
+    files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
     installed = into or folder / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, f"--target={installed}", wheel], check=True)
+    (installed / info).mkdir(parents=True, exist_ok=True)
+    for path, text in files.items():
+        (installed / path).write_text(text, encoding="utf-8")
     return installed
+
+
+def bare_environment(root: Path, *, site_packages: bool = False) -> tuple[str, Path]:
+    """Make a virtual environment without pip; return its Python and its ``site-packages``."""
+    venv.create(root, symlinks=True, system_site_packages=site_packages)
+    (packages,) = root.glob("lib/python*/site-packages")
+    return str(root / "bin" / "python"), packages
 
 
 class Environment:
@@ -37,9 +40,7 @@ class Environment:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", root], check=True)
-        self.python = str(root / "bin" / "python")
+        self.python, self._packages = bare_environment(root)
 
     def install(self, group: str, name: str, source: str) -> None:
-        (folder,) = self.root.glob("lib/python*/site-packages")
-        install(self.root, group, name, source, into=folder)
+        install(self.root, group, name, source, into=self._packages)

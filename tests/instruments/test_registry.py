@@ -101,9 +101,9 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def explained(project: Project, python: str, **environment: str) -> list[str]:
+def explained(project: Project, python: str, *more: str, **environment: str) -> list[str]:
     asked = ("explain", "HEAD~1", "HEAD", "-k", "case", "--within", "5m", "--python", python)
-    done = project.perfci(*asked, **environment).without_traceback()
+    done = project.perfci(*asked, *more, **environment).without_traceback()
     assert done.code == 0, done.text
     return done.out.splitlines()
 
@@ -132,6 +132,10 @@ def test_an_instrument_of_another_distribution_says_why_and_is_read_without_it(
     assert (hint["instrument"], hint["text"]) == ("someones_calls", "`part` is called often")
     read = slower.perfci("report", "report.json", "--format", "markdown").without_traceback()
     assert "is called 2 → 40 times" in read.out, read.text
+    slower.write("without.toml", "hints = false\n")
+    lines = explained(slower, measuring.python, "--config", "without.toml", PYTHONPATH=site)
+    assert any(SAID in line for line in lines)
+    assert not any("hint" in line for line in lines)
 
 
 BROKEN = {

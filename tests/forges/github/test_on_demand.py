@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.forges.comment_commands import MeasureRequest, UnreadableCommand, read_commands
+from perfci.forges.http import RetryPolicy
 from tests.builders.project import Done, Project
 from tests.forges.github.conftest import BASE, FORK, HEAD, OLDER, PASSING, Comment
 from tests.forges.github.server import TOKEN, FakeGitHub, Fault
@@ -221,7 +222,11 @@ def test_a_token_that_may_not_comment_measures_all_the_same(
     assert asking.outputs()["head"] == HEAD
 
 
-def test_where_github_fails_nothing_is_measured(asking: Asking, github: FakeGitHub) -> None:
+def test_where_github_fails_nothing_is_measured(
+    asking: Asking, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unhurried = RetryPolicy(first_wait=0.0)
+    monkeypatch.setattr("perfci.forges.rest.policy_of", lambda _: unhurried)
     github.faults.append(Fault("GET", "permission", status=500, times=99))
     done = asking()
     assert done.code == 4, done.text

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders.project import Project
+from tests.plugins import bare_environment
 
 QUICK = ("--rounds", "2", "--budget", "60s")
 PACKAGE = 'def work():\n    return "base"\n'
@@ -17,13 +18,7 @@ PACKAGE = 'def work():\n    return "base"\n'
 
 def venv(project: Project) -> tuple[str, Path]:
     """Return a Python of its own, which sees what this one has, and its ``site-packages``."""
-    folder = project.folder.parent / "venv"
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", str(folder)],
-        check=True,
-    )
-    (packages,) = folder.glob("lib/python*/site-packages")
-    return str(folder / "bin" / "python"), packages
+    return bare_environment(project.folder.parent / "venv", site_packages=True)
 
 
 def editable(project: Project, *folders: str) -> str:
@@ -71,6 +66,18 @@ def two_sides(project: Project, changed: str, files: dict[str, str]) -> None:
     project.write(changed, files[changed].replace("base", "checkout"))
 
 
+def brief(settings: str) -> str:
+    """Return the configuration with workers that end soon: how long a call takes is no matter."""
+    for long, short in (
+        ("warmup = 0.05", "warmup = 0.005"),
+        ("round_time = 0.02", "round_time = 0.004"),
+        ("burst = 0.004", "burst = 0.001"),
+    ):
+        assert long in settings, settings
+        settings = settings.replace(long, short)
+    return settings
+
+
 class Session:
     """A project's ``compare`` or ``run``, and the markers that its benchmarks left."""
 
@@ -81,10 +88,8 @@ class Session:
         self.folder.mkdir(exist_ok=True)
         text = (project.folder / "pyproject.toml").read_text()
         if "pass_env" not in text:
-            project.write(
-                "pyproject.toml",
-                text.replace("[tool.perfci]", '[tool.perfci]\npass_env = ["MARKERS"]'),
-            )
+            marked = text.replace("[tool.perfci]", '[tool.perfci]\npass_env = ["MARKERS"]')
+            project.write("pyproject.toml", brief(marked))
 
     def compare(self, *more: str) -> dict[str, Any]:
         return self._report(

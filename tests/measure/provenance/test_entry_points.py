@@ -15,7 +15,8 @@ from perfci.measure.provenance.declared import (
 )
 from tests.builders.project import Project
 from tests.builders.wheels import wheel
-from tests.measure.provenance.installs import Session, benchmark, right, venv, wrong
+from tests.measure.provenance.installs import Session, benchmark, right, wrong
+from tests.plugins import bare_environment
 
 BENCH = "benchmarks/bench_case.py"
 PAINT = "def red():\n    return 'base'\n\ndef blue():\n    return 'head'\n"
@@ -26,15 +27,22 @@ OF_DISTRIBUTION = f"{ASKS}[ran(one.load()()) for one in m.distribution('paint').
 OF_OTHERS = f"{ASKS}m.entry_points(group='torch.backends')\nimport paint\nran(paint.red())"
 
 
-@pytest.fixture
-def painted(project: Project) -> tuple[Project, str]:
-    """A project whose head declares another plug-in than base, and a Python that has base's."""
-    python, _ = venv(project)
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python into which pip installed base's plug-in."""
+    folder = tmp_path_factory.mktemp("installed")
+    python, _ = bare_environment(folder / "venv", site_packages=True)
     points = "[paint.colours]\ndefault = paint:red\n"
-    wheel(project.folder.parent / "wheels", "paint", "1", PAINT, entry_points=points)
-    (file,) = (project.folder.parent / "wheels").iterdir()
+    wheel(folder / "wheels", "paint", "1", PAINT, entry_points=points)
+    (file,) = (folder / "wheels").iterdir()
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index")
     subprocess.run([*pip, "--no-deps", str(file)], check=True)
+    return python
+
+
+@pytest.fixture
+def painted(project: Project, python: str) -> tuple[Project, str]:
+    """A project whose head declares another plug-in than base, and a Python that has base's."""
     packaging = "lib/pyproject.toml"
     settings = (project.folder / "pyproject.toml").read_text() + 'python_path = ["lib"]\n'
     first = PYPROJECT.format('default = "paint:red"')

@@ -13,6 +13,7 @@ from contextlib import closing
 import pytest
 
 from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
+from tests.measure.provenance.installs import brief
 
 pytestmark = pytest.mark.processes
 
@@ -197,7 +198,7 @@ def test_whatever_only_one_way_can_see_is_measured_and_the_rest_is_the_same(
     text = HEADER.replace("PORT", str(server)) + "".join(cases).replace("PORT", str(server))
     at_import = HEADER + "by_c('data/read_by_c')\n" + CASE.format(name="at_import", body="pass")
     _change(project, "10")
-    project.write("pyproject.toml", QUICK + NOISE_PASSES)
+    project.write("pyproject.toml", brief(QUICK) + NOISE_PASSES)
     project.commit(
         "base",
         **{"benchmarks/bench_ways.py": text, "benchmarks/bench_at_import.py": at_import},
