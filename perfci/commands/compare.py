@@ -28,7 +28,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
-from perfci.notices import Announce, unheard
+from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.laxness import laxer_than
@@ -98,7 +98,7 @@ def compare_runs(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = unheard,
+    announce: Announce = silent,
 ) -> PairedResult:
     """Measure both in pairs and return their runs (base's, head's), and the report.
 
@@ -114,7 +114,7 @@ def measure_both(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = unheard,
+    announce: Announce = silent,
 ) -> PairedResult:
     """Measure both in pairs and return their runs, and the report without its verdict."""
     with open_workplace(

@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
-from perfci.api.definition import Work
+from perfci.collecting import Work
 from perfci.measure.conversation import ChannelLost, Worker, WorkerEnded
 from perfci.measure.launch import Launch, TreeDeleted
 from perfci.model.worker import Measurement, WorkOrder

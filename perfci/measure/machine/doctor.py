@@ -40,7 +40,7 @@ from perfci.measure.machine.quiet import (
     undivided_reason,
     unpassed_of_job,
 )
-from perfci.metrics.observed.cgroup import own_cgroup
+from perfci.metrics.observed.processes import own_cgroup
 from perfci.model.worker import Quiet
 from perfci.units import first_of
 
