@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from perfci.instruments import Recorded, words
 from perfci.instruments.hints import differences, hints
-from tests.builders.project import Project
 
 _RECORD = """
 import json, sys
@@ -138,22 +136,3 @@ def test_a_copy_between_host_and_device_is_said_with_its_line() -> None:
     (one,) = hints([{**CALM, "times": [], "copies": [["model.py", 7, 1]]}])
     assert (one.file, one.line) == ("model.py", 7)
     assert words(one).endswith("may wait for the device: 1")
-
-
-_BENCHMARK = """\
-import perfci
-import torch
-
-@perfci.benchmark
-def net():
-    layer, x = torch.nn.Linear(8, 8), torch.zeros(4, 8)
-    return lambda: layer(x)
-"""
-
-
-def test_explain_prints_a_hint(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    project.write("benchmarks/bench_net.py", _BENCHMARK)
-    project.commit("net")
-    done = project.perfci("explain", "HEAD", "HEAD", "--within", "5m")
-    assert "hint: the outputs keep a graph" in done.out

@@ -11,7 +11,7 @@ from typing import Any
 
 from perfci.instruments import Recorded, words
 from perfci.instruments.imports import differences
-from tests.builders.project import Project
+from tests.worker.driver import Bench
 
 _RECORD = """
 import json, sys
@@ -28,14 +28,6 @@ with record(scene) as recorded:
 print(json.dumps(recorded))
 """
 _BUSY = "import time; ended = time.perf_counter() + {}\nwhile time.perf_counter() < ended: pass\n"
-_BENCHMARK = """\
-import perfci
-from model import work
-
-@perfci.benchmark
-def model():
-    return work
-"""
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -160,17 +152,17 @@ def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> 
     assert told({"model.py": ""}, head, tmp_path) == [("import-new", "heavy", "model.py", 7)]
 
 
-def test_a_worker_names_the_line_that_pulls_a_module_in(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    project.write("benchmarks/bench_model.py", _BENCHMARK)
-    base = "import torch\ndef work(): return torch.zeros(1)\n"
-    project.commit("base", **{"model.py": base})
-    asks = ":\n    import wsgiref.simple_server\n    return"
-    late = "import xmlrpc.server\n" + base.replace(": return", asks)
-    project.commit("slower", **{"model.py": late})
-    done = project.perfci("explain", "HEAD~1", "HEAD", "-k", "model", "--within", "5m")
-    assert done.code == 0, done.text
-    for name, line in (("xmlrpc", 1), ("wsgiref", 4)):
-        (imported,) = (said for said in done.out.splitlines() if f"`{name}`" in said)
-        assert imported.startswith(f"  `{name}` is newly imported with "), done.out
-        assert imported.endswith(f", model.py:{line} (a changed line)"), done.out
+def test_a_worker_records_up_to_the_end_of_its_first_call(tmp_path: Path) -> None:
+    work = "import model\nimport perfci\n\n@perfci.benchmark\ndef case():\n    return model.work\n"
+    recorded = []
+    for name, asks in (("a", "pass"), ("b", "import slow")):
+        bench = Bench(tmp_path / name)
+        tree(bench.root, {"model.py": f"def work():\n    {asks}\n", "slow.py": _BUSY.format(0.01)})
+        order = bench.order(bench.write(work), "case", instruments=("imports",))
+        with bench.start(order) as worker:
+            worker.wait_for("ready")
+            worker.send({"do": "record", "instrument": "imports"})
+            recorded.append([worker.wait_for("record")["recorded"]])
+    (one,) = differences(*recorded)
+    assert (one.code, one.arguments["module"]) == ("import-new", "slow")
+    assert (one.file, one.line) == ("model.py", 2)

@@ -13,7 +13,6 @@ import pytest
 from perfci.instruments import words
 from perfci.instruments.recompiles import differences
 from perfci.metrics.graphs.watch import recompile_place
-from tests.builders.project import Project
 
 _RECORD = """
 import json, sys
@@ -66,26 +65,6 @@ def test_a_guard_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
     assert words(limit).startswith("torch.compile gives up compiling again 0 → 1 times")
     assert limit.metric == "latency"
     assert not [*differences(head, head)]
-
-
-_BENCHMARK = """\
-import perfci
-import model
-
-@perfci.benchmark
-def net():
-    return model.call
-"""
-
-
-def test_explain_tells_what_a_plain_callable_compiles_again(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    project.write("benchmarks/bench_net.py", _BENCHMARK)
-    project.commit("base", **{"model.py": _MODEL.format("x = x + 1")})
-    project.commit("head", **{"model.py": _MODEL.format("self.turn += 1")})
-    done = project.perfci("explain", "HEAD~1", "HEAD", "--within", "5m")
-    said = " compile again 0 → 7 times, as this guard fails: self.turn == 1, model.py:7"
-    assert f"{said} (a changed line)\n" in done.out, done.text
 
 
 def test_who_compiles_nothing_has_nothing_untold(tmp_path: Path) -> None:

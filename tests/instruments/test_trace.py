@@ -7,12 +7,10 @@ import json
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 
 import pytest
 
 from perfci.instruments.trace import MOST_BYTES, trace_text
-from tests.builders.project import Project
 
 _RECORD = """
 import json, torch
@@ -32,15 +30,6 @@ try:
     trace.record(scene)
 except Exception as error:
     print(error)
-"""
-_BENCHMARK = """\
-import perfci
-import torch
-
-@perfci.benchmark(batch=[1])
-def net(batch):
-    x = torch.zeros(batch, 8)
-    return lambda: torch.relu(x)
 """
 
 
@@ -77,17 +66,3 @@ def test_a_trace_is_json_whatever_its_names_are_and_has_a_limit() -> None:
 def test_what_is_no_trace_is_refused(sent: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         trace_text(sent)
-
-
-def test_explain_writes_a_trace_of_each_side(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    project.write("benchmarks/bench_net.py", _BENCHMARK)
-    project.commit("net")
-    folder = tmp_path / "deep" / "traces"
-    done = project.perfci("explain", "HEAD", "HEAD", "--within", "5m", "--trace", str(folder))
-    assert done.code == 0, done.text
-    base, head = sorted(folder.iterdir())
-    assert (base.suffixes[-2:], head.suffixes[-2:]) == ([".base", ".json"], [".head", ".json"])
-    for file in (base, head):
-        names = {one["name"] for one in json.loads(file.read_text())["traceEvents"]}
-        assert "aten::relu" in names

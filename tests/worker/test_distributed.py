@@ -13,8 +13,9 @@ import perfci
 from perfci.errors import BenchmarkError
 from tests.builders.project import assert_ends
 from tests.worker.driver import Bench
+from tests.worker.fake_ranks import write_ranks_torch
 
-pytestmark = [pytest.mark.processes, pytest.mark.torch]
+pytestmark = pytest.mark.processes
 
 ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 EXAMPLES = Path(__file__).parents[2] / "examples/distributed/benchmarks/bench_ranks.py"
@@ -62,6 +63,14 @@ def cpu_ticks(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
+@pytest.fixture
+def unreal(bench: Bench) -> Bench:
+    """A tree with a torch of its own, whose ranks only meet."""
+    write_ranks_torch(bench.root)
+    return bench
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: str) -> None:
     order = bench.order(bench.write(source(start=start)), "case")
@@ -78,9 +87,9 @@ def test_ranks_make_their_steps_and_wait_without_spinning(bench: Bench, start: s
     assert len(waiting) >= 2
 
 
-def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(bench: Bench) -> None:
-    order = bench.order(bench.write(source("time.sleep(99)", timeout=1e9)), "case")
-    with bench.start(order, **ONE_THREAD) as worker:
+def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(unreal: Bench) -> None:
+    order = unreal.order(unreal.write(source("time.sleep(99)", timeout=1e9)), "case")
+    with unreal.start(order, **ONE_THREAD) as worker:
         while (said := worker.next()) and said.get("stage") != "warmup":
             pass
         sleep(0.5)  # one of them sleeps by then, the other waits for it
@@ -119,20 +128,20 @@ def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(bench: B
         ),
     ],
 )
-def test_a_rank_that_fails_is_named(bench: Bench, fail: str, kind: str, said: str) -> None:
-    order = bench.order(bench.write(source(fail, timeout=1)), "case")
-    with bench.start(order, **ONE_THREAD) as worker:
+def test_a_rank_that_fails_is_named(unreal: Bench, fail: str, kind: str, said: str) -> None:
+    order = unreal.order(unreal.write(source(fail, timeout=1)), "case")
+    with unreal.start(order, **ONE_THREAD) as worker:
         failed = worker.wait_for("failed")
         assert failed["kind"] == kind
         assert said in failed["message"]
         assert worker.end() == 1
 
 
-def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(bench: Bench) -> None:
+def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(unreal: Bench) -> None:
     unfit = "class Unfit:\n    def __setstate__(self, state): raise ValueError('no copy of it')\n"
     unfit += "    def __getstate__(self): return {'a': 1}\n"
-    path = bench.write(unfit + source().replace("('',)", "(Unfit(),)"))
-    with bench.start(bench.order(path, "case"), **ONE_THREAD) as worker:
+    path = unreal.write(unfit + source().replace("('',)", "(Unfit(),)"))
+    with unreal.start(unreal.order(path, "case"), **ONE_THREAD) as worker:
         failed = worker.wait_for("failed")
         assert failed["kind"] == "rank_raised"
         assert "in its set-up, raised ValueError: no copy of it" in failed["message"]
@@ -140,6 +149,7 @@ def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(bench: B
         assert "Traceback (most recent call last)" in failed["message"]
 
 
+@pytest.mark.torch
 def test_ranks_that_have_no_device_each_are_told_what_to_do(bench: Bench) -> None:
     path = bench.write(source().replace("ranks=2,", "ranks=2, backend='nccl',"))
     with bench.start(bench.order(path, "case"), CUDA_VISIBLE_DEVICES="", **ONE_THREAD) as worker:
@@ -170,6 +180,7 @@ def case(average):
 """
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("average", "differ"), [(1, 0.0), (0, 1.0)])
 def test_ranks_whose_weights_run_apart_are_counted_and_named(
     bench: Bench, average: int, differ: float
@@ -189,6 +200,7 @@ def test_ranks_whose_weights_run_apart_are_counted_and_named(
     )
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", ["ddp", "fsdp2", "tp"])
 def test_the_examples_make_their_steps(bench: Bench, name: str) -> None:
     order = bench.order(bench.write(EXAMPLES.read_text(encoding="utf-8")), name)

@@ -17,6 +17,7 @@ import pytest
 from perfci.api.distributed.launched import Meeting, accepted, connected, meeting
 from tests.builders.project import assert_ends
 from tests.worker.driver import Bench
+from tests.worker.fake_ranks import write_ranks_torch
 from tests.worker.launcher import NODE, second_node
 
 pytestmark = pytest.mark.processes
@@ -114,11 +115,11 @@ def test_ranks_of_a_launcher_know_their_places_make_steps_and_end_with_a_killed_
     assert len(started) == 5  # the launcher, and for each rank who starts it and stands by
 
 
-@pytest.mark.torch
 def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(
     bench: Bench, farthest: tuple[str, str]
 ) -> None:
     hangs = "import ctypes; ctypes.PyDLL(None).sleep(99)"  # with Python's lock: no thread could act
+    write_ranks_torch(bench.root)
     order = bench.order(bench.write(source(farthest[0], hangs, timeout=1e6)), "case")
     with bench.start(order, **THREADS) as worker:
         while (said := worker.next()) and said.get("stage") != "warmup":
@@ -131,21 +132,18 @@ def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(
     assert len(started) == 5
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize(
     ("fail", "kind", "said"),
     [
-        pytest.param(
+        (
             "raise ValueError",
             "rank_raised",
             "rank 1 of 2 on {}, in its step, raised ValueError:\n",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        (
             "os.write(2, b'bye'); os._exit(3)",
             "rank_died",
             "rank 1 of 2 on {}, in its step, left with exit code 3:\n.*\nbye",
-            marks=pytest.mark.slow,
         ),
         (  # its child holds all that it had open
             "if os.fork(): os.kill(os.getpid(), 9)\ntime.sleep(99)",
@@ -157,11 +155,10 @@ def test_ranks_in_the_middle_of_a_step_end_with_a_worker_that_is_killed(
             "rank_hung",
             "rank 1 of 2 on {} has not ended its step in 3 s: it is at bench",
         ),
-        pytest.param(
+        (
             "return",
             "ranks_diverged",
             "rank 1 has ended the step without it: rank 0 on",
-            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -169,6 +166,7 @@ def test_a_rank_that_fails_is_named_with_its_node(
     bench: Bench, farthest: tuple[str, str], fail: str, kind: str, said: str
 ) -> None:
     words, node = farthest
+    write_ranks_torch(bench.root)
     order = bench.order(bench.write(source(words, fail, step_timeout=3)), "case")
     with bench.start(order, **THREADS) as worker:
         while (one := worker.next()) and one.get("stage") != "warmup":
