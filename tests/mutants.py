@@ -39,9 +39,9 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("stats/levels.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
-    Mutant("stats/levels.py", "largest = max(largest, min", "largest = max(0.0, min", STATS),
-    Mutant("stats/levels.py", "* count / rank", "* count / (rank + 1)", STATS),
+    Mutant("stats/evidence.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
+    Mutant("stats/evidence.py", "largest = max(largest, min", "largest = max(0.0, min", STATS),
+    Mutant("stats/evidence.py", "* count / rank", "* count / (rank + 1)", STATS),
     Mutant("stats/t_tests.py", "/ (len(values) - 1)", "/ len(values)", STATS),
     Mutant("stats/t_tests.py", "math.sqrt(spread) > resolution", "math.sqrt(spread) >= 0.0", STATS),
     Mutant("stats/t_tests.py", "2.0 * special.stdtr", "special.stdtr", STATS),
@@ -88,8 +88,8 @@ MUTANTS = (
     ),
     Mutant("verdict/judgement.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
     Mutant("verdict/judgement.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
-    Mutant("stats/levels.py", "if most <= least:", "if most >= least:", VERDICT),
-    Mutant("stats/levels.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
+    Mutant("stats/evidence.py", "if most <= least:", "if most >= least:", VERDICT),
+    Mutant("stats/evidence.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
     Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
     Mutant(
         "verdict/stopping.py",

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import Array
 from benchmarks.statistics.scoring import markdown, percent, rng_of
-from perfci.stats.levels import look_confidence
+from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean, t_quantile, variance
 
 EFFECT = 0.027

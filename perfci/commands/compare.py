@@ -31,8 +31,7 @@ from perfci.model.worker import MeasureSettings
 from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
-from perfci.verdict.laxness import laxer_than
-from perfci.verdict.policy import Policy
+from perfci.verdict.policy import Policy, laxer_than
 from perfci.verdict.shards import Shard, ShardCases, part_of
 from perfci.version import VERSION
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 IN_WORDS = "in-words"
-"""The code of what a file from before there were codes says. Its words are its ``text``."""
+"""The code of what is said in words alone: its ``text``."""
 ANCESTORS_DIFFER = "ancestors-differ"
 """The code of an interval that variance between ancestors has widened."""
 DELAYED_MORE = "delayed-more"
@@ -20,7 +20,7 @@ OF_WORKERS = frozenset(
 """Codes of what a worker may remark beside a metric: all else of it is not believed."""
 REMARKS = frozenset(
     {
-        "round-on-one-side", "rounds-excluded", "below-floor", "no-ratio", "no-ratio-of-mean",
+        "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
         DELAYED_MORE, "busy-threads",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",

@@ -79,14 +79,14 @@ class Comparison:
     ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
     smallest change, as a share of base, that this comparison would have called significant in
     95 % of runs. ``se`` is the standard error of the logarithm of ``ratio``, or of ``difference``,
-    with ``df`` degrees of freedom. ``welch_p`` stands beside the paired test. ``rounds_set_aside``
-    and ``set_aside_worse`` count excluded rounds, in files from when there were any.
+    with ``df`` degrees of freedom. ``welch_p`` stands next to the paired test. ``rounds_set_aside``
+    and ``set_aside_worse`` are 0: no round is excluded.
     ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
     ``caveat`` is why a significant change would not be believed. ``base_sessions`` is how many
     sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
     many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
-    unpaired sides, and in files from before there were any. ``outliers`` are the places of
-    such rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
+    unpaired sides. ``outliers`` are the places of
+    excluded rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
     worker of the case: its numbers are those of a busy or throttled machine. ``accepted`` says why
     a row that regressed fails nothing.
     """
@@ -246,101 +246,6 @@ class Report:
         """Return a pandas frame with a row for each comparison; docs/api.md has the columns."""
 
         return report_frame(self)
-
-
-Advice = Literal["use", "none", "undecided"]
-
-
-@dataclass(frozen=True, slots=True)
-class ModeRow:
-    """One mode of head. Times in s, memory in bytes; what isn't known is None.
-
-    ``speedup`` is eager's latency ÷ this mode's, with its 95 % interval; eager has none, and fewer
-    than five processes have no interval. ``compile_time`` is with an empty compile cache,
-    ``compile_time_cached`` with a warm one; ``pays_after`` and ``pays_after_cached`` are the calls
-    after which it is made good, of a mode that is faster.
-    """
-
-    mode: str
-    case: str
-    latency: float
-    speedup: float | None = None
-    speedup_lo: float | None = None
-    speedup_hi: float | None = None
-    peak_memory: float | None = None
-    compile_time: float | None = None
-    compile_time_cached: float | None = None
-    pays_after: int | None = None
-    pays_after_cached: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ModeMatrix:
-    """The modes of ``case``, which is an id without its mode, eager first.
-
-    ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
-    A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
-    ``base_best`` are base's, empty where there is none. ``moved`` are the modes of which latency,
-    memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
-    """
-
-    case: str
-    advice: Advice
-    best: str
-    threshold: float
-    memory: str
-    rows: tuple[ModeRow, ...]
-    base_advice: Advice | Literal[""] = ""
-    base_best: str = ""
-    moved: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """Return whether a mode moved, or another mode is advised than on base."""
-        decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
-        return bool(self.moved) or (decided and self.best != self.base_best)
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeRow:
-    """One shape of head. Times in s; what isn't known is None.
-
-    ``ratio`` is head's latency ÷ base's with its 95 % interval. ``compiles`` is 1 where the
-    shape's first call compiled, by the failed ``guard``, empty where there was none.
-    """
-
-    shape: str
-    latency: float | None
-    base_latency: float | None = None
-    ratio: float | None = None
-    ratio_lo: float | None = None
-    ratio_hi: float | None = None
-    compiles: float | None = None
-    base_compiles: float | None = None
-    guard: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeTable:
-    """The shapes of ``case``, the smallest sizes first.
-
-    ``hit_rate`` is the share of shapes that code compiled for another served, of compiled work;
-    ``suggestion`` the one thing that may spare compiles, None where nothing does. ``moved`` are the
-    shapes of which latency or compiles moved.
-    """
-
-    case: str
-    rows: tuple[ShapeRow, ...]
-    hit_rate: float | None = None
-    base_hit_rate: float | None = None
-    suggestion: Finding | None = None
-    moved: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """Return whether a shape moved, or base served another share of the shapes."""
-        rates = (self.hit_rate, self.base_hit_rate)
-        return bool(self.moved) or (None not in rates and self.hit_rate != self.base_hit_rate)
 
 
 Cell = str | int | float | bool | None

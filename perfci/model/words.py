@@ -37,16 +37,9 @@ def _base_only(*, why: str = "") -> str:
     return f"only base has a value: {reason}"
 
 
-def _excluded(*, excluded: int, rounds: int, which: str, p: float) -> str:
-    return (
-        f"{excluded} of {rounds} rounds excluded as outliers "
-        f"(generalized ESD, p < {p:g}): round {which}"
-    )
-
-
 def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
     how_many = f"{excluded:,} bursts were excluded"
-    if bursts:  # a worker of an older perfci doesn't say of how many
+    if bursts:  # kept measurements don't say of how many
         share = format_share(excluded / bursts)
         how_many = f"{share} of bursts were excluded ({excluded:,} of {bursts:,})"
     return f"{how_many}, most often because of this: {reason}"
@@ -153,7 +146,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-ratio": "one side is zero or below: there is no ratio",
     "below-floor": "values below {floor:g} count as {floor:g}",
     "round-on-one-side": "excluded, as only one side has a value: round {which}",
-    "rounds-excluded": _excluded,
     "one-ancestor": "all rounds come from one ancestor: the variance between ancestors is unknown",
     "ancestors-differ": (
         "the {ancestors} ancestors of the rounds differ, which makes the interval "
@@ -212,10 +204,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "rounds of {needed} ancestors can"
     ),
     "few-workers": _few_workers,
-    "excluded-on-one-side": (
-        "{rounds} rounds were excluded as outliers, all of them worse on head: some of its "
-        "processes may be slow"
-    ),
     # a judgement's own
     "looks-regressed": _looks("regressed"),
     "looks-improved": _looks("improved"),

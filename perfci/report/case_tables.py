@@ -1,18 +1,51 @@
-"""A benchmark's modes, and its shapes, as tables in words that every format shares."""
+"""The modes and the shapes of one benchmark next to each other: as records, and as tables in words.
+
+The processes of two modes are unpaired: one is compiled for a minute while another has long ended.
+What an ancestor has in common for all modes is in both spreads, and makes intervals wider. Every
+format shares the words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Literal
 
-from perfci.model.report import ModeMatrix, ModeRow, Report, ShapeRow, ShapeTable
+from perfci.model.finding import Finding
+from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.words import words
+from perfci.model.worker import DECIDING_ROUNDS
+from perfci.stats.evidence import bounded_exp, holm
+from perfci.stats.t_tests import welch_t
 from perfci.units import format_change, format_interval, format_share, format_value
-from perfci.verdict.modes import mode_matrices, shape_tables
 
+EAGER = "eager"
+ALPHA = 0.01
+"""The chance that a mode is recommended that is no faster: of all modes of a matrix."""
+MOST_SHAPES = 200
+_ID = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+_AXIS = "mode="
+_LATENCY = "latency_p50"
+_COLD, _WARM = "compile_time", "compile_time_cached"
+_MEMORY = ("peak_device_memory", "peak_host_memory")
+_MOST_CALLS = 10**15
+_SHAPE_LATENCY, _COMPILES, _HIT_RATE = "latency_", "compiles_", "shape_hit_rate"
+_LABEL = re.compile(r"\d[0-9xd_]*")
+"""The end of the names of a shape's metrics, as 8x128, or 8x128_8 for two inputs."""
+_SUGGESTIONS = frozenset({"spare-dynamic", "spare-buckets"})
 _GUARD = "guard that failed"
 _MODE_HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
 _SHAPE_HEADS = ("shape", "latency", "change", "compiles", _GUARD)
+
+Advice = Literal["use", "none", "undecided"]
+_Side = Callable[[Comparison], Estimate | None]
+_BASE: _Side = attrgetter("base")
+_HEAD: _Side = attrgetter("head")
+_OfCase = Mapping[str, Comparison]
+"""A case's comparisons by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +73,173 @@ class CaseTable:
         return self.lines[0][-1] == _GUARD
 
 
-def tables_by_mode(report: Report, *, every: bool = False) -> tuple[CaseTable, ...]:
-    """Return the modes to show: of a comparison those that changed, unless ``every``."""
-    return _shown(map(_mode_table, mode_matrices(report.results)), report, every=every)
+@dataclass(frozen=True, slots=True)
+class ModeRow:
+    """One mode of head. Times in s, memory in bytes; what isn't known is None.
+
+    ``speedup`` is eager's latency ÷ this mode's, with its 95 % interval; eager has none, and fewer
+    than five processes have no interval. ``compile_time`` is with an empty compile cache,
+    ``compile_time_cached`` with a warm one; ``pays_after`` and ``pays_after_cached`` are the calls
+    after which it is made good, of a mode that is faster.
+    """
+
+    mode: str
+    case: str
+    latency: float
+    speedup: float | None = None
+    speedup_lo: float | None = None
+    speedup_hi: float | None = None
+    peak_memory: float | None = None
+    compile_time: float | None = None
+    compile_time_cached: float | None = None
+    pays_after: int | None = None
+    pays_after_cached: int | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the mode's line of the table."""
+        gain = "" if self.speedup is None else _times(self.speedup)
+        if self.speedup_lo is not None and self.speedup_hi is not None:
+            gain += f" ({_digits(self.speedup_lo)}…{_digits(self.speedup_hi)})"
+        return (
+            self.mode,
+            format_value(self.latency, "s"),
+            gain,
+            _known(self.peak_memory, "bytes"),
+            _known(self.compile_time, "s"),
+            _known(self.compile_time_cached, "s"),
+            self.pays(),
+        )
+
+    def pays(self) -> str:
+        """Return the calls until compiling pays with an empty cache, else with a warm one."""
+        calls = self.pays_after if self.pays_after is not None else self.pays_after_cached
+        return "" if calls is None else f"{calls:,}"
 
 
-def tables_by_shape(report: Report, *, every: bool = False) -> tuple[CaseTable, ...]:
-    """Return the shapes to show: of a comparison those that changed, unless ``every``."""
-    return _shown(map(_shape_table, shape_tables(report.results)), report, every=every)
+@dataclass(frozen=True, slots=True)
+class ModeMatrix:
+    """The modes of ``case``, which is an id without its mode, eager first.
+
+    ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
+    A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
+    ``base_best`` are base's, empty where there is none. ``moved`` are the modes of which latency,
+    memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
+    """
+
+    case: str
+    advice: Advice
+    best: str
+    threshold: float
+    memory: str
+    rows: tuple[ModeRow, ...]
+    base_advice: Advice | Literal[""] = ""
+    base_best: str = ""
+    moved: tuple[str, ...] = ()
+
+    def table(self) -> CaseTable:
+        """Return the matrix in words; changed, too, where another mode is advised than base's."""
+        decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
+        changed = bool(self.moved) or (decided and self.best != self.base_best)
+        lines = _without_empty(_MODE_HEADS, (row.cells() for row in self.rows))
+        return CaseTable(self.case, "mode", lines, self._advice(), changed)
+
+    def _advice(self) -> str:
+        """Return the one recommendation, and base's where it was another."""
+        enough = format_share(self.threshold)
+        if self.advice == "none":
+            advice = f"no mode helps: none is {enough} faster than eager"
+        elif self.advice == "undecided":
+            advice = f"not decided: more rounds show whether a mode is {enough} faster than eager"
+        else:
+            row = next(row for row in self.rows if row.mode == self.best)
+            pays = f", and pays for its compile after {row.pays()} calls" if row.pays() else ""
+            advice = f"use {row.mode}: {_times(row.speedup or 1.0)} as fast as eager{pays}"
+        if (self.base_advice, self.base_best) == (self.advice, self.best):
+            return advice
+        before = {"use": f"it was {self.base_best}", "none": "no mode helped"}.get(self.base_advice)
+        return f"{advice}; on base {before}" if before else advice
 
 
-def _shown(tables: Iterable[CaseTable], report: Report, *, every: bool) -> tuple[CaseTable, ...]:
-    return tuple(table for table in tables if every or report.is_one_sided or table.changed)
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """One shape of head. Times in s; what isn't known is None.
+
+    ``ratio`` is head's latency ÷ base's with its 95 % interval. ``compiles`` is 1 where the
+    shape's first call compiled, by the failed ``guard``, empty where there was none.
+    """
+
+    shape: str
+    latency: float | None
+    base_latency: float | None = None
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    compiles: float | None = None
+    base_compiles: float | None = None
+    guard: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the shape's line of the table."""
+        change = "" if self.ratio is None else format_change(self.ratio)
+        if change and None not in (self.ratio_lo, self.ratio_hi) and self.ratio_lo != self.ratio_hi:
+            change += f" ({format_interval(self.ratio_lo, self.ratio_hi, like=self.ratio)})"
+        compiles = _known(self.compiles, "count")
+        if compiles and self.base_compiles not in (None, self.compiles):
+            compiles = f"{format_value(self.base_compiles, 'count')} → {compiles}"
+        shape = self.shape.replace("_", ", ")
+        return (shape, _known(self.latency, "s"), change, compiles, self.guard)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTable:
+    """The shapes of ``case``, the smallest sizes first.
+
+    ``hit_rate`` is the share of shapes that code compiled for another served, of compiled work;
+    ``suggestion`` the one thing that may spare compiles, None where nothing does. ``moved`` are the
+    shapes of which latency or compiles moved.
+    """
+
+    case: str
+    rows: tuple[ShapeRow, ...]
+    hit_rate: float | None = None
+    base_hit_rate: float | None = None
+    suggestion: Finding | None = None
+    moved: tuple[str, ...] = ()
+
+    def table(self) -> CaseTable:
+        """Return the shapes in words, with the hit rate and what may spare compiles.
+
+        The table changed, too, where code compiled for another shape served another share on base.
+        """
+        rates = (self.hit_rate, self.base_hit_rate)
+        other_rate = None not in rates and self.hit_rate != self.base_hit_rate
+        parts = []
+        if self.hit_rate is not None:
+            share = format_share(self.hit_rate)
+            before = f"; on base {format_share(self.base_hit_rate)}" if other_rate else ""
+            parts.append(f"code compiled for another shape served {share} of the shapes{before}")
+        if self.suggestion:
+            parts.append(words(self.suggestion))
+        lines = _without_empty(_SHAPE_HEADS, (row.cells() for row in self.rows))
+        return CaseTable(
+            self.case, "shape", lines, "; ".join(parts), bool(self.moved) or other_rate
+        )
+
+
+def case_tables(report: Report, *, every: bool = False) -> dict[str, tuple[CaseTable, ...]]:
+    """Return the tables of ``modes`` and of ``shapes`` to show.
+
+    Of a comparison they are those that changed, unless ``every``.
+    """
+    made: dict[str, Iterable[ModeMatrix | ShapeTable]] = {
+        "modes": mode_matrices(report.results),
+        "shapes": shape_tables(report.results),
+    }
+    every = every or report.is_one_sided
+    return {
+        name: tuple(table for each in of_kind if (table := each.table()).changed or every)
+        for name, of_kind in made.items()
+    }
 
 
 def _without_empty(
@@ -62,54 +250,6 @@ def _without_empty(
     return [tuple(line[column] for column in kept) for line in (heads, *lines)]
 
 
-def _mode_table(matrix: ModeMatrix) -> CaseTable:
-    lines = _without_empty(_MODE_HEADS, map(_mode_cells, matrix.rows))
-    return CaseTable(matrix.case, "mode", lines, _mode_advice(matrix), matrix.changed)
-
-
-def _mode_cells(row: ModeRow) -> tuple[str, ...]:
-    return (
-        row.mode,
-        format_value(row.latency, "s"),
-        _gain(row),
-        _known(row.peak_memory, "bytes"),
-        _known(row.compile_time, "s"),
-        _known(row.compile_time_cached, "s"),
-        _calls(row),
-    )
-
-
-def _mode_advice(matrix: ModeMatrix) -> str:
-    """Return the one recommendation, and base's where it was another."""
-    same = (matrix.base_advice, matrix.base_best) == (matrix.advice, matrix.best)
-    match matrix.base_advice:
-        case "use" if not same:
-            return f"{_head_advice(matrix)}; on base it was {matrix.base_best}"
-        case "none" if not same:
-            return f"{_head_advice(matrix)}; on base no mode helped"
-        case _:
-            return _head_advice(matrix)
-
-
-def _head_advice(matrix: ModeMatrix) -> str:
-    enough = format_share(matrix.threshold)
-    if matrix.advice == "none":
-        return f"no mode helps: none is {enough} faster than eager"
-    if matrix.advice == "undecided":
-        return f"not decided: more rounds show whether a mode is {enough} faster than eager"
-    row = next(row for row in matrix.rows if row.mode == matrix.best)
-    pays = f", and pays for its compile after {_calls(row)} calls" if _calls(row) else ""
-    return f"use {row.mode}: {_times(row.speedup or 1.0)} as fast as eager{pays}"
-
-
-def _gain(row: ModeRow) -> str:
-    if row.speedup is None:
-        return ""
-    if row.speedup_lo is None or row.speedup_hi is None:
-        return _times(row.speedup)
-    return f"{_times(row.speedup)} ({_digits(row.speedup_lo)}…{_digits(row.speedup_hi)})"
-
-
 def _times(ratio: float) -> str:
     return f"{_digits(ratio)}×"
 
@@ -118,59 +258,205 @@ def _digits(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10.0 else format_value(ratio, "ratio")
 
 
-def _calls(row: ModeRow) -> str:
-    """Return the calls until compiling pays with an empty cache, else with a warm one."""
-    calls = row.pays_after if row.pays_after is not None else row.pays_after_cached
-    return "" if calls is None else f"{calls:,}"
+def _known(value: float | None, unit: str) -> str:
+    return "" if value is None else format_value(value, unit)
 
 
-def _shape_table(shapes: ShapeTable) -> CaseTable:
-    lines = _without_empty(_SHAPE_HEADS, map(_shape_cells, shapes.rows))
-    return CaseTable(shapes.case, "shape", lines, _shape_advice(shapes), shapes.changed)
+def mode_matrices(results: Iterable[Comparison]) -> tuple[ModeMatrix, ...]:
+    """Return a matrix for each benchmark of which head's eager and another mode were measured."""
+    by_case: dict[str, dict[str, dict[str, Comparison]]] = {}
+    for row in results:
+        if split := without_mode(row.case):
+            case, mode = split
+            by_case.setdefault(case, {}).setdefault(mode, {})[row.metric] = row
+    made = (_matrix(case, rows) for case, rows in by_case.items())
+    return tuple(matrix for matrix in made if matrix)
 
 
-def _shape_cells(row: ShapeRow) -> tuple[str, ...]:
-    return (
-        row.shape.replace("_", ", "),
-        _known(row.latency, "s"),
-        _change(row),
-        _compiles(row),
-        row.guard,
+def without_mode(case: str) -> tuple[str, str] | None:
+    """Return a case's id without its mode, and the mode; None of a case without one."""
+    parts = _ID.fullmatch(case)
+    axes = parts[2].split(",") if parts else []
+    modes = [axis for axis in axes if axis.startswith(_AXIS)]
+    if parts is None or len(modes) != 1:
+        return None
+    axes.remove(modes[0])
+    others = f"[{','.join(axes)}]" if axes else ""
+    return f"{parts[1]}{others}", modes[0].removeprefix(_AXIS)
+
+
+def _matrix(case: str, modes: Mapping[str, _OfCase]) -> ModeMatrix | None:
+    memory = next((name for name in _MEMORY if any(name in of for of in modes.values())), "")
+    head = _measured(modes, memory, _HEAD)
+    if not head:
+        return None
+    threshold = modes[EAGER][_LATENCY].threshold
+    advice, best = _advised(head, threshold)
+    base = _measured(modes, memory, _BASE)
+    before = _advised(base, threshold) if base else None
+    watched = (_LATENCY, _COLD, _WARM, memory)
+    return ModeMatrix(
+        case=case,
+        advice=advice,
+        best=best,
+        threshold=threshold,
+        memory=memory,
+        rows=tuple(row for row, _ in head.values()),
+        base_advice=before[0] if before else "",
+        base_best=before[1] if before else "",
+        moved=tuple(mode for mode, of in modes.items() if _moved(of, watched)),
     )
 
 
-def _shape_advice(shapes: ShapeTable) -> str:
-    """Return the hit rate, base's where it was another, and what may spare compiles."""
-    parts = []
-    if shapes.hit_rate is not None:
-        rate = (
-            f"code compiled for another shape served {format_share(shapes.hit_rate)} of the shapes"
-        )
-        if shapes.base_hit_rate is not None and shapes.base_hit_rate != shapes.hit_rate:
-            rate = f"{rate}; on base {format_share(shapes.base_hit_rate)}"
-        parts.append(rate)
-    if shapes.suggestion:
-        parts.append(words(shapes.suggestion))
-    return "; ".join(parts)
+def _moved(of: _OfCase, metrics: Iterable[str]) -> bool:
+    rows = (of[name] for name in metrics if name in of)
+    return any(row.status in {"regressed", "improved"} for row in rows)
 
 
-def _change(row: ShapeRow) -> str:
-    if row.ratio is None:
-        return ""
-    change = format_change(row.ratio)
-    if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
-        return change
-    return f"{change} ({format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)})"
+def _measured(
+    modes: Mapping[str, _OfCase], memory: str, side: _Side
+) -> dict[str, tuple[ModeRow, float]]:
+    """Return one side's modes, eager first, each with the p of its speed-up.
+
+    There are none where eager, or every other, has no latency.
+    """
+    latencies = {mode: _center(of, _LATENCY, side) for mode, of in modes.items()}
+    eager = latencies.pop(EAGER, None)
+    if not eager or not any(latencies.values()):
+        return {}
+    measured = {}
+    for mode, latency in {EAGER: eager, **latencies}.items():
+        if latency:
+            of = modes[mode]
+            cold, warm = (_center(of, metric, side) for metric in (_COLD, _WARM))
+            row = ModeRow(
+                mode=mode,
+                case=of[_LATENCY].case,
+                latency=latency,
+                peak_memory=_center(of, memory, side),
+                compile_time=cold,
+                compile_time_cached=warm,
+                pays_after=_calls(cold, eager - latency),
+                pays_after_cached=_calls(warm, eager - latency),
+            )
+            values = [_values(modes[each][_LATENCY], side) for each in (EAGER, mode)]
+            measured[mode] = (row, 1.0) if mode == EAGER else _with_gain(row, eager, *values)
+    return measured
 
 
-def _compiles(row: ShapeRow) -> str:
-    if row.compiles is None:
-        return ""
-    now = format_value(row.compiles, "count")
-    if row.base_compiles is None or row.base_compiles == row.compiles:
-        return now
-    return f"{format_value(row.base_compiles, 'count')} → {now}"
+def _center(of: _OfCase, metric: str, side: _Side) -> float | None:
+    """Return a metric's centre, or None where it has no centre above zero."""
+    center = _number(of.get(metric), side)
+    return center if center is not None and center > 0.0 else None
 
 
-def _known(value: float | None, unit: str) -> str:
-    return "" if value is None else format_value(value, unit)
+def _values(row: Comparison, side: _Side) -> tuple[float, ...]:
+    estimate = side(row)
+    values = estimate.values if estimate else ()
+    return values if all(value > 0.0 for value in values) else ()
+
+
+def _calls(spent: float | None, saved: float) -> int | None:
+    """Return the calls that make good what compiling took; None where calls aren't faster."""
+    if spent is None or saved <= 0.0:
+        return None
+    return math.ceil(min(spent / saved, _MOST_CALLS))
+
+
+def _with_gain(
+    row: ModeRow, eager: float, of_eager: Sequence[float], of_mode: Sequence[float]
+) -> tuple[ModeRow, float]:
+    """Return ``row`` with its speed-up over eager, and the p of that; 1 without evidence."""
+    if min(len(of_eager), len(of_mode)) >= DECIDING_ROUNDS:
+        test = welch_t(list(map(math.log, of_mode)), list(map(math.log, of_eager)))
+        if test.estimate is not None and test.lo is not None and test.hi is not None:
+            speedup, lo, hi = map(bounded_exp, (test.estimate, test.lo, test.hi))
+            p = 1.0 if test.p is None else test.p
+            return replace(row, speedup=speedup, speedup_lo=lo, speedup_hi=hi), p
+    return replace(row, speedup=bounded_exp(math.log(eager) - math.log(row.latency))), 1.0
+
+
+def _advised(measured: Mapping[str, tuple[ModeRow, float]], threshold: float) -> tuple[Advice, str]:
+    """Return the mode to use: of those that are about as fast as the fastest, the soonest compiled.
+
+    A mode helps whose speed-up is significant and reaches the threshold. None helps where every
+    interval ends below it.
+    """
+    enough = 1.0 + threshold
+    others = [of for mode, of in measured.items() if mode != EAGER]
+    adjusted = holm([p for _, p in others])
+    helping = [
+        (row, row.speedup)
+        for (row, _), p in zip(others, adjusted, strict=True)
+        if p < ALPHA and row.speedup is not None and row.speedup >= enough
+    ]
+    if helping:
+        most = max(speedup for _, speedup in helping)
+        return "use", min(
+            (row for row, speedup in helping if speedup * enough >= most), key=_compiling
+        ).mode
+    if all(row.speedup_hi is not None and row.speedup_hi < enough for row, _ in others):
+        return "none", EAGER
+    return "undecided", ""
+
+
+def _compiling(row: ModeRow) -> float:
+    known = (row.compile_time, row.compile_time_cached)
+    return next((took for took in known if took is not None), math.inf)
+
+
+def shape_tables(results: Iterable[Comparison]) -> tuple[ShapeTable, ...]:
+    """Return a table for each case that measured two shapes or more."""
+    by_case: dict[str, dict[str, Comparison]] = {}
+    for row in results:
+        by_case.setdefault(row.case, {})[row.metric] = row
+    made = (_shapes(case, rows) for case, rows in by_case.items())
+    return tuple(table for table in made if table)
+
+
+def _shapes(case: str, of: _OfCase) -> ShapeTable | None:
+    names = (name.removeprefix(_SHAPE_LATENCY) for name in of if name.startswith(_SHAPE_LATENCY))
+    labels = sorted(filter(_LABEL.fullmatch, names), key=_sizes)[:MOST_SHAPES]
+    if len(labels) < 2:
+        return None
+    rate = of.get(_HIT_RATE)
+    suggestions = (each for each in (rate.findings if rate else ()) if each.code in _SUGGESTIONS)
+    return ShapeTable(
+        case=case,
+        rows=tuple(_shape_row(label, of) for label in labels),
+        hit_rate=_number(rate, _HEAD),
+        base_hit_rate=_number(rate, _BASE),
+        suggestion=next(suggestions, None),
+        moved=tuple(
+            label for label in labels if _moved(of, (_SHAPE_LATENCY + label, _COMPILES + label))
+        ),
+    )
+
+
+def _sizes(label: str) -> list[int]:
+    return [int(size) for size in re.findall(r"\d+", label)]
+
+
+def _shape_row(label: str, of: _OfCase) -> ShapeRow:
+    latency, compiles = of[_SHAPE_LATENCY + label], of.get(_COMPILES + label)
+    guards = (
+        str(finding.arguments["guard"])
+        for finding in (compiles.findings if compiles else ())
+        if finding.code == "guard-failed"
+    )
+    return ShapeRow(
+        shape=label,
+        latency=_number(latency, _HEAD),
+        base_latency=_number(latency, _BASE),
+        ratio=latency.ratio,
+        ratio_lo=latency.ratio_lo,
+        ratio_hi=latency.ratio_hi,
+        compiles=_number(compiles, _HEAD),
+        base_compiles=_number(compiles, _BASE),
+        guard=next(guards, ""),
+    )
+
+
+def _number(row: Comparison | None, side: _Side) -> float | None:
+    estimate = side(row) if row else None
+    return estimate.center if estimate else None

@@ -1,7 +1,8 @@
-"""The drawings of a comparison's page: rows, strips, flame graphs, and their words.
+"""The drawings that a comparison's page and a trend's site share, and flame graphs.
 
-A box is as wide as its function's mean time over both sides, so that no box is wider than what it
-stands on, and one that a side lacks is there. Its colour is what head takes more or less.
+Numbers are packed for the scripts that draw them. A box of a flame graph is as wide as its
+function's mean time over both sides, so that no box is wider than what it stands on, and one that a
+side lacks is there. Its colour is what head takes more or less.
 """
 
 from __future__ import annotations
@@ -9,39 +10,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.finding import Stack, Why
-from perfci.model.report import Comparison, Estimate, Report
-from perfci.model.status import traits
 from perfci.report.clean import clean_line
-from perfci.report.rows import (
-    change_text,
-    detectable_text,
-    effect_text,
-    freedom_text,
-    has_numbers,
-    interval_text,
-    measured_text,
-    note,
-    p_text,
-    replay_command,
-    selection_of,
-    side_text,
-)
-from perfci.report.site.data import pack
-from perfci.stats.quantile import median
-from perfci.units import counted, format_share, format_value
-from perfci.verdict.caveats import Cause, cause_of
-from perfci.verdict.policy import margin
+from perfci.units import format_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LONGEST_NOTE = 600
-_PAIRED, _UNPAIRED = 1, 0
-_RATIO, _DIFFERENCE = 0, 1
-_SENSES = {"worse": 1, "better": -1, "steady": 0}
+_ENTITIES = {
+    b"<": rb"\u003c",  # no </script> and no <!-- wherever the text may be pasted
+    b">": rb"\u003e",
+    b"&": rb"\u0026",
+    "\u2028".encode(): rb"\u2028",
+    "\u2029".encode(): rb"\u2029",
+}
+"""These occur in JSON only inside strings, so that bytes can be replaced."""
+_CHART_DIGITS = 5
+"""A value is right to 1/100,000 of the typical one: no chart shows less."""
+_LARGEST = 2.0**52
+"""A browser's numbers count every whole number up to here."""
+_LEAST_SCALE = 1e-300
+_SPARK = (120.0, 30.0)
+_EDGE = 2.0
 WIDTH, ROW = 1000.0, 20
 _NARROWEST = 4.0
 """A narrower box shows nothing. Its time is in the box below."""
@@ -49,119 +42,88 @@ _CHARACTER = 6.6
 _DEEPEST, _MOST_LINES = 40, 12
 _SLIGHT, _MUCH = 0.02, 0.10
 """Shares of base's call that colour a box."""
-BLAME: dict[Cause, str] = {
-    "code": "what differs between the sides",
-    "noise": "variance between processes",
-    "machine": "something else ran, or the machine throttled",
-    "method": "how it was measured: too little, too coarse, or not alike",
-}
-"""The meaning of each cause. The empty one has none."""
-_TESTS = {
-    "paired_t": "paired t, of each round's two processes",
-    "welch_t": "Welch's t, of unpaired processes",
-    "exact": "none: all processes of a side agree",
-    "same_code": "none: both sides are the same code",
-}
-_GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
-_STEADY, _WINDOW = 1.1, 5
-"""Steady is the first call from which the median of ``_WINDOW`` calls is within 10 % of warm."""
 
 
-class Texts:
-    """Texts by number: most notes and facts are those of many rows."""
+def literal(value: Any) -> bytes:
+    """Return ``value`` as JSON that may stand in a script element of a page."""
+    import msgspec
 
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._seen: dict[tuple[str, int], int] = {}
-
-    def place(self, text: str, limit: int = 300) -> int:
-        """Return the number of ``text``, made visible."""
-        if (known := self._seen.get((text, limit))) is not None:
-            return known
-        place = self._places.setdefault(clean_line(text, limit), len(self._places))
-        self._seen[text, limit] = place
-        return place
-
-    @property
-    def every(self) -> list[str]:
-        """All texts, by number."""
-        return list(self._places)
+    encoded: bytes = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
+    for character, spelled in _ENTITIES.items():
+        encoded = encoded.replace(character, spelled)
+    return encoded
 
 
-def payload(report: Report) -> dict[str, Any]:
-    """Return what the scripts need: the rows as lists, in the report's order, and their texts."""
-    texts = Texts()
-    rows = report.results
-    statuses = list(dict.fromkeys(row.status for row in rows))
-    statuses.sort(key=lambda status: traits(status).rank)
-    metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
-    same_code = frozenset(report.same_code)
-    causes = list(dict.fromkeys(cause_of(row, same_code) for row in rows))
-    return {
-        "metrics": [[clean_line(name, 100), clean_line(unit, 30)] for name, unit in metrics],
-        "statuses": [status.replace("_", " ") for status in statuses],
-        "causes": causes,
-        "replay": replay_command(report),
-        "rows": [
-            [
-                texts.place(row.case),
-                metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
-                statuses.index(row.status),
-                causes.index(cause_of(row, same_code)),
-                _sense(row),
-                texts.place(change_text(row)),
-                texts.place(interval_text(row)),
-                texts.place(side_text(row.base, row.unit)),
-                texts.place(side_text(row.head, row.unit)),
-                texts.place(note(row), _LONGEST_NOTE),
-                [texts.place(text) for fact in facts(row) for text in fact],
-                texts.place(selection_of(row.case), 2000),
-                _change(row),
-                [_values(side) for side in (row.base, row.head)],
-                list(row.outliers),
-                _PAIRED if row.method == "paired_t" else _UNPAIRED,
-            ]
-            for row in rows
-        ],
-        "texts": texts.every,
-    }
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``value[i] = scale * (deltas[0] + … + deltas[i])``."""
+
+    scale: float
+    deltas: list[int]
 
 
-def _sense(row: Comparison) -> int:
-    """Return 1 for worse, -1 for better, 0 for neither."""
-    return _SENSES[traits(row.status).sense]
-
-
-def _change(row: Comparison) -> list[Any] | None:
-    """Return the change, its interval and the margin: ratios, or differences in the unit."""
-    if row.difference is not None:
-        ends = (row.difference_lo, row.difference_hi, -row.threshold, row.threshold)
-        return [_DIFFERENCE, row.difference, *map(_short, ends)]
-    if row.ratio is None:
-        return None
-    return [_RATIO, *map(_short, (row.ratio, row.ratio_lo, row.ratio_hi, *margin(row.threshold)))]
-
-
-def _values(side: Estimate | None) -> list[Any] | None:
-    """Return a side's centre, its workers' values, its calls' quantiles and first calls, packed."""
-    if side is None or side.center is None:
-        return None
-    drawn = (side.values, side.quantiles, side.first_calls)
-    return [_short(side.center), *(_packed(values) for values in drawn)]
-
-
-def _packed(values: Sequence[float]) -> list[Any]:
+def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
+    """Pack finite ``values`` (n,), by ``scale`` or by one that suits them."""
     import numpy as np
 
-    array: NDArray[Any] = np.asarray(values, dtype=float)
-    packed = pack(array)
-    return [packed.scale, *packed.deltas] if len(array) else []
+    if not len(values):
+        return Packed(1.0, [])
+    if scale is None:
+        scale = scale_of(values)
+    whole = np.rint(values / scale).astype(np.int64)
+    whole[1:] -= whole[:-1].copy()
+    return Packed(scale, whole.tolist())
 
 
-def _short(value: float | None) -> float | None:
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.5g}")
+def scale_of(values: NDArray[Any]) -> float:
+    """Return the step for ``values``: 1 where all are whole, else by the typical value's digits."""
+    import numpy as np
+
+    sizes = np.abs(values)
+    largest = float(sizes.max())
+    if largest < _LARGEST and bool((values == np.rint(values)).all()):
+        return 1.0
+    middle = len(sizes) // 2  # np.median takes four times as long for the same
+    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))  # a sum of two may be none
+    lower = middle if len(sizes) % 2 else middle - 1
+    typical = 2.0 * float(ordered[lower] + ordered[middle]) or largest
+    digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
+    return max(digits, largest / _LARGEST, _LEAST_SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """``path`` for SVG's ``d``. ``marks`` are x positions of changes. ``width`` × ``height``."""
+
+    path: str
+    marks: tuple[float, ...]
+    width: float
+    height: float
+
+
+def spark(
+    values: NDArray[Any], marks: tuple[int, ...] = (), size: tuple[float, float] = _SPARK
+) -> Spark:
+    """Draw finite ``values`` (n,): a point for two pixels, each the median of its share.
+
+    The outermost 2 % don't decide the height: one outlier would make a flat line of the rest.
+    """
+    import numpy as np
+
+    count, (width, height) = len(values), size
+    if count == 0:
+        return Spark("", (), width, height)
+    bins = min(count, int(width) // 2)
+    edges = np.linspace(0, count, bins + 1).astype(int)
+    points = np.array([np.median(values[a:b]) for a, b in pairwise(edges)])
+    lo, hi = np.quantile(points, (0.02, 0.98))
+    centre, span = (lo + hi) / 2.0, max(hi - lo, abs(lo) * 0.02, 1e-300)
+    across = np.linspace(_EDGE, width - _EDGE, bins) if bins > 1 else np.array([width / 2.0])
+    share = np.clip(0.5 - (points - centre) / span, 0.0, 1.0)
+    down = _EDGE + share * (height - 2.0 * _EDGE)
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across, down, strict=True))
+    step = (width - 2.0 * _EDGE) / max(count - 1, 1)
+    return Spark(path, tuple(round(_EDGE + mark * step, 1) for mark in marks), width, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,41 +230,3 @@ def _lines(stacks: Sequence[Stack]) -> Iterator[tuple[str, str, str, str]]:
 
 def _times(node: _Node) -> str:
     return f"{format_value(node.base, 's')} → {format_value(node.head, 's')}"
-
-
-def _steady_text(side: Estimate) -> str:
-    """Return from which call on a process is warm, or that none of those kept is."""
-    calls, warm = side.first_calls, _STEADY * (side.center or 0.0)
-    windows = (calls[at : at + _WINDOW] for at in range(max(1, len(calls) - _WINDOW + 1)))
-    first = next(
-        (at for at, of in enumerate(windows, 1) if max(of[0], median(of)) <= warm),
-        None,
-    )
-    return f"none of the first {len(calls)}" if first is None else str(first)
-
-
-def facts(row: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield what stands behind a row's numbers, as terms with their values."""
-    if row.method in _TESTS:
-        yield "Test", _TESTS[row.method]
-    if measured := measured_text(row):
-        yield "Measured", measured
-    if row.df is not None:
-        yield "Degrees of freedom", freedom_text(row)
-    steady = [_steady_text(side) for side in (row.base, row.head) if side and side.first_calls]
-    if steady:
-        yield "Steady from call", " → ".join(steady)
-    if row.p is not None:
-        adjusted = "" if row.p_adjusted is None else f", {p_text(row.p_adjusted)} adjusted"
-        yield "p", f"{p_text(row.p)}{adjusted}"
-    if row.cohens_d is not None:
-        yield "Cohen's d", effect_text(row)
-    if row.detectable is not None:
-        yield "Could detect", detectable_text(row)
-    limit = format_value(row.threshold, row.unit)
-    yield "Threshold", limit if row.difference is not None else format_share(row.threshold)
-    yield "Gate", _GATES[row.gate]
-    if row.rounds_set_aside:
-        yield "Excluded rounds", f"{counted(row.rounds_set_aside, 'outlier')}, in no figure"
-    if row.disturbance:
-        yield "Disturbed by", row.disturbance

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import product
 from statistics import median
 
 from prometheus_client.core import CollectorRegistry, Metric
@@ -35,12 +36,13 @@ _STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
 _KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
 _WAYS = ("worse", "better")
 
-Sample = tuple[Mapping[str, str], float]
+Sample = tuple[Mapping[str, str], float | None]
+"""The labels, and a value; what isn't known is left out."""
 
 
 def render_openmetrics(trend: Trend) -> str:
     """Return the text. A family without samples is left out."""
-    own = (*_about(trend), *_statuses(trend), *_events(trend), *_health(trend))
+    own = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
     registry = CollectorRegistry()
     registry.register(_Families((*own, *_values(trend.series, {family.name for family in own}))))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
@@ -60,39 +62,37 @@ class _Families:
 def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
     family = Metric(name, help_, "gauge", unit)
     for labels, value in samples:
-        shown = {label: _visible(text) for label, text in labels.items()}
-        family.add_sample(name, shown, value)
+        if value is not None:
+            shown = {label: _visible(text) for label, text in labels.items()}
+            family.add_sample(name, shown, value)
     return family
 
 
-def _about(trend: Trend) -> tuple[Metric, ...]:
-    latest = {
-        environment: max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=0)
-        for environment, line in sorted(trend.timelines.items())
-    }
-    created = _seconds(trend.created_at)
-    return (
-        _gauge(
-            "perfci_build_info",
-            "The version of perfci that wrote this; always 1.",
-            (({"version": trend.perfci_version}, 1),),
-        ),
-        _gauge(
-            "perfci_trend_created_timestamp_seconds",
-            "When the history was analysed.",
-            (({}, created),) if created else (),
-            "seconds",
-        ),
-        _gauge(
-            "perfci_latest_run_timestamp_seconds",
-            "When an environment was last measured.",
-            tuple(({"environment": name}, at) for name, at in latest.items() if at),
-            "seconds",
-        ),
+def _about(trend: Trend) -> Iterator[Metric]:
+    latest = [
+        (
+            {"environment": name},
+            max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=None),
+        )
+        for name, line in sorted(trend.timelines.items())
+    ]
+    version = [({"version": trend.perfci_version}, 1)]
+    yield _gauge("perfci_build_info", "The version of perfci that wrote this; always 1.", version)
+    yield _gauge(
+        "perfci_trend_created_timestamp_seconds",
+        "When the history was analysed.",
+        [({}, _seconds(trend.created_at))],
+        "seconds",
+    )
+    yield _gauge(
+        "perfci_latest_run_timestamp_seconds",
+        "When an environment was last measured.",
+        latest,
+        "seconds",
     )
 
 
-def _statuses(trend: Trend) -> tuple[Metric, ...]:
+def _changes(trend: Trend) -> Iterator[Metric]:
     newest: dict[SeriesKey, Change] = {}
     for change in trend.changes:
         if change.series not in newest or change.after > newest[change.series].after:
@@ -100,106 +100,104 @@ def _statuses(trend: Trend) -> tuple[Metric, ...]:
     counted = Counter(
         (change.series.environment, change.status, _way(change)) for change in trend.changes
     )
-    each_count = tuple(
-        ({"environment": name, "status": status, "way": way}, counted[name, status, way])
-        for name in sorted(trend.timelines)
-        for status in _STATUSES
-        for way in _WAYS
-    )
-    each_status = tuple(
-        (_named(series.key) | _status(newest.get(series.key)), 1)
-        for series in _ordered(trend.series)
-    )
-    each_change = tuple(
+    yield _gauge(
+        "perfci_changes",
+        "How many change points there are.",
         (
-            _named(change.series) | _status(change) | {"kind": change.kind, "change": change.id},
-            change.ratio,
-        )
-        for change in sorted(
-            trend.changes, key=lambda change: (change.series, change.after, change.id)
-        )
-        if change.ratio is not None
-    )
-    each_drift = tuple(
-        (_named(drift.series), drift.ratio)
-        for drift in sorted(trend.drifts, key=lambda drift: drift.series)
-    )
-    return (
-        _gauge("perfci_changes", "How many change points there are.", each_count),
-        _gauge(
-            "perfci_series_status",
-            "The status of a series' newest change point, none without one; always 1.",
-            each_status,
+            ({"environment": name, "status": status, "way": way}, counted[name, status, way])
+            for name, status, way in product(sorted(trend.timelines), _STATUSES, _WAYS)
         ),
-        _gauge("perfci_change_ratio", "New level / old level at a change.", each_change, "ratio"),
-        _gauge(
-            "perfci_drift_ratio",
-            "The last days / the last accepted level, where a series drifted.",
-            each_drift,
-            "ratio",
+    )
+    yield _gauge(
+        "perfci_series_status",
+        "The status of a series' newest change point, none without one; always 1.",
+        (
+            (_named(series.key) | _status(newest.get(series.key)), 1)
+            for series in _ordered(trend.series)
         ),
+    )
+    in_order = sorted(trend.changes, key=lambda each: (each.series, each.after, each.id))
+    yield _gauge(
+        "perfci_change_ratio",
+        "New level / old level at a change.",
+        (
+            (
+                _named(each.series) | _status(each) | {"kind": each.kind, "change": each.id},
+                each.ratio,
+            )
+            for each in in_order
+        ),
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_drift_ratio",
+        "The last days / the last accepted level, where a series drifted.",
+        (
+            (_named(drift.series), drift.ratio)
+            for drift in sorted(trend.drifts, key=lambda drift: drift.series)
+        ),
+        "ratio",
     )
 
 
-def _events(trend: Trend) -> tuple[Metric, ...]:
+def _events(trend: Trend) -> Iterator[Metric]:
     counts = Counter(
         (event.environment, event.kind, event.status, _way(event)) for event in trend.events
     )
-    each_count = tuple(
+    names = ("environment", "kind", "status", "way")
+    yield _gauge(
+        "perfci_events",
+        "How many events there are.",
         (
-            {"environment": name, "kind": kind, "status": status, "way": way},
-            counts[name, kind, status, way],
-        )
-        for name in sorted(trend.timelines)
-        for kind in _KINDS
-        for status in _STATUSES
-        for way in _WAYS
-    )
-    labels = {event.id: _event(event) for event in trend.events}
-    each_size = ((labels[event.id], float(event.series)) for event in trend.events)
-    each_cost = ((labels[event.id], median(event.costs)) for event in trend.events if event.costs)
-    return (
-        _gauge("perfci_events", "How many events there are.", each_count),
-        _gauge("perfci_event_series", "How many series an event moved.", each_size),
-        _gauge(
-            "perfci_event_cost_ratio",
-            "The median of new level / old level over an event's series, above 1 for worse.",
-            each_cost,
-            "ratio",
+            (dict(zip(names, key, strict=True)), counts[key])
+            for key in product(sorted(trend.timelines), _KINDS, _STATUSES, _WAYS)
         ),
     )
+    labels = {
+        event.id: {"environment": event.environment, "event": event.id, "kind": event.kind}
+        | {"status": event.status, "way": _way(event)}
+        for event in trend.events
+    }
+    yield _gauge(
+        "perfci_event_series",
+        "How many series an event moved.",
+        ((labels[event.id], float(event.series)) for event in trend.events),
+    )
+    yield _gauge(
+        "perfci_event_cost_ratio",
+        "The median of new level / old level over an event's series, above 1 for worse.",
+        ((labels[event.id], median(event.costs)) for event in trend.events if event.costs),
+        "ratio",
+    )
 
 
-def _event(event: TrendEvent) -> dict[str, str]:
-    labels = {"environment": event.environment, "event": event.id, "kind": event.kind}
-    return labels | {"status": event.status, "way": _way(event)}
-
-
-def _health(trend: Trend) -> tuple[Metric, ...]:
+def _health(trend: Trend) -> Iterator[Metric]:
     health = trend.health
-    missing = tuple(
-        ({"environment": name}, len(dates)) for name, dates in sorted(health.missing_nights.items())
+    yield _gauge("perfci_gate_reports", "The gate's recorded reports.", [({}, health.reports)])
+    yield _gauge(
+        "perfci_gate_same_reports",
+        "Those of a commit against itself.",
+        [({}, health.same_reports)],
     )
-    return (
-        _gauge("perfci_gate_reports", "The gate's recorded reports.", (({}, health.reports),)),
-        _gauge(
-            "perfci_gate_same_reports",
-            "Those of a commit against itself.",
-            (({}, health.same_reports),),
+    yield _gauge(
+        "perfci_gate_false_alarm_ratio",
+        "Failed reports of a commit against itself / all of these.",
+        [({}, health.false_alarm_rate)],
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_gate_inconclusive_ratio",
+        "Inconclusive / all gating comparisons.",
+        [({}, health.inconclusive_share)],
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_missing_nights",
+        "Dates that an environment has no run of.",
+        (
+            ({"environment": name}, len(dates))
+            for name, dates in sorted(health.missing_nights.items())
         ),
-        _gauge(
-            "perfci_gate_false_alarm_ratio",
-            "Failed reports of a commit against itself / all of these.",
-            _if_known(health.false_alarm_rate),
-            "ratio",
-        ),
-        _gauge(
-            "perfci_gate_inconclusive_ratio",
-            "Inconclusive / all gating comparisons.",
-            _if_known(health.inconclusive_share),
-            "ratio",
-        ),
-        _gauge("perfci_missing_nights", "Dates that an environment has no run of.", missing),
     )
 
 
@@ -250,10 +248,6 @@ def _ordered(series: Iterable[Series]) -> list[Series]:
     return sorted(series, key=lambda each: each.key)
 
 
-def _if_known(value: float | None) -> tuple[Sample, ...]:
-    return () if value is None else (({}, value),)
-
-
 def _visible(text: str) -> str:
     """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
     return "".join(
@@ -266,9 +260,9 @@ def _plain(text: str) -> str:
     return _NOT_IN_A_NAME.sub("_", text.lower()).strip("_")[:80] or "value"
 
 
-def _seconds(text: str) -> float:
-    """Return a time in s since 1970, or 0 where it is not one."""
+def _seconds(text: str) -> float | None:
+    """Return a time in s since 1970, or None where it is not one."""
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(text).timestamp() or None
     except ValueError:
-        return 0
+        return None

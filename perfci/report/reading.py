@@ -1,7 +1,8 @@
 """A report file read again: as untrusted input, within the limits, and believed only if it can be.
 
-A file from before there were findings has English alone (``warnings``, ``doubt``, ``reasons``),
-which is kept as findings in words.
+``docs/security.md`` promises that a report is refused that says what no measurement gives. Judging
+its rows again by their numbers would not do: the numbers that a judgement starts from could be
+edited alone, and the rest of the row, which then contradicts them, would be computed from the edit.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from types import GenericAlias, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 from perfci.errors import DamagedFile
+from perfci.instruments import words as difference_words
+from perfci.metrics import METRICS
 from perfci.model.codec import CodecError
-from perfci.model.finding import IN_WORDS
-from perfci.model.report import ModeMatrix, Report, ShapeTable
-from perfci.report.checks import contradiction
+from perfci.model.finding import MOST_STACK_S, Difference, Finding, Hint, Reason
+from perfci.model.report import Report
+from perfci.model.words import reason_words, words
+from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line
 from perfci.report.limits import (
     LARGEST_WHOLE,
@@ -31,19 +35,28 @@ from perfci.report.limits import (
     Limit,
     fields_of,
 )
-from perfci.verdict.policy import standard_error
+from perfci.report.outline import gates
+from perfci.report.row_checks import below_zero, row_contradictions
+from perfci.verdict.decision import failed_on_base, new_cases, was_answered
+from perfci.verdict.shards import parse_shard
 from perfci.version import REPORT_SCHEMA
 
 _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
 _SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
 _MADE: Mapping[str, Mapping[str, Any]] = {
-    "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...]},
+    "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...], "schema": str},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
     "Hint": {"text": str},
 }
-"""Fields that a file has in addition to a record's, all made of those: words, causes, tables."""
+"""Fields that a file has in addition to a record's, all made of those: words, causes, tables.
+
+And the schema, which a record has by itself and a file has to name."""
+
+_LONGEST = 1e9
+"""More s than any session takes, and more rounds: 31 years. Merging adds them up."""
+_Coded = TypeVar("_Coded", Finding, Reason, Difference, Hint)
 
 
 def read_report(text: str, name: str = "the report") -> Report:
@@ -63,10 +76,10 @@ def read_report(text: str, name: str = "the report") -> Report:
     elif text.strip() and (not text.lstrip().startswith("{") or '"schema"' not in text):
         _require_schema(None, name)
     try:
-        plain = msgspec.to_builtins(msgspec.json.decode(text, type=shape_of(Report)))
-        _require_schema(plain.get("schema"), name)
+        document: Any = msgspec.json.decode(text, type=shape_of(Report))
+        _require_schema(document.schema, name)
         json.loads(text, object_pairs_hook=_require_unique_keys)
-        report = _with_standard_errors(msgspec.convert(without_words(plain), Report))
+        report = msgspec.convert(document, Report, from_attributes=True)
     except (msgspec.ValidationError, CodecError) as error:
         raise _damaged(name, str(error)) from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -74,17 +87,6 @@ def read_report(text: str, name: str = "the report") -> Report:
     if impossible := contradiction(report):
         raise _damaged(name, impossible)
     return report
-
-
-def _with_standard_errors(report: Report) -> Report:
-    """Return ``report``. Rows of an older file get the standard errors of their intervals."""
-    rows = tuple(
-        replace(row, se=own)
-        if row.se is None and row.method != "exact" and (own := standard_error(row)) is not None
-        else row
-        for row in report.results
-    )
-    return replace(report, results=rows)
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> None:
@@ -124,26 +126,20 @@ def _damaged(name: str, why: str) -> DamagedFile:
 
 @cache
 def shape_of(kind: type) -> type[msgspec.Struct]:
-    """Return the type that JSON of the record ``kind`` is decoded as: within the limits.
-
-    A field with a default may be absent, and so may findings: an older file has words instead.
-    """
-    needed = {
-        field.name
-        for field in dataclasses.fields(kind)
-        if field.default is field.default_factory is dataclasses.MISSING
-        and field.name != "findings"
-    }
-    types = {name: _type(hint, limit) for name, (hint, limit) in fields_of(kind).items()}
+    """Return the type that JSON of the record ``kind`` is decoded as: within the limits."""
+    limits = fields_of(kind)
+    types: dict[str, tuple[Any, Any]] = {}
+    for field in dataclasses.fields(kind):
+        default = msgspec.NODEFAULT if field.default is dataclasses.MISSING else field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = msgspec.field(default_factory=field.default_factory)
+        types[field.name] = (_type(*limits[field.name]), default)
     for name, hint in _MADE.get(kind.__name__, {}).items():
-        types[name] = _type(hint, LIMITS.get(f"{kind.__name__}.{name}", Limit()))
-    needed.add("reasons")
+        made = _type(hint, LIMITS.get(f"{kind.__name__}.{name}", Limit()))
+        types[name] = (Union[made, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
     return msgspec.defstruct(
         kind.__name__,
-        [
-            (name, of) if name in needed else (name, Union[of, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
-            for name, of in types.items()
-        ],
+        [(name, *of) for name, of in types.items()],
         namespace={"__doc__": kind.__doc__},
         frozen=True,
         kw_only=True,
@@ -172,63 +168,199 @@ def _type(hint: Any, limit: Limit) -> Any:
     return Annotated[hint, msgspec.Meta(**bounds)] if bounds else hint
 
 
-def without_words(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report's ``plain`` form without its words, where it has findings instead of them."""
-    return {
-        **_without("Report", plain),
-        "results": [_row(row) for row in plain["results"]],
-        "verdict": _verdict(plain["verdict"], plain["results"], plain["failures"]),
-        "why": [_why(why) for why in plain.get("why", ())],
+def contradiction(report: Report) -> str:
+    """Return the first thing in ``report`` that can't be, with its row, or nothing."""
+    return next(_contradictions(report), "")
+
+
+def _contradictions(report: Report) -> Iterator[str]:
+    yield from _of_the_date(report.created_at)
+    yield from _of_the_times(report)
+    yield from _of_the_findings(report)
+    first: dict[tuple[str, str], int] = {}
+    for number, row in enumerate(report.results):
+        where = f"results[{number}] ({row.case} {row.metric})"
+        before = first.setdefault((row.case, row.metric), number)
+        if before != number:
+            yield f"{where} stands there twice, first as results[{before}]"
+        caveat = (row.caveat,) if row.caveat else ()
+        if unknown := _unknown_code(words, (*row.findings, *caveat)):
+            yield f"{where}: {unknown}"
+        for reason in row_contradictions(row):
+            yield f"{where}: {reason}"
+    yield from _of_what_ran(report)
+    yield from _of_the_failed(report)
+    yield from _of_what_is_missing(report)
+    yield from _of_the_method(report)
+    yield from _of_the_shards(report)
+    yield from _of_the_verdict(report)
+    yield from _of_the_cases(report)
+
+
+def _of_the_date(text: str) -> Iterator[str]:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        yield f"created_at is {text!r}, no ISO 8601 date"
+
+
+def _of_the_times(report: Report) -> Iterator[str]:
+    timing = report.timing
+    spent = (
+        ("timing.wall_s", timing.wall_s),
+        ("timing.measured_s", timing.measured_s),
+        ("timing.rounds", timing.rounds),
+        *((f"durations.{case}", seconds) for case, seconds in report.durations.items()),
+    )
+    yield from below_zero("", *spent)
+    yield from below_zero("injected", *report.injected.items())
+    for name, value in spent:
+        if value > _LONGEST:
+            yield f"{name} is {value:g}, more than any session has"
+
+
+def _of_the_findings(report: Report) -> Iterator[str]:
+    """Yield findings that perfci doesn't make, and lines and stacks that no code has."""
+    if unknown := _unknown_code(reason_words, report.verdict.findings):
+        yield f"verdict: {unknown}"
+    if unknown := _unknown_code(words, report.findings):
+        yield f"findings: {unknown}"
+    for why in report.why:
+        unknown = _unknown_code(difference_words, why.differences)
+        if unknown := unknown or _unknown_code(difference_words, why.hints):
+            yield f"why: {unknown}"
+    for why in report.why:
+        where = f"why of {why.case}"
+        yield from below_zero(where, *(("line", each.line) for each in why.differences))
+        yield from below_zero(where, *(("line", hint.line) for hint in why.hints))
+        for stack in why.stacks:
+            yield from below_zero(where, ("stacks", stack.base), ("stacks", stack.head))
+            if stack.base + stack.head > MOST_STACK_S:
+                yield f"{where}: a stack takes longer than {MOST_STACK_S:g} s"
+    for number, explanation in enumerate(report.explanations):
+        yield from below_zero(f"explanations[{number}]", ("line", explanation.line))
+    for number, definition in enumerate(report.definitions):
+        yield from below_zero(f"definitions[{number}]", ("line", definition.line))
+
+
+def _unknown_code(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> str:
+    """Return which of untrusted ``findings`` can't be put into words, or nothing."""
+    for finding in findings:
+        try:
+            say(finding)
+        except KeyError:
+            return f"the finding {finding.code!r} isn't known, or lacks an argument"
+        except (TypeError, ValueError, ArithmeticError):
+            return f"the finding {finding.code!r} has other arguments"
+    return ""
+
+
+def _of_what_ran(report: Report) -> Iterator[str]:
+    if report.same_code and (report.ran is None or report.ran.base is None):
+        yield "same_code names cases, and what base ran isn't known"
+    known = {row.case for row in report.results}
+    for row in report.results:
+        if row.method == "same_code" and row.case not in report.same_code:
+            yield f"{row.case} {row.metric} was not tested, and its code is not the same"
+    sides = (report.ran.base, report.ran.head) if report.ran else ()
+    for case in report.same_code:
+        if case not in known:
+            yield f"same_code names {case!r}, which has no row"
+            return
+        hashes = [side.cases.get(case) for side in sides if side]
+        if None in hashes or len(set(hashes)) > 1:
+            yield f"same_code names {case!r}, of which the sides ran different code"
+
+
+def _of_the_failed(report: Report) -> Iterator[str]:
+    """Yield each ``failed`` row whose case has no failure that it could be made of."""
+    failed = {failure.case for failure in report.failures}
+    for row in report.results:
+        if row.status == "failed" and row.case not in failed:
+            yield f"{row.case} is `failed`, and no failure is of it"
+
+
+def _of_what_is_missing(report: Report) -> Iterator[str]:
+    """Yield numbers of what isn't measured, and what is new in a case that was compared.
+
+    A benchmark's own metrics aren't known here, and no metric is expected of every case.
+    """
+    compared = {row.case for row in report.results if row.base and row.head}
+    for row in report.results:
+        if row.metric not in METRICS:
+            continue
+        if row.metric in report.not_measured and row.head and row.head.workers:
+            yield f"not_measured names {row.metric}, which {row.case} has numbers of"
+        if row.status == "new" and row.case in compared:
+            yield f"{row.case} {row.metric} is `new`, and others of that case were compared"
+
+
+def _of_the_method(report: Report) -> Iterator[str]:
+    """A check measures head alone, and both sides in pairs only to confirm."""
+    for row in report.results:
+        if row.method == "paired_t" and report.command == "check" and not row.confirmed:
+            yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
+        if row.method == "welch_t" and row.confirmed:
+            yield f"{row.case} {row.metric} is confirmed, and its sides were measured unpaired"
+
+
+def _of_the_shards(report: Report) -> Iterator[str]:
+    for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
+        if not text:
+            continue
+        try:
+            parse_shard(text)
+        except ValueError:
+            yield f"{name} is {text!r}, not like 2/4"
+    if report.missing and report.shard:
+        yield "it is a shard, and says that shards are missing: a merged report says that"
+    if report.missing and report.verdict.status == "pass":
+        yield "the verdict is `pass`, and shards are missing"
+
+
+def _of_the_verdict(report: Report) -> Iterator[str]:
+    """``fail`` means that a gating row regressed, and nothing else means it."""
+    row = next((row for row in report.results if row.status == "regressed" and gates(row)), None)
+    status = report.verdict.status
+    if row is not None and status != "fail":
+        yield f"the verdict is `{status}`, and {row.case} {row.metric} regressed"
+    if row is None and status == "fail":
+        yield "the verdict is `fail`, and no row that gates regressed"
+    if status == "pass":
+        yield from _of_a_pass(report)
+
+
+def _of_a_pass(report: Report) -> Iterator[str]:
+    """A failure is an error, or undecided. It passes only where base does not have the case."""
+    absent = new_cases(report.results) & failed_on_base(report.failures).keys()
+    broken = next((failure for failure in report.failures if failure.case not in absent), None)
+    if broken is not None:
+        yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
+    without_cases = report.shard and not report.results
+    if not any(map(was_answered, report.results)) and not without_cases:
+        yield "the verdict is `pass`, and nothing was measured"
+
+
+def _of_the_cases(report: Report) -> Iterator[str]:
+    """A case that was compared has a row, or has failed.
+
+    The name of a benchmark that was cut isn't the beginning of its cases' names any more.
+    """
+    if report.is_one_sided:
+        return
+    shown = {row.case for row in report.results} | {failure.case for failure in report.failures}
+    ran = report.ran
+    measured = {
+        "durations": report.durations,
+        "ran.base.cases": ran.base.cases if ran and ran.base else {},
+        "ran.head.cases": ran.head.cases if ran else {},
     }
-
-
-def _without(kind: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in plain.items() if name not in _MADE[kind]}
-
-
-def _why(plain: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = {"differences": "Difference", "hints": "Hint"}
-    bare = {
-        name: [_without(kind, finding) for finding in plain[name]]
-        for name, kind in kinds.items()
-        if name in plain
-    }
-    return {**plain, **bare}
-
-
-def _row(plain: Mapping[str, Any]) -> dict[str, Any]:
-    row = _without("Comparison", plain)
-    if "findings" not in plain:
-        row["findings"] = [_in_words(text) for text in plain.get("warnings", ())]
-    if "caveat" not in plain and plain.get("doubt"):
-        row["caveat"] = _in_words(plain["doubt"])
-    return row
-
-
-def _in_words(text: str) -> dict[str, Any]:
-    return {"code": IN_WORDS, "arguments": {"text": text}}
-
-
-def _verdict(
-    plain: Mapping[str, Any],
-    results: Iterable[Mapping[str, Any]],
-    failures: Iterable[Mapping[str, Any]],
-) -> dict[str, Any]:
-    verdict = _without("Verdict", plain)
-    if "findings" not in plain:
-        rows = {(row["case"], row["metric"]) for row in results}
-        cases = {entry["case"] for entry in (*results, *failures)}
-        verdict["findings"] = [
-            {**_in_words(text), **_subject(text, cases, rows)} for text in plain["reasons"]
-        ]
-    return verdict
-
-
-def _subject(text: str, cases: Container[str], rows: Container[tuple[str, str]]) -> dict[str, str]:
-    """Return the case and metric that a reason begins with in a file that has no codes."""
-    reason = text.removeprefix("warning: ")
-    for colon in re.finditer(": ", reason):
-        case, metric = reason[: colon.start()], reason[colon.end() :].split(" ", 1)[0]
-        if case in cases:
-            return {"case": case, "metric": metric if (case, metric) in rows else ""}
-    return {}
+    for where, cases in measured.items():
+        for case in cases:
+            if case not in shown:
+                yield f"{where} names {case!r}, which has no row and didn't fail"
+    benchmarks = {case.partition("[")[0] for case in shown}
+    for number, definition in enumerate(report.definitions):
+        name = definition.benchmark
+        if name not in benchmarks and len(name) < LONGEST_NAME:
+            yield f"definitions[{number}] is of {name!r}, of which no case has a row or failed"

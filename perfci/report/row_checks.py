@@ -7,36 +7,33 @@ that what perfci writes is always believed.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from perfci.metrics import METRICS, ruled
-from perfci.model.finding import IN_WORDS, Finding
 from perfci.model.report import Comparison
-from perfci.model.status import traits
-from perfci.stats.t_tests import t_quantile, two_sided_p
+from perfci.model.status import Status, traits
+from perfci.stats.t_tests import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
 from perfci.verdict.caveats import why_not_unchanged
 from perfci.verdict.comparisons import judge_exactly
-from perfci.verdict.policy import margin, standard_error, threshold_of, worse_by
+from perfci.verdict.policy import is_within, standard_error, threshold_of, worse_by
 
 _SLACK = 1e-9
+"""An interval's ends are computed apart from its middle: they may differ by rounding."""
+_DIRECTIONS = ("lower", "higher")
+_LEAST_DF = 1.0
+"""One pair more than one has it. Welch's test has at least those of its smaller side."""
 _LARGEST_LOG = 690.0
 """Ratios are kept between exp(-690) and exp(690)."""
+NamedNumber = tuple[str, float | None]
 _Scaled = tuple[float | None, float | None, float | None, float]
 """An estimate, the ends of its interval, and where nothing has changed."""
 _TESTED = ("paired_t", "welch_t")
-_MOVED = ("regressed", "improved")
 _LEAST_CHANGE = 1e-6
 """A smaller change may be rounding, and its sign with it."""
 _ROUGHLY = 1e-3
-_SPEEDS = r" fall into two groups.* \(\d+ and \d+ of \d+\): processes may (have|run at) two speeds"
-_DOUBTS = {
-    "paired_t": re.compile(f"most rounds (don't|do not) show the change|rounds{_SPEEDS}"),
-    "welch_t": re.compile(f"most workers (don't|do not) show the change|workers{_SPEEDS}"),
-}
-"""The words of ``verdict.caveats`` for either, in files from before there were codes."""
 _CAVEATS = {
     "paired_t": ("few-rounds-changed", "round-groups"),
     "welch_t": ("few-workers-changed", "worker-groups"),
@@ -45,20 +42,66 @@ _CAVEATS = {
 
 
 def row_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield what of ``row`` can't be true together."""
+    """Yield what of ``row`` can't be, or else what can't be true together."""
+    impossible = tuple(_impossible_numbers(row))
+    yield from impossible or _contradictions(row)
+
+
+def _impossible_numbers(row: Comparison) -> Iterator[str]:
+    for name, value in (("p", row.p), ("p_adjusted", row.p_adjusted), ("welch_p", row.welch_p)):
+        if value is not None and not 0.0 <= value <= 1.0:
+            yield f"{name} is {value:g}, and a probability is from 0 to 1"
+    if not CONFIDENCE <= row.confidence < 1.0:
+        yield f"confidence is {row.confidence:g}, and an interval has 0.95 or more"
+    names = ("threshold", "detectable", "rounds_set_aside", "base_sessions")
+    yield from below_zero("", *((name, getattr(row, name)) for name in names))
+    if row.df is not None and row.df < _LEAST_DF - _SLACK:
+        yield f"df is {row.df:g}, and no test has fewer than {_LEAST_DF:g}"
+    if row.ratio is not None and row.ratio < 0.0 and not _has_negative(row):
+        yield f"ratio is {row.ratio:g}, and no side is below zero"
+    if row.direction not in _DIRECTIONS:
+        yield f"direction is {row.direction!r}, not one of {', '.join(_DIRECTIONS)}"
+    for name in ("ratio", "difference"):
+        ends = (f"{name}_lo", name, f"{name}_hi")
+        yield from _disordered(*((end, getattr(row, end)) for end in ends))
+    for name, side in (("base", row.base), ("head", row.head)):
+        if side is not None:
+            counts = (("workers", side.workers), ("samples", side.samples))
+            first = min(side.first_calls, default=None)
+            yield from below_zero(name, *counts, ("first_calls", first))
+            interval = ((f"{name}.lo", side.lo), (f"{name}.center", side.center))
+            yield from _disordered(*interval, (f"{name}.hi", side.hi))
+
+
+def _has_negative(row: Comparison) -> bool:
+    """Say whether a side is below zero, as a benchmark's own metric may be, and so its ratio."""
+    return any(side is not None and (side.center or 0.0) < 0.0 for side in (row.base, row.head))
+
+
+def below_zero(where: str, *numbers: NamedNumber) -> Iterator[str]:
+    """Yield which of the numbers are below zero."""
+    prefix = f"{where}." if where else ""
+    for name, value in numbers:
+        if value is not None and value < 0:
+            yield f"{prefix}{name} is {value:g}, below zero"
+
+
+def _disordered(*numbers: NamedNumber) -> Iterator[str]:
+    known = [(name, value) for name, value in numbers if value is not None]
+    for (name, value), (other, bound) in pairwise(known):
+        if value - bound > _SLACK * max(abs(value), abs(bound)):
+            yield f"{name} is {value:g}, above {other}, which is {bound:g}"
+
+
+def _contradictions(row: Comparison) -> Iterator[str]:
     yield from _of_the_metric(row)
     yield from _of_the_sessions(row)
     for side in traits(row.status).lacks:
         if getattr(row, side) is not None:
             yield f"it is `{row.status}`, and {side} has numbers"
-    if row.method == "none":
-        yield from _of_no_method(row)
-    elif row.base is None or row.head is None:
-        if row.method == "exact" and row.base is not row.head:  # without a finite number, neither
-            yield from _of_counts_of_one_side(row)
-        if row.method in _TESTED and row.status in (*_MOVED, "unchanged"):
-            yield f"it is `{row.status}`, and one side has no number"
-    else:
+    if row.method == "none" and (row.ratio, row.difference, row.p) != (None, None, None):
+        yield "its method is `none`, and it has a change"
+    if row.method != "none" and row.base and row.head:
         yield from _of_the_centres(row)
     if row.method in _TESTED:
         yield from _of_the_interval(row)
@@ -93,38 +136,21 @@ def _of_the_sessions(row: Comparison) -> Iterator[str]:
         yield f"its baseline has {row.base_sessions} sessions, and fewer workers"
 
 
-def _of_counts_of_one_side(row: Comparison) -> Iterator[str]:
-    """Without a graph on head, counts are worse, whatever they are. Without one on base, better."""
-    if row.metric not in ruled():
-        yield f"its method is `{row.method}`, and one side has no number"
-        return
-    if row.base is not None and row.status != "regressed":
-        yield f"it is `{row.status}`, and head has no graph"
-    if row.head is not None and row.status != "improved":
-        yield f"it is `{row.status}`, and base has no graph"
-
-
 def _of_the_caveat(row: Comparison) -> Iterator[str]:
     """Yield a caveat, or an effect, that values with this change can't give."""
     change, _, _ = worse_by(replace(row, direction="lower"))
-    if row.caveat and (row.ratio is None or not _is_ours(row.caveat, row.method)):
+    if row.caveat and (row.ratio is None or row.caveat.code not in _CAVEATS[row.method]):
         yield f"its caveat is not one that perfci gives: {row.doubt!r}"
     if change is None or abs(change) < _LEAST_CHANGE:
         return
     pooled = row.method == "welch_t" and row.base_sessions > 1  # weighs workers, not sessions
     if row.cohens_d is not None and not pooled and row.cohens_d * change <= 0.0:
         yield f"its cohens_d is {row.cohens_d:g}, and its change the other way or none"
-    if not row.caveat or row.method != "paired_t" or row.rounds_set_aside or row.df is None:
+    if not row.caveat or row.method != "paired_t" or row.df is None:
         return
     # half of the change away, one round at least spreads them so far that t is no larger
     if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUGHLY):
         yield "its caveat is of rounds that differ more than its interval allows"
-
-
-def _is_ours(caveat: Finding, method: str) -> bool:
-    if caveat.code == IN_WORDS:
-        return bool(_DOUBTS[method].fullmatch(str(caveat.arguments.get("text"))))
-    return caveat.code in _CAVEATS[method]
 
 
 def _of_the_metric(row: Comparison) -> Iterator[str]:
@@ -141,13 +167,6 @@ def _of_the_metric(row: Comparison) -> Iterator[str]:
         yield f"it has a ratio, and {metric.name} is compared by its difference"
     if not metric.absolute and row.difference is not None:
         yield f"it has a difference, and {metric.name} is compared by its ratio"
-
-
-def _of_no_method(row: Comparison) -> Iterator[str]:
-    if row.ratio is not None or row.difference is not None or row.p is not None:
-        yield "its method is `none`, and it has a change"
-    if row.status in (*_MOVED, "unchanged"):
-        yield f"it is `{row.status}`, and its method is `none`"
 
 
 def _of_the_centres(row: Comparison) -> Iterator[str]:
@@ -241,52 +260,51 @@ def _one_test(
 
 
 def _of_the_status(row: Comparison) -> Iterator[str]:
-    change, least, most = worse_by(row)
-    threshold = threshold_of(row)
-    if row.method == "exact" and change is not None and row.base and row.head:
+    """Yield a status that the row's numbers don't make. What is undecided needs no numbers."""
+    change, _, _ = worse_by(row)
+    counted = row.method == "exact"
+    bound = counted and (change is not None or (row.base is None) != (row.head is None))
+    if bound or row.status in ("regressed", "improved", "unchanged"):
+        made = _made_of_counts(row) if counted else _made_of_values(row)
+        if row.status not in made:
+            others = " or ".join(sorted(made)) or "none that is decided"
+            yield f"it is `{row.status}`, and its numbers make it {others}"
+
+
+def _made_of_counts(row: Comparison) -> set[Status]:
+    """Return what exact sides can be: worse where head has no graph, better where base has none."""
+    (change, _, _), threshold = worse_by(row), threshold_of(row)
+    if row.base is None or row.head is None:
+        if row.base is row.head or row.metric not in ruled():
+            return set()
+        return {"improved"} if row.base is None else {"regressed"}
+    if change is not None:
         ends = (threshold * (1.0 - _SLACK), threshold * (1.0 + _SLACK))
-        if row.status not in {judge_exactly(row, change, end) for end in ends}:
-            yield f"it is `{row.status}`, and its change and threshold say otherwise"
-        return
-    if row.status not in (*_MOVED, "unchanged"):
-        return
-    if change is None:
-        yield from _without_change(row)
-    elif row.status == "unchanged":
-        low, high = _margin(row)
-        within = least is not None and most is not None and low < least and most < high
-        if not (within or least == most == 0.0):  # no change at all is within any threshold
-            yield "it is `unchanged`, and its interval isn't within the threshold"
-        elif row.method in _TESTED and why_not_unchanged(row):
-            yield f"it is `unchanged`, and {why_not_unchanged(row)}"
-    else:
-        if (change > 0.0) != (row.status == "regressed") or change == 0.0:
-            yield f"it is `{row.status}`, and its change is the other way"
-        if abs(change) < threshold * (1.0 - _SLACK):
-            yield f"it is `{row.status}`, and its change is below the threshold"
-        if row.method in _TESTED and (row.p is None or row.p_adjusted is None):
-            yield f"it is `{row.status}`, and without a p"
+        return {judge_exactly(row, change, end) for end in ends}
+    if row.metric in ruled():
+        return {"regressed", "improved"}
+    before, after = row.base.center, row.head.center
+    if before is None or after is None or before == after:
+        return set()
+    return {"regressed" if (after > before) == (row.direction == "lower") else "improved"}
 
 
-def _without_change(row: Comparison) -> Iterator[str]:
-    """Counts of a benchmark without a graph, and exact values without a ratio, may have none."""
-    if row.method == "same_code" and row.status == "unchanged":
-        return
-    if row.method != "exact" or row.status == "unchanged":
-        yield f"it is `{row.status}`, and has no change"
-    elif row.metric not in ruled() and row.base and row.head:
-        before, after = row.base.center, row.head.center
-        if before is None or after is None or before == after:
-            yield f"it is `{row.status}`, and has no change"
-        elif ((after > before) == (row.direction == "lower")) != (row.status == "regressed"):
-            yield f"it is `{row.status}`, and its change is the other way"
-
-
-def _margin(row: Comparison) -> tuple[float, float]:
-    if row.difference is not None:
-        return -row.threshold, row.threshold
-    low, high = margin(row.threshold)
-    return math.log(low) - _SLACK, math.log(high) + _SLACK
+def _made_of_values(row: Comparison) -> set[Status]:
+    """Return what the change and its interval can be, each by itself decided."""
+    change, lo, hi = worse_by(row)
+    threshold = threshold_of(row)
+    made: set[Status] = set()
+    if row.method == "same_code":
+        return {"unchanged"} if change is None else made
+    if row.method == "none" or change is None or row.base is None or row.head is None:
+        return made
+    tested = row.p is not None and row.p_adjusted is not None
+    if tested and change != 0.0 and abs(change) >= threshold * (1.0 - _SLACK):
+        made.add("regressed" if change > 0.0 else "improved")
+    within = lo is not None and hi is not None and is_within(lo, hi, threshold * (1.0 + _SLACK))
+    if (within or lo == hi == 0.0) and not why_not_unchanged(row):  # no change is within any
+        made.add("unchanged")
+    return made
 
 
 def _half(lo: float | None, hi: float | None) -> float:

@@ -124,11 +124,6 @@ def accepted_text(accepted: Accepted, row: Comparison) -> str:
     return f"accepted{by}: {clean_line(accepted.because, 300)}" + (f" ({bounds})" * bool(bounds))
 
 
-def detectable_text(row: Comparison) -> str:
-    """Return the smallest change the row could have shown."""
-    return format_share(row.detectable)
-
-
 def has_numbers(row: Comparison) -> bool:
     """Return whether a side of the row has a number, or the row stands for a whole case."""
     return row.base is not None or row.head is not None

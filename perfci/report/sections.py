@@ -13,7 +13,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
 from perfci.model.status import traits
-from perfci.report.case_tables import tables_by_mode, tables_by_shape
+from perfci.report.case_tables import case_tables
 from perfci.report.clean import clean_line
 from perfci.report.outline import (
     Outline,
@@ -95,8 +95,7 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "same_code": same_code_cases(rows),
         "tests": _tested(moved, rows),
         "past": past_lines(report),
-        "modes": tables_by_mode(report),
-        "shapes": tables_by_shape(report),
+        **case_tables(report),
         "next_step": _next_step(report, shown),
         "replay": replay_line(report, dict.fromkeys(row.case for row in shown), _rounds(shown)),
         "intended": any(row.status == "regressed" and gates(row) for row in shown),

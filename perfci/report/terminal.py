@@ -7,6 +7,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -16,7 +17,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
 from perfci.model.words import words
-from perfci.report.case_tables import CaseTable, tables_by_mode, tables_by_shape
+from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
 from perfci.report.outline import (
     Outline,
@@ -288,8 +289,7 @@ def _bracketed(text: str) -> str:
 
 def _tables(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     """Yield a benchmark's modes and shapes. Words go to the end of their line, or underneath."""
-    by_mode = tables_by_mode(report, every=verbose)
-    for table in (*by_mode, *tables_by_shape(report, every=verbose)):
+    for table in chain.from_iterable(case_tables(report, every=verbose).values()):
         yield Text()
         lines = (_table_line(table, cells) for cells in table.lines)
         yield from styled([Line(clean_line(table.title)), *lines], width)

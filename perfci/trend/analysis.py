@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from perfci.model.run import RunHeader
-from perfci.stats.levels import benjamini_hochberg
+from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend.change import Change, ChangeStatus, Drift, KnownChange, TrendSettings
 from perfci.trend.drift import drift_notes, find_drifts
 from perfci.trend.moves import NOISY_SERIES, SHORTEST_SERIES, SizedMove, examine_all, too_few

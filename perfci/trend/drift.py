@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.stats.levels import benjamini_hochberg
+from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend.change import Change, Drift, TrendSettings
 from perfci.trend.moves import NOISY_SERIES, ratio_of
 from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_variance

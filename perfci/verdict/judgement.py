@@ -16,7 +16,7 @@ from perfci.model.finding import JUDGED, Finding, Plain, because, finding
 from perfci.model.report import Comparison
 from perfci.model.status import Status
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.stats.levels import holm
+from perfci.stats.evidence import holm
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,

@@ -15,11 +15,7 @@
   const processes = (row) => {
     const known = row.sides.every((side) => side && side.values.length > 0);
     if (!known) return null;
-    const pair = row.sides.map(({ center, values }) => ({
-      values,
-      recorded: center,
-      hollow: row.outliers,
-    }));
+    const pair = row.sides.map(({ center, values }) => ({ values, recorded: center }));
     const said = row.sides.map(({ center }, at) => `${NAMES[at]} ${perfci.value(center, row.unit)}`);
     return laneFigure("Processes: each dot is one process's value", pair, row.unit, `Processes: ${said.join(", ")}`);
   };
@@ -50,18 +46,13 @@
   const table = (row) => {
     const pairs = perfci.pairs(row);
     if (pairs.length === 0) return null;
-    const heads = ["Pair", "base", "head", "change", ""];
-    const body = pairs.map(({ place, before, after, change, excluded }) => {
+    const heads = ["Pair", "base", "head", "change"];
+    const body = pairs.map(({ place, before, after, change }) => {
       const said = row.change.isRatio ? perfci.change(1 + change / 100) : perfci.difference(change, row.unit);
       const cells = [String(place + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
-      return element(
-        "tr",
-        {},
-        ...cells.map((text) => element("td", { class: "number" }, text)),
-        element("td", {}, excluded ? "outlier, excluded" : ""),
-      );
+      return element("tr", {}, ...cells.map((text) => element("td", { class: "number" }, text)));
     });
-    const head = element("tr", {}, ...heads.map((text) => (text ? element("th", { scope: "col", class: "number" }, text) : element("td", {}))));
+    const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col", class: "number" }, text)));
     const made = element("table", { class: "pairs" }, element("thead", {}, head), element("tbody", {}, ...body));
     const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Pairs as a table" };
     return element("details", {}, element("summary", {}, "Pairs as a table"), element("div", frame, made));

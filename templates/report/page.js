@@ -22,7 +22,7 @@
   // a row's numbers are unpacked when it is first drawn
   const unpacked = (payload) =>
     payload.rows.map((packed, place) => {
-      const [name, metric, status, cause, sense, size, interval, before, after, note, facts, selection, change, sides, outliers, paired] = packed;
+      const [name, metric, status, cause, sense, size, interval, before, after, note, facts, selection, change, sides, paired] = packed;
       const { texts } = payload;
       const [metricName, unit] = payload.metrics[metric] ?? ["", ""];
       const selected = texts[selection];
@@ -50,7 +50,6 @@
           drawnSides ??= sides.map(sideOf);
           return drawnSides;
         },
-        outliers: new Set(outliers),
         paired: paired === 1,
         text: `${texts[name]} ${metricName}`.toLowerCase(),
       };
@@ -78,37 +77,19 @@
 
   const list = (payload, rows) => {
     const results = document.getElementById("results");
-    const more = document.getElementById("more");
     const ranked = [...rows].sort((one, other) => one.status - other.status || one.place - other.place);
-    let [matching, shown] = [[], 0];
-
-    const extend = () => {
-      const next = matching.slice(shown, shown + (shown ? PAGE : FIRST));
-      results.append(...next.map(lineOf));
-      shown += next.length;
-      const left = matching.length - shown;
-      more.hidden = left <= 0;
-      more.textContent = `Show ${Math.min(PAGE, left).toLocaleString("en")} more of ${left.toLocaleString("en")}`;
-    };
-
-    more.addEventListener("click", extend);
     const lists = {
       metric: payload.metrics.map(([name]) => name),
       status: payload.statuses,
       cause: payload.causes.map((name) => name || "nothing to blame"),
     };
-    perfci.filters(lists, (wanted) => {
-      const isWanted = (row, key) => wanted[key] === null || row[key] === wanted[key];
-      matching = ranked.filter(
-        (row) =>
-          (!wanted.moved || row.sense !== "steady") &&
-          Object.keys(lists).every((key) => isWanted(row, key)) &&
-          perfci.hasWords(row.text, wanted.words),
-      );
-      perfci.found(`${matching.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} comparisons`);
-      results.replaceChildren();
-      shown = 0;
-      extend();
+    perfci.listing(ranked, lists, {
+      first: FIRST,
+      page: PAGE,
+      noun: "comparisons",
+      hasMoved: (row) => row.sense !== "steady",
+      begin: () => results.replaceChildren(),
+      append: (next) => results.append(...next.map(lineOf)),
     });
   };
 

@@ -16,7 +16,7 @@
     for (let place = 0; place < Math.min(base.length, head.length); place += 1) {
       const [before, after] = [base[place], head[place]];
       const change = row.change.isRatio ? (before > 0 ? percent(after / before) : NaN) : after - before;
-      found.push({ place, before, after, change, excluded: row.outliers.has(place) });
+      found.push({ place, before, after, change });
     }
     return found.filter(({ change }) => Number.isFinite(change));
   };
@@ -29,14 +29,11 @@
 
   const xOf = (marks, pairs, size) => {
     const known = [marks.estimate, marks.low, marks.high, marks.least, marks.most, 0];
-    const shown = pairs.filter(({ excluded }) => !excluded).map(({ change }) => change);
-    const all = [...known.filter((value) => value !== null), ...shown];
+    const all = [...known.filter((value) => value !== null), ...pairs.map(({ change }) => change)];
     let [low, high] = [Math.min(...all), Math.max(...all)];
     if (low === high) [low, high] = [low - 1, high + 1];
     const inner = size.width - 2 * size.side;
-    const at = (value) => size.side + ((value - low) / (high - low)) * inner;
-    // an outlier stands at the edge: it is not to flatten the rest
-    const x = (value) => Math.min(Math.max(at(value), size.side / 2), size.width - size.side / 2);
+    const x = (value) => size.side + ((value - low) / (high - low)) * inner;
     return { x, extent: [low, high] };
   };
 
@@ -55,9 +52,8 @@
     if (low !== null && high !== null) made.push(block("interval", low, high, size.height > 60 ? 2 : 5));
     made.push(upright("estimate", estimate));
     const step = (bottom - top) / pairs.length;
-    for (const [at, { change, excluded }] of pairs.entries()) {
-      const name = excluded ? "pair hollow" : "pair";
-      made.push(drawn("circle", { class: name, cx: x(change), cy: top + (at + 0.5) * step, r: Math.min(size.radius, Math.max(1.25, step)) }));
+    for (const [at, { change }] of pairs.entries()) {
+      made.push(drawn("circle", { class: "pair", cx: x(change), cy: top + (at + 0.5) * step, r: Math.min(size.radius, Math.max(1.25, step)) }));
     }
     return { made, x, extent };
   };

@@ -5,7 +5,6 @@
   const { element } = perfci;
   const slug = document.getElementById("data").dataset.slug;
   const holder = document.getElementById("cases");
-  const more = document.getElementById("more");
 
   const described = (index) =>
     index.series.map(([caseAt, metricAt, environmentAt, standing, isNew], place) => {
@@ -15,9 +14,10 @@
       const title = `${name} ${metric}`;
       const text = `${title} ${environment}`.toLowerCase();
       return {
-        place, case: name, axes, caseAt, metric, metricAt, unit, direction, key, environment,
-        environmentAt, timeline: perfci.data("timeline", String(timeline)), title, text, isNew,
-        standing: perfci.standing(standing), several: index.environments.length > 1,
+        place, case: name, axes, caseAt, metric: metricAt, metricName: metric, unit, direction, key,
+        environment: environmentAt, environmentName: environment, title, text, isNew,
+        timeline: perfci.data("timeline", String(timeline)), standing: perfci.standing(standing),
+        several: index.environments.length > 1,
       };
     });
 
@@ -44,7 +44,7 @@
     const address = wanted();
     if (!address) return [all, null];
     const [name, metric, key] = address;
-    const linked = all.find((one) => one.case === name && one.metric === metric && one.key === key);
+    const linked = all.find((one) => one.case === name && one.metricName === metric && one.key === key);
     if (!linked) return [all, null];
     const own = all.filter((one) => one.caseAt === linked.caseAt && one !== linked);
     const others = all.filter((one) => one.caseAt !== linked.caseAt);
@@ -82,8 +82,6 @@
       },
       { rootMargin: "600px" },
     );
-    let matching = [];
-    let shown = 0;
     let section = null;
 
     const add = (about) => {
@@ -100,40 +98,28 @@
       if (about === linked) card.node.classList.add("linked");
     };
 
-    const extend = () => {
-      const next = matching.slice(shown, shown + PAGE);
-      next.forEach(add);
-      shown += next.length;
-      const left = matching.length - shown;
-      more.hidden = left <= 0;
-      more.textContent = `Show ${Math.min(PAGE, left)} more of ${left.toLocaleString("en")}`;
+    const begin = (matching) => {
+      near.disconnect();
+      waiting.clear();
+      holder.replaceChildren();
+      section = null;
+      if (matching.length === all.length) perfci.found("");
+      if (matching.length === 0) holder.append(element("p", {}, "Nothing matches."));
     };
 
-    more.addEventListener("click", extend);
     environments(all);
-    perfci.filters(
-      {
-        metric: index.metrics.map(([name]) => name),
-        environment: index.environments.map(([, label]) => label),
-      },
-      (filter) => {
-        matching = all.filter(
-          (one) =>
-            (!filter.moved || perfci.hasMoved(one.standing)) &&
-            (filter.metric === null || one.metricAt === filter.metric) &&
-            (filter.environment === null || one.environmentAt === filter.environment) &&
-            perfci.hasWords(one.text, filter.words),
-        );
-        near.disconnect();
-        waiting.clear();
-        holder.replaceChildren();
-        [section, shown] = [null, 0];
-        const few = matching.length === all.length;
-        perfci.found(few ? "" : `${matching.length} of ${all.length} charts`);
-        if (matching.length === 0) holder.append(element("p", {}, "Nothing matches."));
-        extend();
-      },
-    );
+    const lists = {
+      metric: index.metrics.map(([name]) => name),
+      environment: index.environments.map(([, label]) => label),
+    };
+    perfci.listing(all, lists, {
+      first: PAGE,
+      page: PAGE,
+      noun: "charts",
+      hasMoved: (one) => perfci.hasMoved(one.standing),
+      begin,
+      append: (next) => next.forEach(add),
+    });
   };
 
   const index = perfci.data("benchmark", slug);

@@ -118,7 +118,7 @@
 
   // A card that is empty until `fill(series, timeline)` is called.
   perfci.card = (about) => {
-    const title = `${about.case} ${about.metric}`;
+    const title = `${about.case} ${about.metricName}`;
     const plot = element("div", {
       class: "plot",
       role: "slider",
@@ -132,8 +132,8 @@
     const readout = element("p", { class: "readout" }, element("span", { class: "quiet" }, "Loading…"));
     const latest = element("p", { class: "latest" });
     const way = about.direction === "lower" ? "lower is better" : "higher is better";
-    const heading = element("h3", {}, about.metric, " ", element("span", { class: "quiet" }, way));
-    const where = about.several && element("p", { class: "where quiet" }, about.environment);
+    const heading = element("h3", {}, about.metricName, " ", element("span", { class: "quiet" }, way));
+    const where = about.several && element("p", { class: "where quiet" }, about.environmentName);
     const node = element(
       "article",
       { class: `card ${about.standing}`, "aria-label": title },

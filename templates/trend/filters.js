@@ -16,7 +16,7 @@
 
   // calls changed({words, moved, …}) now and whenever the form changes; `lists` are names by the
   // select's id, and what is chosen of each is a place in its list, or null
-  perfci.filters = (lists, changed) => {
+  const filters = (lists, changed) => {
     const [form, words, moved, ...selects] = ["filters", "words", "moved", ...Object.keys(lists)].map(
       (name) => document.getElementById(name),
     );
@@ -55,9 +55,38 @@
     notify();
   };
 
-  perfci.hasWords = (text, words) => words.every((word) => text.includes(word));
-
   perfci.found = (text) => {
     document.getElementById("found").textContent = text;
+  };
+
+  // those of `rows` that the form asks for, a part at a time: `begin(matching)` empties the list,
+  // `append(next)` adds to it. `lists` are as above: a row has its places in them by the same names
+  perfci.listing = (rows, lists, { first, page, noun, hasMoved, begin, append }) => {
+    const more = document.getElementById("more");
+    const counted = (number) => number.toLocaleString("en");
+    let [matching, shown] = [[], 0];
+
+    const extend = () => {
+      const next = matching.slice(shown, shown + (shown ? page : first));
+      append(next);
+      shown += next.length;
+      const left = matching.length - shown;
+      more.hidden = left <= 0;
+      more.textContent = `Show ${counted(Math.min(page, left))} more of ${counted(left)}`;
+    };
+
+    more.addEventListener("click", extend);
+    filters(lists, (wanted) => {
+      matching = rows.filter(
+        (row) =>
+          (!wanted.moved || hasMoved(row)) &&
+          Object.keys(lists).every((name) => wanted[name] === null || row[name] === wanted[name]) &&
+          wanted.words.every((word) => row.text.includes(word)),
+      );
+      shown = 0;
+      perfci.found(`${counted(matching.length)} of ${counted(rows.length)} ${noun}`);
+      begin(matching);
+      extend();
+    });
   };
 })();

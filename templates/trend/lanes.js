@@ -16,11 +16,10 @@
     ];
   };
 
-  const laneOf = ({ values, recorded, quantiles, hollow }, x, y, name) => {
+  const laneOf = ({ values, recorded, quantiles }, x, y, name) => {
     const ground = drawn("line", { class: "grid", x1: LEFT, x2: "100%", y1: y, y2: y });
     if (quantiles) return [ground, ...boxOf(quantiles, x, y)];
-    const dotOf = (value, place) =>
-      drawn("circle", { class: `worker ${name}${hollow?.has(place) ? " hollow" : ""}`, cx: x(value), cy: y, r: 5 });
+    const dotOf = (value) => drawn("circle", { class: `worker ${name}`, cx: x(value), cy: y, r: 5 });
     const middle = x(recorded);
     return [
       ground,

@@ -41,10 +41,8 @@
       one.text = words.join(" ").toLowerCase();
     }
     const results = document.getElementById("results");
-    const more = document.getElementById("more");
     let matching = [];
     let body = null;
-    let shown = 0;
 
     const status = (one) => {
       if (!perfci.hasMoved(one.standing)) {
@@ -73,15 +71,6 @@
       return element("tr", { role: "row" }, ...cells);
     };
 
-    const extend = () => {
-      const next = matching.slice(shown, shown + (shown ? PAGE : FIRST));
-      body.append(...next.map(row));
-      shown += next.length;
-      more.hidden = shown >= matching.length;
-      const left = matching.length - shown;
-      more.textContent = `Show ${Math.min(PAGE, left).toLocaleString("en")} more of ${left.toLocaleString("en")}`;
-    };
-
     const table = () => {
       body = element("tbody", { role: "rowgroup" });
       // roles in so many words: on a phone the table is laid out as a list, and would be read as none
@@ -97,7 +86,6 @@
       results.replaceChildren(element("div", frame, made));
     };
 
-    more.addEventListener("click", extend);
     const rows = () => [
       ["case", "metric", "environment", "latest", "unit", "status", "change"],
       ...matching.map((one) => [
@@ -105,25 +93,21 @@
         ...[one.latest ?? "", metrics[one.metric][1], one.standing, one.size],
       ]),
     ];
-    more.after(perfci.saver("perfci-series", "Save these as CSV", rows));
+    document.getElementById("more").after(perfci.saver("perfci-series", "Save these as CSV", rows));
     const lists = { metric: names, environment: environments.map(([, label]) => label) };
-    perfci.filters(lists, (wanted) => {
-      matching = all.filter(
-        (one) =>
-          (!wanted.moved || perfci.hasMoved(one.standing)) &&
-          (wanted.metric === null || one.metric === wanted.metric) &&
-          (wanted.environment === null || one.environment === wanted.environment) &&
-          perfci.hasWords(one.text, wanted.words),
-      );
-      perfci.found(`${matching.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} series`);
-      shown = 0;
-      if (matching.length === 0) {
-        results.replaceChildren(element("p", {}, "Nothing matches. Take a word away, or untick “Only what moved”."));
-        more.hidden = true;
-        return;
-      }
+    const begin = (found) => {
+      matching = found;
       table();
-      extend();
+      if (found.length > 0) return;
+      results.replaceChildren(element("p", {}, "Nothing matches. Take a word away, or untick “Only what moved”."));
+    };
+    perfci.listing(all, lists, {
+      first: FIRST,
+      page: PAGE,
+      noun: "series",
+      hasMoved: (one) => perfci.hasMoved(one.standing),
+      begin,
+      append: (next) => body.append(...next.map(row)),
     });
   };
 

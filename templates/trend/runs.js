@@ -37,7 +37,7 @@
       ...[timeline.dates[row], timeline.shas[row], timeline.subjects[row], timeline.runners[timeline.runner[row]]],
       ...[series.values[index], sizes.get(row) ?? ""],
     ]);
-    return [["date", "commit", "subject", "runner", `${series.metric} (${series.unit})`, "change"], ...runs];
+    return [["date", "commit", "subject", "runner", `${series.metricName} (${series.unit})`, "change"], ...runs];
   };
 
   perfci.runs = (series, timeline) => {

@@ -127,7 +127,7 @@ def test_what_is_no_report_is_invalid(path: tuple[str | int, ...], value: Any) -
 
 
 @pytest.mark.parametrize(
-    "path", [("schema",), ("results",), ("results", 0, "p"), ("verdict", "reasons")], ids=str
+    "path", [("schema",), ("results",), ("results", 0, "p"), ("verdict", "findings")], ids=str
 )
 def test_a_report_without_what_it_needs_is_invalid(path: tuple[str | int, ...]) -> None:
     assert list(problems_of(path, lambda inside: inside.pop(path[-1])))

@@ -181,11 +181,3 @@ def test_a_metric_below_zero_has_a_ratio_below_zero() -> None:
     )
     report = replace(passing_report(), results=(margin,))
     assert read_report(render_json(report)) == report
-
-
-def test_a_file_from_before_standard_errors_gets_those_of_its_intervals() -> None:
-    text = render_json(rich_report())
-    plain = json.loads(text)
-    for one in plain["results"]:
-        del one["se"]
-    assert read_report(json.dumps(plain)) == read_report(text)

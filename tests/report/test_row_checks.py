@@ -90,11 +90,13 @@ def estimate(center: float) -> Estimate:
     return Estimate(center, center, center, 6, 600)
 
 
+MADE = "its numbers make it"
 NO_CENTRE = Estimate(None, None, None, 6, 600)
 SLOW = adjust([paired("a", 1.5)], POLICY)[0]
 SAME = adjust([paired("a", 1.0)], POLICY)[0]
 STORED = adjust([stored("a", 1.0)], POLICY)[0]
 BREAKS = row(EAGER, "graph_breaks", 0, 1, "regressed")
+NO_BREAK = replace(BREAKS, difference=0.0, difference_lo=0.0, difference_hi=0.0)
 COLD = replace(adjust([paired("a", 2.93, metric="cold_start")], POLICY)[0], status="inconclusive")
 LOSS = row(EAGER, "accuracy_loss", 0.5, 3.0, "regressed", ratio=3.0, ratio_lo=3.0, ratio_hi=3.0)
 NO_GRAPH = without_numbers(
@@ -109,10 +111,10 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (replace(SLOW, status="improved"), "the other way"),
+        (replace(SLOW, status="improved"), MADE),
         (replace(SLOW, se=2.0 * SLOW.se), "its standard error isn't that of its interval"),
         (replace(BREAKS, se=0.1), "a standard error, and its method is `exact`"),
-        (replace(SLOW, status="unchanged"), "isn't within the threshold"),
+        (replace(SLOW, status="unchanged"), MADE),
         (replace(SLOW, status="new"), "base has numbers"),
         (replace(SLOW, status="removed"), "head has numbers"),
         (replace(SLOW, status="not_comparable"), "base has numbers"),
@@ -124,24 +126,24 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
         (replace(SLOW, p=1.0), "not of one test"),
         (replace(SLOW, p=None, p_adjusted=None), "no p"),
         (replace(SLOW, df=1e6), "not of one test"),
-        (replace(SLOW, ratio=None, ratio_lo=None, ratio_hi=None), "has no change"),
+        (replace(SLOW, ratio=None, ratio_lo=None, ratio_hi=None), MADE),
         (replace(SLOW, direction="higher"), "direction"),
         (replace(SLOW, unit="bytes"), "unit"),
-        (replace(SLOW, threshold=9.0), "below the threshold"),
-        (replace(SAME, status="improved"), "below the threshold"),
+        (replace(SLOW, threshold=9.0), MADE),
+        (replace(SAME, status="improved"), MADE),
         (replace(SAME, base=estimate(1.0), head=estimate(10.0)), "its sides are 1 and 10"),
-        (replace(SAME, head=None), "one side has no number"),
+        (replace(SAME, head=None), MADE),
         (replace(SAME, ratio=3.0, ratio_lo=None, ratio_hi=None), "its ratio is 3"),
         (replace(SAME, difference=0.0), "compared by its ratio"),
-        (replace(STORED, base_sessions=1, status="unchanged"), "`unchanged`"),
-        (replace(BREAKS, status="unchanged"), "say otherwise"),
-        (replace(BREAKS, status="improved"), "say otherwise"),
-        (replace(BREAKS, status="inconclusive"), "say otherwise"),
-        (replace(BREAKS, difference=0.0, status="unchanged"), "isn't that of its sides"),
+        (replace(STORED, base_sessions=1, status="unchanged"), MADE),
+        (replace(BREAKS, status="unchanged"), MADE),
+        (replace(BREAKS, status="improved"), MADE),
+        (replace(BREAKS, status="inconclusive"), MADE),
+        (replace(NO_BREAK, status="unchanged"), "isn't that of its sides"),
         (replace(BREAKS, p=0.1), "has a p"),
         (replace(SAME, base=replace(SLOW.base, center=None)), "no centre"),
         (replace(SAME, head=replace(SLOW.head, center=None)), "no centre"),
-        (replace(BREAKS, status="unchanged", difference=0.0, base=NO_CENTRE), "no centre"),
+        (replace(NO_BREAK, status="unchanged", base=NO_CENTRE), "no centre"),
         (replace(SLOW, base_sessions=2), "its method is `paired_t`"),
         (replace(BREAKS, base_sessions=1), "its method is `exact`"),
         (replace(STORED, base_sessions=200_000), "fewer workers"),
@@ -151,18 +153,18 @@ NO_GRAPH_BEFORE = replace(NO_GRAPH, status="improved", base=None, head=BREAKS.he
         (replace(COLD, cohens_d=0.0), "cohens_d is 0"),
         (replace(COLD, cohens_d=-9.0), "cohens_d is -9"),
         (replace(LOSS, ratio=1.0, ratio_lo=1.0, ratio_hi=1.0, status="unchanged"), "ratio is 1"),
-        (replace(NO_GRAPH, status="improved"), "head has no graph"),
-        (replace(NO_GRAPH, status="inconclusive"), "head has no graph"),
-        (replace(NO_GRAPH_BEFORE, status="regressed"), "base has no graph"),
-        (replace(LOSS, head=None, ratio=None, status="inconclusive"), "one side has no number"),
+        (replace(NO_GRAPH, status="improved"), MADE),
+        (replace(NO_GRAPH, status="inconclusive"), MADE),
+        (replace(NO_GRAPH_BEFORE, status="regressed"), MADE),
+        (replace(LOSS, head=None, ratio=None, status="inconclusive"), MADE),
         (
             replace(paired("a", 1.5), metric="loss", ratio=None, ratio_lo=None, ratio_hi=None),
-            "has no change",
+            MADE,
         ),
     ],
 )
 def test_a_row_that_contradicts_itself_is_refused(changed: Comparison, said: str) -> None:
-    if said == "has no change":
+    if changed.metric == "loss":
         changed = replace(changed, status="unchanged")
     reasons = list(row_contradictions(changed))
     assert any(said in reason for reason in reasons), reasons

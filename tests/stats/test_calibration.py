@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.stats.evidence import paired_evidence, unpaired_evidence
-from perfci.stats.levels import holm
+from perfci.stats.evidence import holm, paired_evidence, unpaired_evidence
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.stats.t_tests import welch_t_of_sessions
 

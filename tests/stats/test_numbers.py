@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.stats.evidence import summarise
-from perfci.stats.levels import holm
+from perfci.stats.evidence import holm, summarise
 from perfci.stats.quantile import median, quantile, samples_needed
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.stats.levels import benjamini_hochberg
+from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend.analysis import Analysis, analyse
 from perfci.trend.change import Change, KnownChange, TrendSettings
 from perfci.trend.drift import _recent_row

@@ -11,7 +11,7 @@ import pytest
 
 from perfci.calibrate.noise import Pairs, calibrate, judge_setting
 from perfci.calibrate.promise import SessionRounds, detectable, detectable_in
-from perfci.stats.levels import look_confidence
+from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
 from perfci.verdict.policy import MetricPolicy, default_policy

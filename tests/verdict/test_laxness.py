@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.verdict.laxness import laxer_than
-from perfci.verdict.policy import Policy, default_policy
+from perfci.verdict.policy import Policy, default_policy, laxer_than
 
 BASE = default_policy()
 

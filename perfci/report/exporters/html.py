@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perfci.model.case import Failure
-from perfci.model.report import Comparison, Explanation, Report
+from perfci.model.report import Comparison, Estimate, Explanation, Report
 from perfci.model.run import Environment
 from perfci.model.status import traits
-from perfci.report.case_tables import CaseTable, tables_by_mode, tables_by_shape
+from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
-from perfci.report.drawing import BLAME, flame_of, payload
+from perfci.report.drawing import Spark, flame_of, literal, pack, spark
 from perfci.report.links import environment_names
 from perfci.report.outline import (
     Outline,
@@ -33,20 +34,26 @@ from perfci.report.outline import (
 )
 from perfci.report.rows import (
     change_text,
+    effect_text,
+    freedom_text,
     has_numbers,
     interval_text,
+    measured_text,
     note,
     other_explanations,
+    p_text,
+    replay_command,
+    selection_of,
     side_text,
     status_text,
     whys,
 )
 from perfci.report.sections import sides_of, status_of
-from perfci.report.site.catalogue import Spark, spark
-from perfci.report.site.data import literal
 from perfci.report.templates import read_template, render_html
-from perfci.units import counted, format_duration
-from perfci.verdict.caveats import cause_of
+from perfci.stats.quantile import median
+from perfci.units import counted, format_duration, format_share, format_value
+from perfci.verdict.caveats import Cause, cause_of
+from perfci.verdict.policy import margin
 
 HELP = "Write the report as one HTML page here."
 MOST_ROWS, MOST_FAILURES, MOST_LINES = 40, 40, 200
@@ -62,6 +69,26 @@ SCRIPTS = (
 _PAST = (120.0, 24.0)
 _WORSE = frozenset({"fail", "error"})
 _FEWEST_PAST = 3
+_LONGEST_NOTE = 600
+_PAIRED, _UNPAIRED = 1, 0
+_RATIO, _DIFFERENCE = 0, 1
+_SENSES = {"worse": 1, "better": -1, "steady": 0}
+BLAME: dict[Cause, str] = {
+    "code": "what differs between the sides",
+    "noise": "variance between processes",
+    "machine": "something else ran, or the machine throttled",
+    "method": "how it was measured: too little, too coarse, or not alike",
+}
+"""The meaning of each cause. The empty one has none."""
+_TESTS = {
+    "paired_t": "paired t, of each round's two processes",
+    "welch_t": "Welch's t, of unpaired processes",
+    "exact": "none: all processes of a side agree",
+    "same_code": "none: both sides are the same code",
+}
+_GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
+_STEADY, _WINDOW = 1.1, 5
+"""Steady is the first call from which the median of ``_WINDOW`` calls is within 10 % of warm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +242,7 @@ class _Lines:
         if len(values) < _FEWEST_PAST or row.head is None or row.head.center is None:
             return None
         every = np.asarray([*values, row.head.center], dtype=float)
-        return spark(every, (len(values),), *_PAST)
+        return spark(every, (len(values),), _PAST)
 
     def unshown(self) -> list[tuple[str, RowReason]]:
         """Return the reasons whose rows do not stand open, with their cases."""
@@ -256,11 +283,7 @@ def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
 def _tables(report: Report) -> dict[str, Any]:
     """Return the modes and shapes of each benchmark. Those that changed stand first, and open."""
     context: dict[str, Any] = {}
-    every = {
-        "modes": tables_by_mode(report, every=True),
-        "shapes": tables_by_shape(report, every=True),
-    }
-    for name, tables in every.items():
+    for name, tables in case_tables(report, every=True).items():
         first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
         context[name] = [_table(table, open_=report.is_one_sided) for table in first]
         context[f"more_{name}"] = max(0, len(tables) - MOST_ROWS)
@@ -299,3 +322,129 @@ def _measured(rows: Outline) -> dict[str, Any]:
 
 def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
     return [("key", clean_line(environment.key)), *_pairs(dict(sorted(environment.facts.items())))]
+
+
+class Texts:
+    """Texts by number: most notes and facts are those of many rows."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._seen: dict[tuple[str, int], int] = {}
+
+    def place(self, text: str, limit: int = 300) -> int:
+        """Return the number of ``text``, made visible."""
+        if (known := self._seen.get((text, limit))) is not None:
+            return known
+        place = self._places.setdefault(clean_line(text, limit), len(self._places))
+        self._seen[text, limit] = place
+        return place
+
+    @property
+    def every(self) -> list[str]:
+        """All texts, by number."""
+        return list(self._places)
+
+
+def payload(report: Report) -> dict[str, Any]:
+    """Return what the scripts need: the rows as lists, in the report's order, and their texts."""
+    texts = Texts()
+    rows = report.results
+    statuses = list(dict.fromkeys(row.status for row in rows))
+    statuses.sort(key=lambda status: traits(status).rank)
+    metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
+    same_code = frozenset(report.same_code)
+    causes = list(dict.fromkeys(cause_of(row, same_code) for row in rows))
+    return {
+        "metrics": [[clean_line(name, 100), clean_line(unit, 30)] for name, unit in metrics],
+        "statuses": [status.replace("_", " ") for status in statuses],
+        "causes": causes,
+        "replay": replay_command(report),
+        "rows": [
+            [
+                texts.place(row.case),
+                metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
+                statuses.index(row.status),
+                causes.index(cause_of(row, same_code)),
+                _SENSES[traits(row.status).sense],
+                texts.place(change_text(row)),
+                texts.place(interval_text(row)),
+                texts.place(side_text(row.base, row.unit)),
+                texts.place(side_text(row.head, row.unit)),
+                texts.place(note(row), _LONGEST_NOTE),
+                [texts.place(text) for fact in facts(row) for text in fact],
+                texts.place(selection_of(row.case), 2000),
+                _change(row),
+                [_values(side) for side in (row.base, row.head)],
+                _PAIRED if row.method == "paired_t" else _UNPAIRED,
+            ]
+            for row in rows
+        ],
+        "texts": texts.every,
+    }
+
+
+def _change(row: Comparison) -> list[Any] | None:
+    """Return the change, its interval and the margin: ratios, or differences in the unit."""
+    if row.difference is not None:
+        ends = (row.difference_lo, row.difference_hi, -row.threshold, row.threshold)
+        return [_DIFFERENCE, row.difference, *map(_short, ends)]
+    if row.ratio is None:
+        return None
+    return [_RATIO, *map(_short, (row.ratio, row.ratio_lo, row.ratio_hi, *margin(row.threshold)))]
+
+
+def _values(side: Estimate | None) -> list[Any] | None:
+    """Return a side's centre, its workers' values, its calls' quantiles and first calls, packed."""
+    if side is None or side.center is None:
+        return None
+    drawn = (side.values, side.quantiles, side.first_calls)
+    return [_short(side.center), *(_packed(values) for values in drawn)]
+
+
+def _packed(values: Sequence[float]) -> list[Any]:
+    import numpy as np
+
+    packed = pack(np.asarray(values, dtype=float))
+    return [packed.scale, *packed.deltas] if values else []
+
+
+def _short(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")
+
+
+def _steady_text(side: Estimate) -> str:
+    """Return from which call on a process is warm, or that none of those kept is."""
+    calls, warm = side.first_calls, _STEADY * (side.center or 0.0)
+    windows = (calls[at : at + _WINDOW] for at in range(max(1, len(calls) - _WINDOW + 1)))
+    first = next(
+        (at for at, of in enumerate(windows, 1) if max(of[0], median(of)) <= warm),
+        None,
+    )
+    return f"none of the first {len(calls)}" if first is None else str(first)
+
+
+def facts(row: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield what stands behind a row's numbers, as terms with their values."""
+    if row.method in _TESTS:
+        yield "Test", _TESTS[row.method]
+    if measured := measured_text(row):
+        yield "Measured", measured
+    if row.df is not None:
+        yield "Degrees of freedom", freedom_text(row)
+    steady = [_steady_text(side) for side in (row.base, row.head) if side and side.first_calls]
+    if steady:
+        yield "Steady from call", " → ".join(steady)
+    if row.p is not None:
+        adjusted = "" if row.p_adjusted is None else f", {p_text(row.p_adjusted)} adjusted"
+        yield "p", f"{p_text(row.p)}{adjusted}"
+    if row.cohens_d is not None:
+        yield "Cohen's d", effect_text(row)
+    if row.detectable is not None:
+        yield "Could detect", format_share(row.detectable)
+    limit = format_value(row.threshold, row.unit)
+    yield "Threshold", limit if row.difference is not None else format_share(row.threshold)
+    yield "Gate", _GATES[row.gate]
+    if row.disturbance:
+        yield "Disturbed by", row.disturbance

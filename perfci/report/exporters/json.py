@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from perfci.instruments import words as difference_words
 from perfci.model.report import Report
 from perfci.model.status import Status, traits
+from perfci.report.case_tables import mode_matrices, shape_tables
 from perfci.report.clean import Clean, clean_json
 from perfci.report.limits import LARGEST_WHOLE, LIMITS, LONGEST_NAME, MOST_BYTES, Limit, fields_of
 from perfci.report.rows import replay_of
 from perfci.verdict.caveats import cause_of
-from perfci.verdict.modes import mode_matrices, shape_tables
 
 if TYPE_CHECKING:
     from perfci.model.finding import Difference, Hint

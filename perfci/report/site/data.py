@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfci.report.clean import clean_line
+from perfci.report.drawing import literal, pack
 from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
 from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
 from perfci.trend.change import Change
 from perfci.trend.series import Distributions, Series, SeriesKey, Timeline, dates_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-_ENTITIES = {
-    b"<": rb"\u003c",  # no </script> and no <!-- wherever the text may be pasted
-    b">": rb"\u003e",
-    b"&": rb"\u0026",
-    "\u2028".encode(): rb"\u2028",
-    "\u2029".encode(): rb"\u2029",
-}
-"""These occur in JSON only inside strings, so that bytes can be replaced."""
 _DIGITS = 4
 """Of a latest value in the overview's search."""
 _LONGEST_SUBJECT = 160
-_CHART_DIGITS = 5
-"""A value is right to 1/100,000 of the typical one: no chart shows less."""
-_LARGEST = 2.0**52
-"""A browser's numbers count every whole number up to here."""
-_LEAST_SCALE = 1e-300
 CHUNK = 32
 """Series in a chunk: what a screen or two shows, some 50 kB."""
 
@@ -43,16 +27,6 @@ def script(kind: str, name: str, payload: Any) -> bytes:
     Untrusted text belongs in arrays, as a value. As a key, ``__proto__`` would be no name.
     """
     return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
-
-
-def literal(value: Any) -> bytes:
-    """Return ``value`` as JSON that may stand in a script element of a page."""
-    import msgspec
-
-    encoded: bytes = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
-    for character, spelled in _ENTITIES.items():
-        encoded = encoded.replace(character, spelled)
-    return encoded
 
 
 def search_file(
@@ -176,43 +150,6 @@ def _released(
         seen.update(new)
         if new:
             yield row, ", ".join(new)
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """``value[i] = scale * (deltas[0] + … + deltas[i])``."""
-
-    scale: float
-    deltas: list[int]
-
-
-def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
-    """Pack finite ``values`` (n,), by ``scale`` or by one that suits them."""
-    import numpy as np
-
-    if not len(values):
-        return Packed(1.0, [])
-    if scale is None:
-        scale = scale_of(values)
-    whole = np.rint(values / scale).astype(np.int64)
-    whole[1:] -= whole[:-1].copy()
-    return Packed(scale, whole.tolist())
-
-
-def scale_of(values: NDArray[Any]) -> float:
-    """Return the step for ``values``: 1 where all are whole, else by the typical value's digits."""
-    import numpy as np
-
-    sizes = np.abs(values)
-    largest = float(sizes.max())
-    if largest < _LARGEST and bool((values == np.rint(values)).all()):
-        return 1.0
-    middle = len(sizes) // 2  # np.median takes four times as long for the same
-    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))  # a sum of two may be none
-    lower = middle if len(sizes) % 2 else middle - 1
-    typical = 2.0 * float(ordered[lower] + ordered[middle]) or largest
-    digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
-    return max(digits, largest / _LARGEST, _LEAST_SCALE)
 
 
 @dataclass(frozen=True, slots=True)

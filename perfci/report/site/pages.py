@@ -8,15 +8,14 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
+from perfci.report.drawing import Spark, spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import (
     Catalogue,
     ListedBenchmark,
-    Spark,
     TrendRow,
     TrendRows,
     catalogue,
-    spark,
     standings,
 )
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
@@ -42,7 +41,7 @@ _LETTER = 6.6
 _MOST_DATES = 60
 _FEWEST_REPORTS = 20
 """With fewer, a gate that has never failed may still fail one report in seven."""
-_STRIP_WIDTH, _STRIP_HEIGHT = 320.0, 48.0
+_STRIP = (320.0, 48.0)
 
 
 def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
@@ -338,7 +337,7 @@ def _runner(drift: RunnerDrift, listed: Catalogue) -> RunnerRow:
     return RunnerRow(
         runner=shown(drift.runner) or "unnamed runner",
         environment=listed.labels.get(drift.environment, shown(drift.environment)),
-        spark=spark(ratios, width=_STRIP_WIDTH, height=_STRIP_HEIGHT),
+        spark=spark(ratios, size=_STRIP),
         first=day(drift.dates[0]) if drift.dates else "",
         last=day(drift.dates[-1]) if drift.dates else "",
         range=f"{lo.removesuffix(' %')} … {hi}",

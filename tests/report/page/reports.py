@@ -1,4 +1,4 @@
-"""Reports with what the page draws: pairs with an outlier, quantiles of calls, a past, reasons."""
+"""Reports with what the page draws: pairs, quantiles of calls, a past, reasons."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PAIRS = ((1.20, 1.28), (1.22, 1.31), (1.24, 1.32), (1.21, 1.30), (1.25, 1.32), (
 FIRST = ((310.0, 41.0, 1.9, *(1.24,) * 12), (480.0, 60.0, 22.0, 4.1, *(1.31,) * 11))
 """Each side's first calls: head takes one more until it is warm."""
 SLOW = (1.22, 1.9)
-"""A round that is an outlier."""
+"""A round far from the others."""
 QUANTILES = (1.1, 1.15, 1.17, 1.2, 1.23, 1.27, 1.4, 1.6, 2.2)
 
 
 def with_pairs(one: Comparison, *, places: int = 6) -> Comparison:
-    """Return a row of milliseconds with its rounds, the third of which is an outlier."""
+    """Return a row of milliseconds with its rounds, the third of which is far from the others."""
     pairs = [*PAIRS[:2], SLOW, *PAIRS[2:]][: places + 1]
     base, head = ([side * 1e-3 for side in sides] for sides in zip(*pairs, strict=True))
     of_calls = one.metric == "latency_p50"
@@ -29,9 +29,6 @@ def with_pairs(one: Comparison, *, places: int = 6) -> Comparison:
         one,
         base=replace(one.base, values=tuple(base), quantiles=quantiles, first_calls=first[0]),
         head=replace(one.head, values=tuple(head), quantiles=quantiles, first_calls=first[1]),
-        outliers=(2,),
-        rounds_set_aside=1,
-        set_aside_worse=1,
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.report.site.data import pack
+from perfci.report.drawing import pack
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
