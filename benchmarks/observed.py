@@ -48,7 +48,7 @@ def is_session() -> bool:
 
 def be_session() -> None:
     """Be perfci's own command line, whose workers' outputs are noted as they come."""
-    from perfci.measure.journal import Journal
+    from perfci.measure.progress import Journal
 
     outputs: list[WorkerOutput] = []
     plain = Journal.result

@@ -33,9 +33,9 @@ def run_session(ahead: int) -> None:
     """Be perfci's own command line with its steps timed, ``ahead`` ancestors prepared."""
     from perfci.cli.main import main
     from perfci.measure import session as a_session
-    from perfci.measure.conversation import Worker
     from perfci.measure.round import RoundSide, _RoundWorkers
     from perfci.measure.starters import Starters
+    from perfci.measure.workers import Worker
 
     a_session._AHEAD = ahead
     watch = Stopwatch()

@@ -111,8 +111,8 @@ def session(repository: Path, folder: Path, *, fork: bool) -> dict[str, Any]:
 
 def run_session() -> None:
     """Be the session: perfci's own command line, with its steps timed."""
-    from perfci.measure.conversation import Worker
-    from perfci.measure.processes import StarterProcess
+    from perfci.measure.executor import Starter
+    from perfci.measure.workers import Worker
 
     watch = Stopwatch()
     names = {
@@ -124,7 +124,7 @@ def run_session() -> None:
     }
     watch.wrap(Worker, "expect", lambda arguments: names[arguments[0]])
     watch.wrap(Worker, "close", lambda _: "ending workers, ancestors and starters")
-    watch.wrap(StarterProcess, "close", lambda _: "of which ancestors and starters")
+    watch.wrap(Starter, "close", lambda _: "of which ancestors and starters")
     from perfci.cli.main import main
 
     del sys.argv[1]

@@ -30,11 +30,10 @@ from pathlib import Path
 from socket import socketpair
 from typing import Any
 
-from perfci.measure.conversation import Worker
-from perfci.measure.executor import ProcessExecutor
-from perfci.measure.launch import Launch
+from perfci.measure.executor import Executor
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.selection import SAMPLE_S
+from perfci.measure.workers import Launch, Worker
 from perfci.model.worker import Quiet, WorkerOutput, WorkOrder
 from perfci.verdict.sampled import side_by_side
 
@@ -141,7 +140,7 @@ def start(folder: Path, kernel: str, stack: ExitStack) -> tuple[list[Worker], fl
             growth=False,
         )
         with end:
-            worker = ProcessExecutor().start(order, launch, budget_end=math.inf, turns=end.fileno())
+            worker = Executor().start(order, launch, budget_end=math.inf, turns=end.fileno())
         stack.enter_context(closing(worker))
         workers.append(worker)
         call_s = max(call_s, worker.expect("ready", 300.0)["call_s"])

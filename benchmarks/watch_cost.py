@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfci.measure.machine.looks import LooksLibrary, seen_from_below
-from perfci.measure.provenance.places import CodePlaces
+from perfci.measure.machine.isolation import LooksLibrary, seen_from_below
+from perfci.measure.provenance.events import CodePlaces
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 
 HOOK = Path(__file__).resolve().parent.parent / "perfci" / "worker" / "hook"

@@ -152,11 +152,9 @@ MUTANTS = (
         "if alone.result:",
         SESSION,
     ),
+    Mutant("measure/workers.py", "if self._clock() >= self._budget_end:", "if False:", SESSION),
     Mutant(
-        "measure/conversation.py", "if self._clock() >= self._budget_end:", "if False:", SESSION
-    ),
-    Mutant(
-        "measure/conversation.py",
+        "measure/workers.py",
         "deadline = self._clock() + within_s\n            elif",
         "pass\n            elif",
         SESSION,

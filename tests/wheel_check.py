@@ -84,7 +84,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/trend/trend.css",
         "perfci/templates/report/page.html.j2",
         "perfci/worker/bootstrap.py",
-        "perfci/measure/leftovers.py",
+        "perfci/measure/ending.py",
     ):
         assert needed in names, f"{needed} is not in the wheel"
     assert any(name.endswith("licenses/LICENSE") for name in names), names

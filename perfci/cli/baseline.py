@@ -22,7 +22,7 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
 
 if TYPE_CHECKING:
-    from perfci.baselines.files import BaselineStore
+    from perfci.baselines.store import BaselineStore
 
 
 @click.command("update", epilog="Example: perfci baseline update main -k encoder")
@@ -149,7 +149,7 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
 
 
 def _store(config_path: Path | None) -> BaselineStore:
-    from perfci.baselines.files import BaselineStore
+    from perfci.baselines.store import BaselineStore
     from perfci.commands.project import open_project
 
     with calling() as caller:

@@ -45,11 +45,11 @@ def token_allowed() -> bool:
 
 def executor() -> Executor:
     """Return the executor that starts workers: the one passed to the command line, or processes."""
-    from perfci.measure.executor import ProcessExecutor
+    from perfci.measure.executor import Executor
 
     context = click.get_current_context(silent=True)
     given = context.find_root().obj if context else None
-    return given or ProcessExecutor()
+    return given or Executor()
 
 
 @contextmanager

@@ -105,7 +105,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that docs/design.md, section 8, gives."""
-    from perfci.measure.journal import InterruptHandler
+    from perfci.measure.ending import InterruptHandler
 
     open_standard_files()
     interrupt = InterruptHandler()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perfci.forges.step import Forge
     from perfci.measure.workplace import SessionContext
     from perfci.model.report import Report
-    from perfci.outputs import Say
+    from perfci.notices import Say
 
 
 def accepting(

@@ -12,8 +12,8 @@ from perfci.commands.bisect_search import BisectOptions, is_begun, search
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning, UsageError
+from perfci.measure.checkout.build import Releases
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
-from perfci.measure.checkout.environments import Releases
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.workplace import RequestedSide
 from perfci.trend.change import Change, Trend

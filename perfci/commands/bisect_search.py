@@ -43,10 +43,10 @@ from perfci.errors import (
     UnmeasurableCommit,
     UsageError,
 )
+from perfci.measure.ending import measuring_begins
 from perfci.measure.explaining import explain_case
-from perfci.measure.journal import measuring_begins
-from perfci.measure.opening import open_workplace
 from perfci.measure.progress import case_states
+from perfci.measure.workplace import open_workplace
 from perfci.model.finding import Why
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.units import counted, format_change, format_value
@@ -426,13 +426,7 @@ def explain_culprit(
             cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
             (state,) = case_states(cases, ("base", "head"))
             project.caller.step(f"looking inside {after.short} …")
-            return explain_case(
-                workplace.plan,
-                workplace.executor,
-                state.case,
-                state.slug,
-                (moved_row(bisection, culprit),),
-                within_s=within_s,
-            )
+            rows = (moved_row(bisection, culprit),)
+            return explain_case(workplace, state, rows, within_s=within_s)
     except PerfciError as error:
         return Why(bisection.case, untold={"": error.message})

@@ -19,8 +19,7 @@ from perfci.calibrate.suggestions import suggest
 from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
-from perfci.measure.opening import open_workplace
-from perfci.measure.workplace import RequestedSide, SessionContext
+from perfci.measure.workplace import RequestedSide, SessionContext, open_workplace
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.units import format_duration, format_share

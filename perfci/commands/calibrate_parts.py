@@ -316,8 +316,11 @@ def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
         cores = plan.cores if quiet.pin else CorePlan((), (), plan.cores.threads)
         changed = replace(
             workplace,
-            plan=replace(plan, settings=settings, quiet=quiet, cores=cores),
-            config=structs.replace(workplace.config, settings=settings, quiet=quiet),
+            plan=replace(
+                plan,
+                config=structs.replace(plan.config, settings=settings, quiet=quiet),
+                cores=cores,
+            ),
             budget_end=min(block_end, end),
             shown=replace(workplace.shown, progress=watch),
         )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.baselines.baseline import Baseline, why_not_comparable
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import Baseline, BaselineStore, incomparable_reason
 from perfci.commands.accepting import accepting
 from perfci.commands.compare import (
     MeasureOptions,
@@ -25,9 +24,8 @@ from perfci.commands.compare import (
 from perfci.commands.conclusion import burst_findings, worker_notes
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
-from perfci.measure.opening import open_workplace
 from perfci.measure.selection import DecoratorLiterals
-from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
+from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case
 from perfci.model.finding import Finding, finding
 from perfci.model.report import Comparison, Explanation, Report, Timing
@@ -159,7 +157,7 @@ def against_baselines(
         if baseline is None:
             rows.append(placeholder(case.id, "new", policy, finding("no-baseline")))
             continue
-        reason = why_not_comparable(baseline, report.environment, case)
+        reason = incomparable_reason(baseline, report.environment, case)
         if reason:
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue

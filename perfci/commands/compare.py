@@ -11,24 +11,30 @@ from pathlib import Path
 from msgspec import structs
 
 from perfci.commands.accepting import accepting
-from perfci.commands.conclusion import advised, conclude, rows_alone, run_of, with_session
+from perfci.commands.conclusion import (
+    advised,
+    conclude,
+    rows_alone,
+    run_of,
+    slower_imports,
+    with_session,
+)
 from perfci.commands.recorder import CaseMemory
-from perfci.config.loading import load_config
-from perfci.config.reading import nearest
+from perfci.config.loading import load_config, nearest
 from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
-from perfci.measure.opening import open_workplace
+from perfci.measure.explaining import explain_moved
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals, by_name, select, words_of, written_in
-from perfci.measure.session import measure_cases
-from perfci.measure.workplace import RequestedSide, SessionContext, Workplace
+from perfci.measure.session import SessionOptions, measure_cases
+from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
-from perfci.outputs import Announce, silent
+from perfci.notices import Announce, unheard
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.policy import Policy, laxer_than
@@ -97,7 +103,7 @@ def compare_runs(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = silent,
+    announce: Announce = unheard,
 ) -> PairedResult:
     """Measure both in pairs and return their runs (base's, head's), and the report.
 
@@ -113,7 +119,7 @@ def measure_both(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = silent,
+    announce: Announce = unheard,
 ) -> PairedResult:
     """Measure both in pairs and return their runs, and the report without its verdict."""
     with open_workplace(
@@ -125,10 +131,12 @@ def measure_both(
         result = measure_cases(
             workplace,
             part.cases,
-            fail_fast=options.fail_fast,
-            scale=part.scale,
-            everything=options.everything or options.record,
-            looks=bool(options.why),
+            SessionOptions(
+                fail_fast=options.fail_fast,
+                everything=options.everything or options.record,
+                looks=bool(options.why),
+                scale=part.scale,
+            ),
         )
         new, gone = one_sided_points(workplace, options, part)
         removed = (*removed_cases(workplace, options), *gone)
@@ -148,8 +156,10 @@ def measure_both(
             context.config.policy,
             written_on_base(workplace),
         )
+        imports = slower_imports(workplace.discoveries, report.results)
+        report = replace(report, explanations=(*report.explanations, *imports))
         if options.why and not result.cut_short and not any(report.injected.values()):
-            looked = workplace.explain(result.states, report.results, options.traces)
+            looked = explain_moved(workplace, result.states, report.results, options.traces)
             report = replace(report, why=looked.why, notes=(*report.notes, *looked.notes))
         runs = (
             run_of(result, "base", report, environments["base"]),
@@ -399,7 +409,7 @@ def undecided_report(
         base_environment=base if base and base.key != head.key else None,
         notes=(*workplace.notes, *_left_out(workplace, options)),
         benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
-        injected=workplace.config.settings.inject,
+        injected=workplace.plan.config.settings.inject,
         shard=str(part.shard or ""),
         split=part.split,
         timing=Timing(
@@ -434,7 +444,7 @@ def measure_alone(
     """Measure the cases of ``part`` on the workplace's only side."""
     result = measure_cases(workplace, part.cases)
     report = undecided_report(command, workplace, options, result, part)
-    rows = rows_alone(result, workplace.config.policy)
+    rows = rows_alone(result, workplace.plan.config.policy)
     run = run_of(result, "head", report, report.environment)
     return run, replace(report, results=rows)
 

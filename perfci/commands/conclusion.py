@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
@@ -128,7 +129,7 @@ def conclude(
     return replace(
         report,
         results=(*adjusted, *failed),
-        explanations=(*explanations, *slower_imports(result, adjusted)),
+        explanations=tuple(explanations),
     )
 
 
@@ -179,7 +180,9 @@ def not_measured(result: SessionResult) -> dict[str, str]:
     return dict(sorted(reasons.items()))
 
 
-def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[Explanation, ...]:
+def slower_imports(
+    discoveries: Mapping[str, SideDiscovery], rows: Sequence[Comparison]
+) -> tuple[Explanation, ...]:
     """Return the modules that got slow to import, where imports or cold start regressed.
 
     Known from one start a side: it says where to look, and decides nothing.
@@ -191,7 +194,7 @@ def slower_imports(result: SessionResult, rows: Sequence[Comparison]) -> tuple[E
     ]
     if not moved:
         return ()
-    base, head = (result.discoveries[name].import_times for name in ("base", "head"))
+    base, head = (discoveries[name].import_times for name in ("base", "head"))
     grown = sorted(
         ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
     )

@@ -21,14 +21,13 @@ from perfci.calibrate.promise import PROMISED_METRIC
 from perfci.commands.compare import now
 from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import commit_pair
+from perfci.engine.engines import LocalEngine
 from perfci.engine.job import JobFolder, gather
-from perfci.engine.local import LocalEngine
 from perfci.engine.plan import MachineSlot, Plan, mark_of, slots
 from perfci.errors import MeasureError, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.hardware import physical_cores, visible_gpus
-from perfci.measure.machine.quiet import available_cores, plan_cores
+from perfci.measure.machine.quiet import available_cores, physical_cores, plan_cores, visible_gpus
 from perfci.model.codec import CodecError, decode, encode
 from perfci.stats.spread import Spread, spread_ratio
 from perfci.units import counted

@@ -18,7 +18,7 @@ from perfci.model.worker import INJECTABLE, MOST_INJECTED
 from perfci.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from perfci.baselines.files import Baselines
+    from perfci.baselines.store import Baselines
     from perfci.commands.project import Caller, Project
     from perfci.history.loading import History
     from perfci.measure.progress import Progress
@@ -171,7 +171,7 @@ def _fetched(url: str) -> bytes:
 
 
 def _baselines(folder: Path) -> Baselines:
-    from perfci.baselines.files import Baselines, BaselineStore, is_environment
+    from perfci.baselines.store import Baselines, BaselineStore, is_environment
 
     if is_environment(folder):
         store, keys = BaselineStore(folder.parent), [folder.name]

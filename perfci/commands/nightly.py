@@ -33,8 +33,7 @@ from perfci.history.records import outcome_of, recorded_run
 from perfci.measure.checkout.commits import Commit
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.opening import open_workplace
-from perfci.measure.workplace import RequestedSide, SessionContext
+from perfci.measure.workplace import RequestedSide, SessionContext, open_workplace
 from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Environment, GateOutcome, RecordedRun, Run, Side

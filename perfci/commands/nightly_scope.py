@@ -9,7 +9,7 @@ from perfci.commands.project import Project, interpreter
 from perfci.commands.recorder import runner_name
 from perfci.errors import MeasureError, NoTimeToImport, PerfciError, UnbuiltCommit
 from perfci.measure.checkout.commits import Commit, branch_of, commits
-from perfci.measure.checkout.submodules import SUBMODULE_COMMIT_MISSING
+from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING
 from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.selection import is_whole
 from perfci.model.case import Case, Failure

@@ -33,7 +33,7 @@ from perfci.report.clean import clean_line
 if TYPE_CHECKING:
     from perfci.forges.comment_commands import CommentEvent
     from perfci.forges.github import GitHubClient
-    from perfci.outputs import Say
+    from perfci.notices import Say
 
 
 @dataclass(frozen=True, slots=True)

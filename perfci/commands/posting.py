@@ -26,7 +26,8 @@ from perfci.forges.posting import (
 )
 from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, Pull
 from perfci.forges.rest import Refused
-from perfci.outputs import Say, writing
+from perfci.notices import Say
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment

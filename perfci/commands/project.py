@@ -24,12 +24,13 @@ from perfci.config.loading import Config, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.measure.checkout.git import Repository, open_repository
-from perfci.measure.executor import Executor, ProcessExecutor
+from perfci.measure.executor import Executor
 from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.outputs import Announce, Say, check_writable, silent
+from perfci.notices import Announce, Say, silent, unheard
+from perfci.outputs import check_writable
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ class Caller:
 
     folder: Path
     say: Say = silent
-    announce: Announce = silent
-    step: Callable[[str], None] = silent
-    progress: Callable[[Progress], None] = silent
+    announce: Announce = unheard
+    step: Callable[[str], None] = unheard
+    progress: Callable[[Progress], None] = unheard
     token_allowed: bool = False
-    executor: Executor = field(default_factory=ProcessExecutor)
+    executor: Executor = field(default_factory=Executor)
 
 
 @dataclass(frozen=True, slots=True)

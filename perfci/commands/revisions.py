@@ -6,11 +6,10 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore
 from perfci.commands.check import check
 from perfci.commands.compare import MeasureOptions, compare_runs, run, selected_cases
 from perfci.commands.project import Project, cache_folder, load_report
@@ -24,19 +23,20 @@ from perfci.commands.recorder import (
 )
 from perfci.errors import MeasureError, PerfciError, UsageError, refusal
 from perfci.files import require_writable
-from perfci.measure.explaining import explain_case, write_trace
-from perfci.measure.opening import open_workplace
+from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
+from perfci.measure.workplace import open_workplace
 from perfci.model.finding import Why
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.outputs import Say, writing
+from perfci.notices import Say
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.baselines.baseline import Baseline
+    from perfci.baselines.store import Baseline
     from perfci.commands.recorder import Recorder
     from perfci.measure.checkout.git import Repository, ResolvedRev
     from perfci.measure.workplace import RequestedSide
@@ -247,15 +247,11 @@ def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
             project.caller.step(f"looking inside {state.case.id} …")
             explained.append(
                 explain_case(
-                    workplace.plan,
-                    workplace.executor,
-                    state.case,
-                    state.slug,
+                    workplace,
+                    state,
                     moved.get(state.case.id, ()),
                     within_s=request.within_s,
-                    keep_trace=(
-                        partial(write_trace, request.traces, state.slug) if request.traces else None
-                    ),
+                    traces=request.traces,
                 )
             )
         return tuple(explained)

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore
 from perfci.commands.check import require_stored
 from perfci.commands.concurrent import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.project import cache_folder, load_durations, load_report
 from perfci.commands.revisions import commit_pair, require_commits
+from perfci.engine.engines import LocalEngine, SlurmEngine, require_slurm, slurm_options
 from perfci.engine.job import GatheredReports, JobFolder, gather
-from perfci.engine.local import LocalEngine
 from perfci.engine.plan import Engine, MachineSlot, Plan, mark_of, time_limit_s
-from perfci.engine.slurm import SlurmEngine, require_slurm, slurm_options
 from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.measure.machine.quiet import available_cores

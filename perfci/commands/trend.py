@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from perfci.errors import OutsideError, UsageError
 from perfci.files import require_writable, write_file
 from perfci.forges import actions
-from perfci.outputs import STANDARD_OUTPUT, Say, silent, writing
+from perfci.notices import Say, silent
+from perfci.outputs import STANDARD_OUTPUT, writing
 from perfci.trend.change import Change, KnownChange, Trend
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Every key of the configuration, with its type, bounds, default and meaning.
 
-``reading`` checks files against these structs. The JSON Schema is made from them.
+``loading`` checks files against these structs. The JSON Schema is made from them.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ Day = Annotated[
 
 
 class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """What keeps a worker undisturbed. Part of the environment."""
+    """Settings that keep a worker undisturbed. Part of the environment."""
 
     pin: Annotated[bool, about("Pin workers to cores of their own.")] = True
     malloc: Annotated[bool, about("Have glibc keep its pages.")] = True
@@ -175,7 +175,7 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `perfci trend` calls a change or a drift."""
+    """Settings of what `perfci trend` calls a change or a drift."""
 
     alpha: Annotated[Chance, about("Chance of any false change in a series.")] = _TREND.alpha
     false_discoveries: Annotated[Chance, about("Share of false ones in a report.")] = (
@@ -286,7 +286,9 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     cores: Annotated[int, about("Cores of a worker; 0: up to four.", ge=0)] = _MEASURE.cores
     threads: Annotated[int, about("Threads of a worker; 0: one a core.", ge=0)] = _MEASURE.threads
     memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
-    hints: Annotated[bool, about("Hint at frequent mistakes, beside a why.")] = _MEASURE.hints
+    hints: Annotated[bool, about("Hint at frequent mistakes, in addition to a why.")] = (
+        _MEASURE.hints
+    )
     flush_l2: Annotated[bool, about("Flush a device's L2 cache before each call.")] = (
         _MEASURE.flush_l2
     )

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfci.engine.plan import CommandState, Engine, MachineSlot, Plan
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.files import read_regular, require_writable, write_file
 from perfci.model.codec import CodecError, decode, encode
 
+T = TypeVar("T")
 _LAST_BYTES = 1 << 16
 _FIRST_PAUSE_S = 0.1
 
@@ -46,10 +47,10 @@ class JobFolder:
 
         UsageError where another one is kept: its commands may still run, and would write here.
         """
-        kept = self.path / "plan.json"
-        if kept.exists():
-            if self._read(kept) == plan:
-                return True
+        kept = self._kept("plan.json", Plan)
+        if kept == plan:
+            return True
+        if kept is not None:
             raise UsageError(
                 "job-of-another",
                 f"{self.path} is the folder of another comparison, or of the same under another "
@@ -58,7 +59,7 @@ class JobFolder:
                 "end what still runs of it, and remove the folder.",
             )
         self.clear(plan)
-        write_file(kept, encode(plan))
+        write_file(self.path / "plan.json", encode(plan))
         return False
 
     def clear(self, plan: Plan) -> None:
@@ -111,13 +112,7 @@ class JobFolder:
 
     def slots(self) -> tuple[MachineSlot, ...]:
         """Return the parts of a machine that the job began with, or nothing before it began."""
-        path = self.path / "slots.json"
-        try:
-            return decode(read_regular(path), tuple[MachineSlot, ...])
-        except FileNotFoundError:
-            return ()
-        except CodecError as error:
-            raise self._damaged(path, str(error)) from error
+        return self._kept("slots.json", tuple[MachineSlot, ...]) or ()
 
     def keep_slots(self, slots: Sequence[MachineSlot]) -> None:
         """Keep what the job begins with; what it began with stays."""
@@ -126,32 +121,24 @@ class JobFolder:
 
     def submitted(self) -> dict[str, Any]:
         """Return what an engine kept, or nothing before the first submission."""
-        try:
-            kept = json.loads(read_regular(self.path / "submitted.json"))
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise self._damaged(self.path / "submitted.json", str(error)) from error
-        if not isinstance(kept, dict):
-            raise self._damaged(self.path / "submitted.json", "no table")
-        return kept
+        return self._kept("submitted.json", dict[str, Any]) or {}
 
     def keep_submitted(self, kept: dict[str, Any]) -> None:
         """Keep what finds the commands again."""
         write_file(self.path / "submitted.json", json.dumps(kept) + "\n")
 
-    def _read(self, path: Path) -> Plan:
+    def _kept(self, name: str, kind: type[T]) -> T | None:
+        """Return what is kept in a file, or None. DamagedFile where it can't be read."""
         try:
-            return decode(read_regular(path), Plan)
+            return decode(read_regular(self.path / name), kind)
+        except FileNotFoundError:
+            return None
         except CodecError as error:
-            raise self._damaged(path, str(error)) from error
-
-    def _damaged(self, path: Path, why: str) -> DamagedFile:
-        return DamagedFile(
-            "damaged-job",
-            f"{path} can't be read: {why}",
-            f"Cancel what still runs of it, and remove {self.path}.",
-        )
+            raise DamagedFile(
+                "damaged-job",
+                f"{self.path / name} can't be read: {error}",
+                f"Cancel what still runs of it, and remove {self.path}.",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

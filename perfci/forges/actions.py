@@ -17,7 +17,8 @@ from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
 from perfci.forges.pull import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
 from perfci.forges.step import CiStep, given_pull, token_of
-from perfci.outputs import Say, unwritable
+from perfci.notices import Say
+from perfci.outputs import unwritable
 from perfci.report.clean import clean_line
 from perfci.report.links import GITHUB
 

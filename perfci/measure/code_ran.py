@@ -1,21 +1,27 @@
-"""The code that a session's workers ran, and the cases that ran the same code on both sides."""
+"""The code that a session's workers ran, and the cases that ran the same code on both sides.
+
+The watch in a worker sees what Python opens. The kernel sees what its C code opens, too, and the
+programs that it starts, whatever a benchmark writes into the file of the watch.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from perfci.measure.checkout.trees import bytecode_of
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
 from perfci.measure.provenance.advice import folder_of
 from perfci.measure.provenance.attribution import UNSEEN_LOOKS, Provenance
 from perfci.measure.provenance.events import answer, is_library
-from perfci.measure.provenance.places import SideTree
-from perfci.measure.provenance.watch import OpenedFiles
 from perfci.model.run import Compiled, Ran, SideRan
 from perfci.verdict.judgement import may_be_same_code
 from perfci.verdict.policy import Policy
@@ -39,89 +45,12 @@ _TOOLS = frozenset(
     ]
 )
 """Programs that read what their command line names, which a watched process wrote."""
-
-
-class CodeRan:
-    """Grows round by round; ``close`` ends the following of files.
-
-    A case that ran the same code on both sides, without doubt, needs no more rounds: it is settled,
-    but where ``everything`` is measured.
-    """
-
-    def __init__(self, plan: SessionPlan, policy: Policy, *, everything: bool) -> None:
-        self._plan = plan
-        self._policy = policy
-        self._everything = everything
-        self._tally = FileTally(plan.trees())
-        differing = plan.differing if self._may_be_the_same() else None
-        self._tally.read(differing or ())
-        self._openings = OpenedFiles(differing)
-
-    def opened(self) -> frozenset[str]:
-        """Return the files that differ between the sides and were opened since the last call."""
-        return self._openings.taken()
-
-    def add(
-        self, state: CaseState, ran: Mapping[str, Provenance], imported: frozenset[str]
-    ) -> None:
-        """Note what a round's workers ran, by side; ``imported`` was opened by what forked them."""
-        state.opened |= imported | self.opened()
-        for side, provenance in ran.items():
-            self._tally.add(state.case.id, side, provenance)
-
-    def settles(self, state: CaseState) -> bool:
-        """Say whether the case is the same code on both sides, and nothing says otherwise."""
-        return (
-            not self._everything
-            and state.rounds == 1
-            and self._openings.complete
-            and self._ran_the_same(state)
-            and may_be_same_code(state.compared(self._policy))
-        )
-
-    def of_sides(self) -> Ran | None:
-        """Return what ran on each side; None where it isn't watched."""
-        if not self._plan.places:
-            return None
-        base = self._tally.side("base") if len(self._plan.sides) > 1 else None
-        return Ran(base, self._tally.side("head"))
-
-    def same(self, states: Sequence[CaseState]) -> tuple[str, ...]:
-        """Return the cases of which nothing that ran differs between the sides."""
-        if not self._may_be_the_same():
-            return ()
-        return tuple(state.case.id for state in states if self._ran_the_same(state))
-
-    def unexercised(self, states: Sequence[CaseState]) -> Mapping[str, tuple[str, ...]]:
-        """Return the changes by kind where no case used anything that differs; else nothing."""
-        all_same = bool(states) and len(self.same(states)) == len(states)
-        return self._plan.changes if all_same else {}
-
-    def notes(self) -> tuple[str, ...]:
-        """Return what the report should say of it."""
-        notes = self._tally.notes()
-        if self._may_be_the_same() and self._tally.has_unseen_looks():
-            why = f" ({self._plan.looks.why})" if self._plan.looks.why else ""
-            note = f"Not all looks at files were seen{why}: their cases are measured in full"
-            notes += (f"{note}, same code or not. `perfci doctor` says more.",)
-        return notes
-
-    def close(self) -> None:
-        """Follow files no longer."""
-        self._openings.close()
-
-    def _may_be_the_same(self) -> bool:
-        """Say whether both sides are watched, under one Python, nothing injected."""
-        if not self._plan.places or any(self._plan.settings.inject.values()):
-            return False
-        sides = self._plan.sides
-        return len(sides) > 1 and len({side.python for side in sides}) == 1
-
-    def _ran_the_same(self, state: CaseState) -> bool:
-        if state.same_code:
-            return True
-        measured = all(state.outputs.values()) and not state.failures
-        return measured and not state.opened and self._tally.is_same(state.case.id)
+_EVENT = struct.Struct("iIII")
+_MODIFY, _ATTRIB, _OPEN, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x20, 0x400, 0x800
+_DONT_FOLLOW = 0x02000000
+_MASK = _MODIFY | _ATTRIB | _OPEN | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
+_OVERFLOW = 0x4000
+_BUFFER = 1 << 16
 
 
 @dataclass(slots=True)
@@ -141,39 +70,118 @@ class CaseFiles:
     unknown: set[str] = field(default_factory=set)
 
 
-class FileTally:
-    """Grows round by round. Each version of a file is read once."""
+class CodeRan:
+    """Grows round by round; ``close`` ends the following of files. Each version is read once.
 
-    def __init__(self, trees: Mapping[str, SideTree]) -> None:
-        self._trees = trees
+    A case that ran the same code on both sides, without doubt, needs no more rounds: it is settled,
+    but where ``everything`` is measured.
+    """
+
+    def __init__(self, plan: SessionPlan, policy: Policy, *, everything: bool) -> None:
+        self._plan = plan
+        self._policy = policy
+        self._everything = everything
+        self._sides = {side.name: side for side in plan.sides}
         self._cases: dict[tuple[str, str], CaseFiles] = {}
-        self._folders: dict[str, set[str]] = {name: set() for name in trees}
-        self._outside: dict[str, set[str]] = {name: set() for name in trees}
-        self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in trees}
+        self._folders: dict[str, set[str]] = {name: set() for name in self._sides}
+        self._outside: dict[str, set[str]] = {name: set() for name in self._sides}
+        self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in self._sides}
         self._hashes: dict[tuple[str, int, int], str] = {}
-
-    def read(self, paths: Iterable[str]) -> None:
-        """Read these files now, so that no one has to open them for their hash later on."""
-        for path in paths:
+        differing = plan.differing if self._may_be_the_same() else None
+        for path in differing or ():  # now, so that no one has to open it for its hash later on
             self._digest(path)
+        self._openings = OpenedFiles(differing)
+        self._imported: frozenset[str] = frozenset()
 
-    def add(self, case: str, side: str, ran: Provenance) -> None:
-        """Add what one worker of ``case`` ran; its trees are there still."""
-        tree = self._trees[side]
+    def begin_group(self) -> None:
+        """Take what was opened since the last round as opened by what forks the next workers."""
+        self._imported = self._openings.taken()
+
+    def add(self, state: CaseState, ran: Mapping[str, Provenance]) -> None:
+        """Note what a round's workers ran, by side; their trees are there still."""
+        state.opened |= self._imported | self._openings.taken()
+        for side, provenance in ran.items():
+            self._add(state.case.id, side, provenance)
+
+    def settles(self, state: CaseState) -> bool:
+        """Say whether the case is the same code on both sides, and nothing says otherwise."""
+        return (
+            not self._everything
+            and state.rounds == 1
+            and self._openings.complete
+            and self._ran_the_same(state)
+            and may_be_same_code(state.compared(self._policy))
+        )
+
+    def of_sides(self) -> Ran | None:
+        """Return what ran on each side; None where it isn't watched."""
+        if not self._plan.places:
+            return None
+        base = self._side("base") if len(self._plan.sides) > 1 else None
+        return Ran(base, self._side("head"))
+
+    def same(self, states: Sequence[CaseState]) -> tuple[str, ...]:
+        """Return the cases of which nothing that ran differs between the sides."""
+        if not self._may_be_the_same():
+            return ()
+        return tuple(state.case.id for state in states if self._ran_the_same(state))
+
+    def unexercised(self, states: Sequence[CaseState]) -> Mapping[str, tuple[str, ...]]:
+        """Return the changes by kind where no case used anything that differs; else nothing."""
+        all_same = bool(states) and len(self.same(states)) == len(states)
+        return self._plan.changes if all_same else {}
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report should say of it."""
+        notes: list[str] = []
+        if files := {name for files in self._cases.values() for name in files.not_its_own}:
+            what = "which differ" if len(files) > 1 else "which differs"
+            both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
+            notes.append(f"{both}: what lies in the benchmarks' folder is head's.")
+        unseen = any(UNSEEN_LOOKS in files.unknown for files in self._cases.values())
+        if unseen and self._may_be_the_same():
+            why = f" ({self._plan.looks.why})" if self._plan.looks.why else ""
+            note = f"Not all looks at files were seen{why}: their cases are measured in full"
+            notes.append(f"{note}, same code or not. `perfci doctor` says more.")
+        return tuple(notes)
+
+    def close(self) -> None:
+        """Follow files no longer."""
+        self._openings.close()
+
+    def _may_be_the_same(self) -> bool:
+        """Say whether both sides are watched, under one Python, nothing injected."""
+        if not self._plan.places or any(self._plan.config.settings.inject.values()):
+            return False
+        sides = self._plan.sides
+        return len(sides) > 1 and len({side.python for side in sides}) == 1
+
+    def _ran_the_same(self, state: CaseState) -> bool:
+        if state.same_code:
+            return True
+        if state.failures or state.opened or not all(state.outputs.values()):
+            return False
+        base, head = (self._code_digest(state.case.id, side) for side in ("base", "head"))
+        return base != "" and base == head
+
+    def _add(self, case: str, side: str, ran: Provenance) -> None:
+        tree = self._sides[side]
+        roots = tree.root, self._plan.temporary_of(side).resolve()
         mine = self._cases.setdefault((case, side), CaseFiles())
         for paths, files in ((ran.used, mine.files), (ran.loaded, mine.loaded)):
             for path in paths:
-                label, digest = self._label(path, tree), self._digest(path)
+                label, digest = _label(path, roots), self._digest(path)
                 files.add((label, digest))
                 if not digest:
                     mine.unknown.add(f"gone {label}")
         for look in ran.looked_at:
-            label = self._label(look.path, tree)
-            if len({answer(look.how, each.root / label) for each in self._trees.values()}) > 1:
+            label = _label(look.path, roots)
+            if len({answer(look.how, each.root / label) for each in self._plan.sides}) > 1:
                 mine.looked_at.add((f"{look.how} {label}", answer(look.how, Path(look.path))))
-        used = {self._label(path, tree) for path in ran.used}
+        used = {_label(path, roots) for path in ran.used}
+        pattern = self._plan.config.pattern
         mine.not_its_own |= {
-            name for name in used & tree.replaced if not fnmatch(Path(name).name, tree.pattern)
+            name for name in used & tree.overlay.changed if not fnmatch(Path(name).name, pattern)
         }
         mine.unknown |= {reason for reason in ran.unknown if reason.partition(" ")[2] not in _TOOLS}
         self._outside[side] |= set(ran.outside)
@@ -186,36 +194,23 @@ class FileTally:
                 relative = str(Path(module.path).relative_to(tree.root))
                 self._folders[side].add(folder_of(tree.root, relative, module.name))
 
-    def side(self, name: str) -> SideRan:
+    def _side(self, name: str) -> SideRan:
         """Return what this side's workers ran, over all cases."""
-        mine = [files_of_case for (_, side), files_of_case in self._cases.items() if side == name]
-        files = {pair for files_of_case in mine for pair in files_of_case.files}
+        mine = {case: files for (case, side), files in self._cases.items() if side == name}
+        files = {pair for of_case in mine.values() for pair in of_case.files}
+        # what all sides imported from the same file: a copy each is meant to differ
+        installed = set.intersection(*self._installed.values())
         return SideRan(
-            tree=self._trees[name].tree,
+            tree=self._sides[name].tree,
             folders=tuple(sorted(self._folders[name])),
             compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
             outside=tuple(sorted(self._outside[name])),
-            installed=tuple(sorted({package for package, _ in self._of_one_copy()})),
-            unknown=tuple(
-                sorted({reason for files_of_case in mine for reason in files_of_case.unknown})
-            ),
-            cases={
-                case: digest
-                for case, side in self._cases
-                if side == name and (digest := self.digest(case, side))
-            },
+            installed=tuple(sorted({package for package, _ in installed})),
+            unknown=tuple(sorted({why for of_case in mine.values() for why in of_case.unknown})),
+            cases={case: digest for case in mine if (digest := self._code_digest(case, name))},
         )
 
-    def _of_one_copy(self) -> set[tuple[str, str]]:
-        """Return what all sides imported from the same file: a copy each is meant to differ."""
-        return set.intersection(*self._installed.values())
-
-    def is_same(self, case: str) -> bool:
-        """Return whether all that ran of both sides' trees is the same, and all of it is known."""
-        base, head = (self.digest(case, side) for side in ("base", "head"))
-        return base != "" and base == head
-
-    def digest(self, case: str, side: str) -> str:
+    def _code_digest(self, case: str, side: str) -> str:
         """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""
         mine = self._cases.get((case, side))
         if mine is None or mine.unknown or mine.not_its_own or not mine.files:
@@ -224,42 +219,100 @@ class FileTally:
         text = "\n".join(f"{digest} {path}" for path, digest in pairs)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
-    def has_unseen_looks(self) -> bool:
-        """Return whether some worker or child looked at files unseen."""
-        return any(UNSEEN_LOOKS in case.unknown for case in self._cases.values())
-
-    def notes(self) -> tuple[str, ...]:
-        """Return a note on head's helpers that base ran, and has otherwise."""
-        files = {name for mine in self._cases.values() for name in mine.not_its_own}
-        if not files:
-            return ()
-        what = "which differ" if len(files) > 1 else "which differs"
-        both = f"Both sides ran head's {', '.join(sorted(files))}, {what} in base"
-        return (f"{both}: what lies in the benchmarks' folder is head's.",)
-
-    def _label(self, path: str, tree: SideTree) -> str:
-        for root in (tree.root, tree.temporary):
-            if Path(path).is_relative_to(root):
-                return str(Path(path).relative_to(root))
-        return path
-
     def _digest(self, path: str) -> str:
-        """Return the file's SHA-256, of one in an archive the archive's.
+        """Return the SHA-256 of a file, or of the archive that it is in.
 
         Empty where it is gone, or can't be read any more.
         """
+        place = Path(path)
         with suppress(OSError):
-            return self._digest_of(Path(path))
+            while not place.exists() and place != place.parent:
+                place = place.parent
+            if place.is_file():
+                status = place.stat()
+                key = (str(place), status.st_mtime_ns, status.st_size)
+                if key not in self._hashes:
+                    with place.open("rb") as file:
+                        self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
+                return self._hashes[key]
         return ""
 
-    def _digest_of(self, place: Path) -> str:
-        while not place.exists() and place != place.parent:
-            place = place.parent
-        if not place.is_file():
-            return ""
-        status = place.stat()
-        key = (str(place), status.st_mtime_ns, status.st_size)
-        if key not in self._hashes:
-            with place.open("rb") as file:
-                self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        return self._hashes[key]
+
+def _label(path: str, roots: Iterable[Path]) -> str:
+    for root in roots:
+        if Path(path).is_relative_to(root):
+            return str(Path(path).relative_to(root))
+    return path
+
+
+class OpenedFiles:
+    """The files of ``files`` (real, absolute paths) that were opened since it was made.
+
+    A file counts by its inode, under whatever name it is opened, and so does the bytecode that
+    Python opens in its place. Where not all of them can be followed, and of None, ``complete`` is
+    False, and nothing that it says is of use.
+    """
+
+    def __init__(self, files: Iterable[str] | None) -> None:
+        self._files = tuple(files or ())
+        self._paths: dict[int, set[str]] = {}
+        self._descriptor = -1
+        self.complete = False
+        if files is None:
+            return
+        try:
+            self._descriptor = _begin()
+            for path in self._files:
+                if Path(path).exists():
+                    self._follow(path, path)
+                for made in bytecode_of(Path(path)):
+                    self._follow(str(made), path)
+            self.complete = self._works()
+        except OSError:  # no inotify here, or more files than the user may follow
+            self.close()
+
+    def taken(self) -> frozenset[str]:
+        """Return the files that were opened, written or moved since this was last asked."""
+        opened: set[str] = set()
+        while self._descriptor >= 0:
+            try:
+                events = os.read(self._descriptor, _BUFFER)
+            except BlockingIOError:
+                break
+            at = 0
+            while at < len(events):
+                watch, mask, _, length = _EVENT.unpack_from(events, at)
+                at += _EVENT.size + length
+                if mask & _OVERFLOW:
+                    self.complete = False
+                opened |= self._paths.get(watch, set())
+        return frozenset(opened)
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self.complete = False
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _follow(self, path: str, means: str) -> None:
+        call = ctypes.CDLL(None, use_errno=True).inotify_add_watch
+        number = call(self._descriptor, os.fsencode(path), _MASK)
+        if number < 0:
+            raise OSError(ctypes.get_errno(), "inotify_add_watch", path)
+        self._paths.setdefault(number, set()).add(means)
+
+    def _works(self) -> bool:
+        """Open each file, and see whether the kernel says so: not every file system's does."""
+        there = {path for path in self._files if Path(path).exists()}
+        for path in there:
+            with suppress(PermissionError):
+                os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+        return self.taken() == there
+
+
+def _begin() -> int:
+    number: int = ctypes.CDLL(None, use_errno=True).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if number < 0:
+        raise OSError(ctypes.get_errno(), "inotify_init1")
+    return number

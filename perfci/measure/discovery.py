@@ -10,13 +10,14 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
-from perfci.config.loading import load_config
-from perfci.config.reading import nearest
+from perfci.config.loading import load_config, nearest
 from perfci.errors import (
     BenchmarkError,
     MeasureError,
@@ -26,13 +27,12 @@ from perfci.errors import (
     UnfitCommit,
     UsageError,
 )
-from perfci.measure.conversation import WorkerEnded, import_times
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
-from perfci.measure.provenance.attribution import Provenance
-from perfci.measure.provenance.watch import described
+from perfci.measure.provenance.attribution import Provenance, described
 from perfci.measure.selection import written_in
-from perfci.model.case import Case, Discovery, Failure, FileImports
+from perfci.measure.workers import WorkerEnded, import_times
+from perfci.model.case import Case, Discovery, Failure
 from perfci.model.worker import WorkOrder
 
 CUT_SHORT = "no_time"
@@ -61,7 +61,7 @@ class SideDiscovery:
 def discover(
     plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
 ) -> Iterator[tuple[str, SideDiscovery]]:
-    """Yield each side's name, and what its benchmark files hold; ``begun`` is told of each.
+    """Yield each side's name and what its benchmark files hold; ``begun`` takes each name before.
 
     All sides are asked at the same time where the parent's cores are free for one of them. A file
     that kills the worker is found by asking for each file alone; the others go on.
@@ -72,32 +72,38 @@ def discover(
         waiting: list[_ListingWorker] = []
         for side in plan.sides:
             begun(side.name)
-            beside = bool(waiting) and bool(plan.cores.parent) and plan.quiet.threads
-            question = _ListingWorker(
-                plan, side, executor, plan.discovery_order(side), beside=beside
+            concurrent = bool(waiting) and bool(plan.cores.parent) and plan.config.quiet.threads
+            listing = _ListingWorker(
+                plan, side, executor, plan.discovery_order(side), concurrent=concurrent
             )
-            stack.callback(question.close)
-            waiting.append(question)
-            if plan.cores.parent and plan.quiet.threads and side is not plan.sides[-1]:
+            stack.callback(listing.close)
+            waiting.append(listing)
+            if plan.cores.parent and plan.config.quiet.threads and side is not plan.sides[-1]:
                 continue
             for listing in waiting:
-                yield listing.side.name, _discovered(plan, listing, executor, budget_end)
+                yield listing.side.name, _discovered(listing, budget_end)
             waiting.clear()
 
 
-def _discovered(
-    plan: SessionPlan, question: _ListingWorker, executor: Executor, budget_end: float
+def imported_by(
+    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
 ) -> SideDiscovery:
-    order = question.order
+    """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
+    return _discovered(_ListingWorker(plan, side, executor, order), budget_end)
+
+
+def _discovered(listing: _ListingWorker, budget_end: float) -> SideDiscovery:
+    plan, order = listing.plan, listing.order
     try:
-        discovered = question.answer(budget_end)
+        discovered = listing.answer(budget_end)
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
-            discovered = SideDiscovery(Discovery((), (_of_file(ended.failure, order),), {}), {})
+            failure = _of_file(ended.failure, order)
+            discovered = SideDiscovery(Discovery((), (failure,), {}), {})
         else:
-            discovered = _one_by_one(plan, question.side, executor, order, budget_end)
-    if question.side.name == "base" and len(plan.sides) > 1:
-        discovered = _tried_again(plan, question.side, executor, order, budget_end, discovered)
+            discovered = _one_by_one(listing, order, budget_end)
+    if listing.side.name == "base" and len(plan.sides) > 1:
+        discovered = _tried_again(listing, budget_end, discovered)
     for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
@@ -107,99 +113,71 @@ def _discovered(
     return discovered
 
 
-def imported_by(
-    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> SideDiscovery:
-    """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
-    question = _ListingWorker(plan, side, executor, order)
-    return _discovered(plan, question, executor, budget_end)
-
-
-def _tried_again(
-    plan: SessionPlan,
-    side: SidePlan,
-    executor: Executor,
-    order: WorkOrder,
-    budget_end: float,
-    first: SideDiscovery,
-) -> SideDiscovery:
+def _tried_again(listing: _ListingWorker, budget_end: float, first: SideDiscovery) -> SideDiscovery:
     """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
 
     What was cut short is not tried again, nor a missing module: that is absent for good.
     """
-    before = first.discovery
     failed = {
         failure.case
-        for failure in before.failures
+        for failure in first.discovery.failures
         if failure.kind not in {CUT_SHORT, "ModuleNotFoundError"}
     }
-    root = f"{order.root}/"
-    files = tuple(file for file in order.benchmark_files if file.removeprefix(root) in failed)
+    root = f"{listing.order.root}/"
+    files = tuple(f for f in listing.order.benchmark_files if f.removeprefix(root) in failed)
     if not files:
         return first
     failed = {file.removeprefix(root) for file in files}
-    alone = replace(order, benchmark_files=files, saved=())
-    again = _one_by_one(plan, side, executor, alone, budget_end)
-    later = again.discovery
-    failures = (
-        *(failure for failure in before.failures if failure.case not in failed),
-        *(replace(failure, alone="failed") for failure in later.failures),
+    order = replace(listing.order, benchmark_files=files, saved=())
+    again = _one_by_one(listing, order, budget_end)
+    before = tuple(failure for failure in first.discovery.failures if failure.case not in failed)
+    after = tuple(replace(failure, alone="failed") for failure in again.discovery.failures)
+    joined = _joined(
+        replace(part, discovery=replace(part.discovery, failures=failures))
+        for part, failures in ((first, before), (again, after))
     )
     discovery = replace(
-        before if before.modules else later,
-        cases=(*before.cases, *later.cases),
-        failures=failures,
-        facts={**later.facts, **before.facts},
-        imports={**before.imports, **later.imports},
-        modules={**later.modules, **before.modules},
+        joined.discovery,
+        facts={**joined.discovery.facts, **first.discovery.facts},
+        modules={**joined.discovery.modules, **first.discovery.modules},
     )
-    times = {**again.import_times, **first.import_times}
-    return SideDiscovery(discovery, times, (*first.ran, *again.ran))
+    return replace(
+        joined, discovery=discovery, import_times={**joined.import_times, **first.import_times}
+    )
 
 
-def _one_by_one(
-    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> SideDiscovery:
-    cases: list[Case] = []
-    failures: list[Failure] = []
-    facts: dict[str, str] = {}
-    times: dict[str, float] = {}
-    ran: tuple[Provenance, ...] = ()
-    imports: dict[str, FileImports] = {}
-    modules: dict[str, str] = {}
-    first: Discovery | None = None
-    saved = order.saved
-    for file in order.benchmark_files:
-        alone = replace(order, benchmark_files=(file,), saved=saved)
-        saved = ()
+def _one_by_one(listing: _ListingWorker, order: WorkOrder, budget_end: float) -> SideDiscovery:
+    """Ask for each of the files of ``order`` alone."""
+    results: list[SideDiscovery] = []
+    for number, file in enumerate(order.benchmark_files):
+        alone = replace(order, benchmark_files=(file,), saved=() if number else order.saved)
         try:
-            listed = _ListingWorker(plan, side, executor, alone).answer(budget_end)
+            worker = _ListingWorker(listing.plan, listing.side, listing.executor, alone)
+            results.append(worker.answer(budget_end))
         except WorkerEnded as ended:
-            failures.append(_of_file(ended.failure, alone))
-            continue
-        cases += listed.discovery.cases
-        failures += listed.discovery.failures
-        facts |= listed.discovery.facts
-        times |= listed.import_times
-        ran += listed.ran
-        imports |= listed.discovery.imports
-        modules |= listed.discovery.modules
-        first = first or listed.discovery
-    whole = Discovery(tuple(cases), tuple(failures), facts)
-    if first:
-        whole = replace(
-            first,
-            cases=whole.cases,
-            failures=whole.failures,
-            facts=whole.facts,
-            imports=imports,
-            modules=modules,
-        )
-    return SideDiscovery(whole, times, ran)
+            failure = _of_file(ended.failure, alone)
+            results.append(SideDiscovery(Discovery((), (failure,), {}), {}))
+    return _joined(results)
+
+
+def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
+    """Return what several workers of a side listed as one; of two answers the later counts."""
+    parts = tuple(parts)
+    discoveries = [part.discovery for part in parts]
+    discovery = replace(
+        next((answered for answered in discoveries if answered.modules), discoveries[0]),
+        cases=tuple(case for each in discoveries for case in each.cases),
+        failures=tuple(failure for each in discoveries for failure in each.failures),
+        facts=reduce(or_, (dict(each.facts) for each in discoveries)),
+        imports=reduce(or_, (dict(each.imports) for each in discoveries)),
+        modules=reduce(or_, (dict(each.modules) for each in discoveries)),
+    )
+    times = reduce(or_, (dict(part.import_times) for part in parts))
+    return SideDiscovery(discovery, times, tuple(code for part in parts for code in part.ran))
 
 
 class _ListingWorker:
-    """A worker that lists benchmarks, from its start to its answer; ``beside`` another side's."""
+    """A worker that lists benchmarks, from its start to its answer, maybe next to another one."""
 
     def __init__(
         self,
@@ -208,13 +186,12 @@ class _ListingWorker:
         executor: Executor,
         order: WorkOrder,
         *,
-        beside: bool = False,
+        concurrent: bool = False,
     ) -> None:
-        self.side, self.order = side, order
-        self._plan, self._executor = plan, executor
+        self.plan, self.side, self.executor, self.order = plan, side, executor, order
         self._watched = plan.watched(side)
         launch = replace(plan.launch(side, self._watched), import_times=True)
-        if beside:
+        if concurrent:
             launch = replace(launch, affinity=plan.cores.parent)
         self._closed = False
         self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
@@ -225,8 +202,8 @@ class _ListingWorker:
         WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
         fault.
         """
-        timeout, worker = self._plan.settings.timeout, self._worker
-        left_s = max(0.0, budget_end - self._executor.now())
+        timeout, worker = self.plan.config.settings.timeout, self._worker
+        left_s = max(0.0, budget_end - self.executor.now())
         within_s = min(timeout, left_s / 2)
         try:
             discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
@@ -332,11 +309,13 @@ def without_benchmark(
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on each file next to the benchmark files that defines benchmarks, too."""
     root = plan.head_root
-    files = set(map(str, (root / plan.benchmarks).rglob("*.py"))) - {*plan.benchmark_files(root)}
+    files = set(map(str, (root / plan.config.benchmarks).rglob("*.py"))) - {
+        *plan.benchmark_files(root)
+    }
     beside = written_in(root, sorted(filter(os.path.isfile, files)))
     return tuple(
         f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
-        f"{plan.pattern}."
+        f"{plan.config.pattern}."
         for file, names in beside.items()
         if names
     )

@@ -1,14 +1,13 @@
 """Why a case moved: both sides run once more, in fresh processes, under instruments.
 
-Never while anything is measured. Whatever fails here is ``untold``, and no verdict depends on it.
+Never while anything is measured. Whatever fails here is unavailable, and no verdict depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,14 +16,12 @@ from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file
 from perfci.instruments import Instrument, Recorded, added, instruments, words
 from perfci.instruments.trace import trace_text
-from perfci.measure.conversation import BudgetEnded, Worker, WorkerEnded
-from perfci.measure.executor import Executor
-from perfci.measure.journal import measuring_begins, measuring_ended
-from perfci.measure.launch import TreeDeleted, move
+from perfci.measure.ending import measuring_begins, measuring_ended
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
-from perfci.measure.round import WorkerTask
-from perfci.model.case import Case, Failure
+from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded, move
+from perfci.measure.workplace import Workplace
+from perfci.model.case import Failure
 from perfci.model.finding import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.model.report import Comparison
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
@@ -43,105 +40,80 @@ _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
 """Rounds that never come: with the warm compile caches, and with empty ones."""
 
 
-@dataclass(slots=True)
-class _CaseRecordings:
-    """The recordings of one case so far, by instrument and side, and those unavailable."""
-
-    waiting: list[Instrument]
-    recorded: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
-    untold: dict[str, str] = field(default_factory=dict)
-
-    def give_up(self, chosen: Sequence[Instrument], why: str) -> None:
-        for instrument in chosen:
-            self.untold[instrument.name] = why
-            self.recorded.pop(instrument.name, None)
-            self.waiting.remove(instrument)
-
-    def keep(self, instrument: Instrument, recorded: dict[str, list[Recorded]]) -> None:
-        self.recorded[instrument.name] = recorded
-        self.waiting.remove(instrument)
-
-
 def explain_case(
-    plan: SessionPlan,
-    executor: Executor,
-    case: Case,
-    slug: str,
+    workplace: Workplace,
+    state: CaseState,
     moved: Sequence[Comparison],
     *,
     within_s: float,
-    keep_trace: Callable[[str, str], None] | None = None,
+    traces: Path | None = None,
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
-    They may take ``within_s``, both sides together, beside the case's own run time and what the
-    first profile of each side takes beyond that.
-    ``keep_trace`` is given each side's name and its Chrome trace, as JSON.
+    They may take ``within_s``, both sides together, in addition to the case's own run time and what
+    the first profile of each side takes beyond that. ``traces`` is the folder for each side's
+    Chrome trace.
 
     The two workers start one after the other, and record in turn. Where one ends under an
-    instrument, that one is untold, and the others go on in new ones as long as there is time.
+    instrument, that one is unavailable, and the others go on in new ones as long as there is time.
     """
-    on_demand = {"trace"} if keep_trace else set()
-    if plan.settings.hints:
-        on_demand.add("hints")
-    findings = _CaseRecordings(
-        [
-            everyone
-            for everyone in _everyones().values()
-            if everyone.name in on_demand or not everyone.on_demand
-        ]
-    )
     cold = any(row.metric == "compile_time" for row in moved)
-    explaining = _Explainer(plan, executor, case, slug, within_s, cold=cold)
-    while findings.waiting and explaining.left_s > 0:
-        explaining.attempt(findings)
-    over = f"the {within_s:g} s that a case may take were over; {explaining.advice}"
-    findings.give_up(tuple(findings.waiting), over)
-    if keep_trace:
-        _keep_traces(findings, keep_trace)
-    return _concluded(plan, case, findings, moved)
-
-
-def _everyones() -> Mapping[str, Instrument]:
-    return {**instruments(), **added()}
-
-
-def _keep_traces(findings: _CaseRecordings, keep_trace: Callable[[str, str], None]) -> None:
-    for side, recorded in findings.recorded.pop("trace", {}).items():
-        try:
-            keep_trace(side, trace_text(recorded[0]))
-        except (ValueError, RecursionError, OSError) as error:  # a full disk changes no verdict
-            findings.untold["trace"] = f"on {side}: {error}"
+    explainer = _Explainer(workplace, state, within_s, cold=cold, tracing=traces is not None)
+    while explainer.waiting and explainer.left_s > 0:
+        explainer.attempt()
+    over = f"the {within_s:g} s that a case may take were over; {explainer.advice}"
+    explainer.give_up(tuple(explainer.waiting), over)
+    if traces:
+        explainer.write_traces(traces)
+    return explainer.why(moved)
 
 
 class _Explainer:
-    """Pairs of workers, one after the other, and the time that they may take.
+    """Pairs of workers, one after the other, the time that they may take, and their recordings.
 
+    ``recorded`` is by instrument and side, ``unavailable`` has the reasons of instruments without.
     The first pair compiles with an empty cache where the case is ``cold``.
     """
 
     def __init__(
         self,
-        plan: SessionPlan,
-        executor: Executor,
-        case: Case,
-        slug: str,
+        workplace: Workplace,
+        state: CaseState,
         within_s: float,
         *,
         cold: bool,
+        tracing: bool,
     ) -> None:
-        self._plan, self._executor = plan, executor
-        self._case, self._slug = case, slug
+        self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
         self._round = _COLD_ROUND if cold else _WARM_ROUND
+        self._hinting = workplace.plan.config.settings.hints
+        on_demand = {"trace": tracing, "hints": self._hinting}
+        self._instruments = {**instruments(), **added()}
+        self.waiting = [
+            instrument
+            for instrument in self._instruments.values()
+            if not instrument.on_demand or on_demand.get(instrument.name)
+        ]
+        self.recorded: dict[str, dict[str, list[Recorded]]] = {}
+        self.unavailable: dict[str, str] = {}
         self.left_s = within_s
-        self.advice = (
-            f"`perfci explain REPORT -k {quote(case.id)} --within {10 * within_s:g}s` takes more"
-        )
+        case = quote(state.case.id)
+        self.advice = f"`perfci explain REPORT -k {case} --within {10 * within_s:g}s` takes more"
         self._first = self._no_profile = True
 
-    def attempt(self, findings: _CaseRecordings) -> None:
-        """Start both sides and let them record; an instrument or more is done or untold then."""
-        chosen = tuple(findings.waiting)
+    def give_up(self, chosen: Sequence[Instrument], why: str) -> None:
+        """Note why these instruments are unavailable."""
+        for instrument in chosen:
+            self.unavailable[instrument.name] = why
+            self.waiting.remove(instrument)
+
+    def _keep(self, instrument: Instrument, recorded: dict[str, list[Recorded]]) -> None:
+        self.recorded[instrument.name] = recorded
+        self.waiting.remove(instrument)
+
+    def attempt(self) -> None:
+        """Start both sides and let them record; an instrument or more is done or given up then."""
+        chosen = tuple(self.waiting)
         began = self._executor.now()
         with ExitStack() as stack:
             try:
@@ -149,10 +121,10 @@ class _Explainer:
             except WorkerEnded as ended:
                 self._spent(began)
                 early = tuple(instrument for instrument in chosen if instrument.when != "work")
-                findings.give_up(early or chosen, _said(ended.failure))
+                self.give_up(early or chosen, _ending(ended.failure))
                 return
             except (BudgetEnded, TreeDeleted, OSError, OutsideError) as error:
-                findings.give_up(chosen, f"it could not be run again: {error or 'no time'}")
+                self.give_up(chosen, f"it could not be run again: {error or 'no time'}")
                 return
             if not self._first:
                 self._spent(began)
@@ -162,25 +134,31 @@ class _Explainer:
             for instrument in sorted(chosen, key=lambda each: each.when == "work"):
                 if instrument.when == "work" and self.left_s <= 0:
                     continue
-                began = self._executor.now()
-                try:
-                    self._record(instrument, [worker for worker, _ in workers], call_s, findings)
-                except WorkerEnded as ended:
-                    findings.give_up((instrument,), self._ended(ended.failure))
+                if not self._has_recorded(instrument, [worker for worker, _ in workers], call_s):
                     return
-                except _RepeatTimedOut:
-                    return
-                except BudgetEnded:
-                    findings.give_up((instrument,), f"its worker's time was over; {self.advice}")
-                    return
-                finally:
-                    self._spent(began)
             for worker, _ in workers:
                 worker.send({"do": "finish"})
                 worker.stage = "done"
 
-    def _ended(self, failure: Failure) -> str:
-        return f"{_said(failure)}{f'; {self.advice}' if failure.kind == 'timeout' else ''}"
+    def _has_recorded(
+        self, instrument: Instrument, workers: Sequence[Worker], call_s: float
+    ) -> bool:
+        """Let both sides record; return whether their workers can go on."""
+        began = self._executor.now()
+        try:
+            self._record(instrument, workers, call_s)
+        except WorkerEnded as ended:
+            more = f"; {self.advice}" if ended.failure.kind == "timeout" else ""
+            self.give_up((instrument,), f"{_ending(ended.failure)}{more}")
+            return False
+        except _RepeatTimedOut:
+            return False
+        except BudgetEnded:
+            self.give_up((instrument,), f"its worker's time was over; {self.advice}")
+            return False
+        finally:
+            self._spent(began)
+        return True
 
     def _spent(self, since: float) -> None:
         self.left_s -= self._executor.now() - since
@@ -194,15 +172,22 @@ class _Explainer:
         compared but the compiler's phases, and it records where the first one does.
         """
         names = tuple(instrument.name for instrument in chosen)
-        self._plan.forget_cold_caches(self._slug)
+        case, slug = self._state.case, self._state.slug
+        self._plan.forget_cold_caches(slug)
         workers: list[Worker] = []
         for side in self._plan.sides:
-            task = self._plan.task(side, self._case, self._round, self._slug, exact=())
+            task = self._plan.task(side, case, self._round, slug, exact=())
             if task.watched:
                 stack.callback(task.watched.events.unlink, missing_ok=True)
             cores = self._plan.cores.parent if workers else ()
-            task = replace(task, order=replace(task.order, instruments=names))
-            workers.append(self._worker(task, cores or task.launch.affinity))
+            launch = replace(
+                task.launch,
+                environment={**task.launch.environment, **task.environment},
+                affinity=cores or task.launch.affinity,
+            )
+            budget_end = self._executor.now() + 4 * task.timeout_s
+            order = replace(task.order, instruments=names)
+            workers.append(self._executor.start(order, launch, budget_end=budget_end))
             stack.callback(workers[-1].close)
         started = []
         for worker in workers:
@@ -211,26 +196,11 @@ class _Explainer:
             started.append((worker, call_s))
         return started
 
-    def _worker(self, task: WorkerTask, cores: tuple[int, ...]) -> Worker:
-        launch = replace(
-            task.launch,
-            environment={**task.launch.environment, **task.environment},
-            affinity=cores,
-        )
-        budget_end = self._executor.now() + 4 * task.timeout_s
-        return self._executor.start(task.order, launch, budget_end=budget_end)
-
-    def _record(
-        self,
-        instrument: Instrument,
-        workers: Sequence[Worker],
-        call_s: float,
-        findings: _CaseRecordings,
-    ) -> None:
+    def _record(self, instrument: Instrument, workers: Sequence[Worker], call_s: float) -> None:
         """Let both sides record in turn, as often as the instrument asks and the time allows."""
         if instrument.when == "work" and len(workers) * _CALLS * call_s > self.left_s:
             long = f"a call takes {call_s:.2g} s, too long to look inside in {self.left_s:.2g} s"
-            findings.give_up((instrument,), f"{long}; {self.advice}")
+            self.give_up((instrument,), f"{long}; {self.advice}")
             return
         least_s = max(1.0, _PROFILED * _CALLS * call_s) if instrument.when == "work" else 1.0
         if instrument.when == "work" and self._no_profile:
@@ -251,65 +221,61 @@ class _Explainer:
                 except WorkerEnded as ended:
                     if not number or ended.failure.kind != "timeout":
                         raise
-                    kept = {side: runs[:number] for side, runs in recorded.items()}
-                    findings.keep(instrument, kept)
+                    self._keep(instrument, {side: runs[:number] for side, runs in recorded.items()})
                     raise _RepeatTimedOut from ended
                 if why := worker.field(message, "why", str):
-                    findings.give_up((instrument,), f"on {worker.order.side}: {why}")
+                    self.give_up((instrument,), f"on {worker.order.side}: {why}")
                     return
                 recorded[worker.order.side].append(
                     worker.field(message, "recorded", dict[str, Any])
                 )
-        findings.keep(instrument, recorded)
+        self._keep(instrument, recorded)
+
+    def write_traces(self, folder: Path) -> None:
+        """Write each side's Chrome trace, where one was recorded."""
+        for side, recorded in self.recorded.pop("trace", {}).items():
+            try:
+                write_file(folder / f"{self._state.slug}.{side}.json", trace_text(recorded[0]))
+            except (ValueError, RecursionError, OSError) as error:  # it changes no verdict
+                self.unavailable["trace"] = f"on {side}: {error}"
+
+    def why(self, moved: Sequence[Comparison]) -> Why:
+        """Return what differs, ranked, and which of it lies on changed lines."""
+        differences: list[Difference] = []
+        hints: list[Hint] = []
+        stacks: list[Stack] = []
+        for name, recorded in self.recorded.items():
+            instrument = self._instruments[name]
+            base, head = recorded["base"], recorded["head"]
+            try:
+                differing = [*map(instrument.as_reported, instrument.differences(base, head))]
+                hinting = instrument.hints(head) if self._hinting else ()
+                hinted = [*map(instrument.as_reported, hinting)]
+                stacked = [*instrument.stacks(base, head)]
+                _require_sound((*differing, *hinted), stacked)
+            except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
+                reason = f"what it recorded can't be read ({type(error).__name__})"
+                self.unavailable[name] = reason
+                continue
+            differences += differing
+            hints += hinted
+            stacks += stacked
+        changed = {
+            file: _changed(self._plan, file)
+            for file in dict.fromkeys(each.file for each in differences if each.file)
+        }
+        ordered = ranked(with_hunks(differences, changed), moved)
+        case = self._state.case.id
+        return Why(case, ordered, tuple(hints), self.unavailable, tuple(stacks))
 
 
 class _RepeatTimedOut(Exception):
     """A worker ended in a repeat of a recording; those before it are kept."""
 
 
-def _said(failure: Failure) -> str:
+def _ending(failure: Failure) -> str:
     first = next(iter(failure.message.strip().splitlines()), "")
     return f"{failure.side} failed under it in {failure.stage} ({failure.kind}): {first}"[:500]
-
-
-# From recordings to differences, and which of them lie on changed lines.
-
-
-def _concluded(
-    plan: SessionPlan, case: Case, findings: _CaseRecordings, moved: Sequence[Comparison]
-) -> Why:
-    differences: list[Difference] = []
-    hints: list[Hint] = []
-    stacks: list[Stack] = []
-    hinting = plan.settings.hints
-    for name, recorded in findings.recorded.items():
-        instrument = _everyones()[name]
-        try:
-            of_one = tuple(
-                map(
-                    instrument.as_reported,
-                    instrument.differences(recorded["base"], recorded["head"]),
-                )
-            )
-            hinted = (
-                tuple(map(instrument.as_reported, instrument.hints(recorded["head"])))
-                if hinting
-                else ()
-            )
-            stacked = tuple(instrument.stacks(recorded["base"], recorded["head"]))
-            _require_sound((*of_one, *hinted), stacked)
-        except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
-            findings.untold[name] = f"what it recorded can't be read ({type(error).__name__})"
-            continue
-        differences += of_one
-        hints += hinted
-        stacks += stacked
-    changed = {
-        file: _changed(plan, file)
-        for file in dict.fromkeys(difference.file for difference in differences if difference.file)
-    }
-    differences = list(with_hunks(differences, changed))
-    return Why(case.id, ranked(differences, moved), tuple(hints), findings.untold, tuple(stacks))
 
 
 def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
@@ -339,9 +305,6 @@ def _text(root: Path, file: str) -> str | None:
         return None
 
 
-# After a verdict.
-
-
 @dataclass(frozen=True, slots=True)
 class Explanations:
     """Explanations of the cases that moved, and notes on them."""
@@ -350,23 +313,16 @@ class Explanations:
     notes: tuple[str, ...] = ()
 
 
-def write_trace(folder: Path, slug: str, side: str, text: str) -> None:
-    """Write one side's Chrome trace of a case."""
-    write_file(folder / f"{slug}.{side}.json", text)
-
-
 def explain_moved(
-    plan: SessionPlan,
-    executor: Executor,
+    workplace: Workplace,
     states: Sequence[CaseState],
     rows: Sequence[Comparison],
-    step: Callable[[str], None],
-    keep_trace: Callable[[str, str, str], None] | None = None,
+    traces: Path | None = None,
 ) -> Explanations:
     """Look into the cases that got worse or better, those that moved most first.
 
     A case of which nothing can be said has no why. A signal ends this, and nothing else.
-    ``keep_trace`` is given each case's slug, a side's name and its Chrome trace.
+    ``traces`` is the folder for Chrome traces.
     """
     moved: dict[str, list[Comparison]] = {}
     for row in sorted(rows, key=size, reverse=True):
@@ -384,19 +340,10 @@ def explain_moved(
     try:
         measuring_begins()
         for state in (by_case[case] for case in chosen if case in by_case):
-            step(f"looking inside {state.case.id} …")
-            of_case = tuple(moved[state.case.id])
-            explained.append(
-                explain_case(
-                    plan,
-                    executor,
-                    state.case,
-                    state.slug,
-                    of_case,
-                    within_s=EXPLAIN_S,
-                    keep_trace=partial(keep_trace, state.slug) if keep_trace else None,
-                )
-            )
+            workplace.shown.step(f"looking inside {state.case.id} …")
+            rows_of_case = tuple(moved[state.case.id])
+            why = explain_case(workplace, state, rows_of_case, within_s=EXPLAIN_S, traces=traces)
+            explained.append(why)
     except KeyboardInterrupt:
         notes.append("Interrupted while it was looked into why cases moved: some have no why.")
     finally:

@@ -9,25 +9,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perfci.config.loading import Config
+from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
-from perfci.measure.checkout.environments import activated
 from perfci.measure.checkout.git import comparable_address
-from perfci.measure.checkout.overlay import Overlay
-from perfci.measure.launch import Launch
-from perfci.measure.leftovers import SESSION_VARIABLE
-from perfci.measure.machine.looks import LooksLibrary
+from perfci.measure.checkout.trees import Overlay
+from perfci.measure.ending import SESSION_VARIABLE
+from perfci.measure.machine.isolation import LooksLibrary
 from perfci.measure.machine.quiet import CorePlan, child_environment
-from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.declared import distributions_of
-from perfci.measure.provenance.places import CodePlaces, SideTree, packages_of
-from perfci.measure.provenance.watch import WorkerWatch
+from perfci.measure.provenance.attribution import WorkerWatch
+from perfci.measure.provenance.counterparts import Counterparts, distributions_of
+from perfci.measure.provenance.events import CodePlaces, packages_of
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
+from perfci.measure.workers import Launch
 from perfci.model.case import Case, Copy, Discovery
 from perfci.model.run import Side
-from perfci.model.worker import MeasureSettings, Quiet, SavedModel, WorkOrder
+from perfci.model.worker import SavedModel, WorkOrder
 
-# they lie beside the cache: a side's first compile would make them for all others
+# they lie next to the cache: a side's first compile would make them for all others
 _COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
@@ -68,8 +68,7 @@ class SessionPlan:
     ``bases_own`` is a tree of base's commit as it is, where base's own files are others.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
     begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare; ``devices`` and ``metrics`` are others', by side;
-    ``discovered`` is all that discovery found.
+    distributions that the trees declare; ``discovered`` is all that discovery found.
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
@@ -79,23 +78,14 @@ class SessionPlan:
     """
 
     sides: tuple[SidePlan, ...]
-    benchmarks: str
-    pattern: str
-    python_path: tuple[str, ...]
-    saved: tuple[SavedModel, ...]
-    settings: MeasureSettings
-    quiet: Quiet
+    config: Config
     cores: CorePlan
-    passed: tuple[str, ...]
     inherited: Mapping[str, str]
     scratch: Path
     token: str
     enter: tuple[str, ...] = ()
-    launcher: tuple[str, ...] = ()
     places: Mapping[str, CodePlaces] = field(default_factory=dict)
     project: tuple[str, ...] = ()
-    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checkout: Path | None = None
     differing: frozenset[str] | None = None
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -117,22 +107,31 @@ class SessionPlan:
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
         """Return the absolute paths of the benchmark files in ``root``'s tree, sorted."""
-        return files_in(root, self.benchmarks, self.pattern)
+        return files_in(root, self.config.benchmarks, self.config.pattern)
 
     def discovery_order(self, side: SidePlan) -> WorkOrder:
         """Return the order that makes a worker list the benchmarks."""
-        return WorkOrder(
+        return replace(
+            self._order(side),
             root=str(side.root),
             python_path=self.python_path_of(side),
             benchmark_files=self.benchmark_files(side.root),
             saved=self.saved_of(side),
+            project=self.project,
+            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
+        )
+
+    def _order(self, side: SidePlan) -> WorkOrder:
+        """Return what all orders of processes with this side's Python have."""
+        discovered = self.discovered.get(side.name)
+        return WorkOrder(
+            root="",
+            python_path=(),
             side=side.name,
             threads=self.cores.threads,
-            seed=self.settings.seed,
-            project=self.project,
-            devices=self.devices.get(side.name, ()),
-            metrics=self.metrics.get(side.name, {}),
-            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
+            seed=self.config.settings.seed,
+            devices=discovered.devices if discovered else (),
+            metrics=discovered.metrics if discovered else {},
         )
 
     def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
@@ -143,7 +142,7 @@ class SessionPlan:
                 model_path=self._in_tree(model.model_path, side),
                 inputs_path=self._in_tree(model.inputs_path, side),
             )
-            for model in self.saved
+            for model in self.config.saved
         )
 
     def _in_tree(self, path: str, side: SidePlan) -> str:
@@ -163,33 +162,27 @@ class SessionPlan:
 
     def ancestor_order(self, preload: Sequence[str], compiler: Sequence[str] = ()) -> WorkOrder:
         """Return the order of an ancestor of all sides' workers."""
-        side = self.sides[0]
-        folder = self.scratch / "ancestor"
-        folder.mkdir(exist_ok=True)
-        return WorkOrder(
-            root=str(folder),  # no side's tree: what lies there must not be found
-            python_path=(),
-            side=side.name,
-            threads=self.cores.threads,
-            seed=self.settings.seed,
-            devices=self.devices.get(side.name, ()),
-            metrics=self.metrics.get(side.name, {}),
+        return replace(
+            self._order(self.sides[0]),
+            root=str(self._ancestor_folder()),  # no side's tree: what lies there must not be found
             preload=tuple(preload),
             compiler=tuple(compiler),
         )
 
     def ancestor_launch(self) -> Launch:
         """Return how an ancestor is started: as a side's process, in an environment of no side."""
-        temporary = self.scratch / "ancestor"
-        temporary.mkdir(exist_ok=True)
-        extra = {"TMPDIR": str(temporary), SESSION_VARIABLE: self.token, **_COMPILER}
-        return self._launch(self.sides[0], extra)
+        return self._launch(self.sides[0], {"TMPDIR": str(self._ancestor_folder()), **_COMPILER})
+
+    def _ancestor_folder(self) -> Path:
+        folder = self.scratch / "ancestor"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def owner(self, package: str) -> str:
         """Return the side, if any, whose workers would import this package from a tree."""
         for side in self.sides:
             names = self.places[side.name].names if self.places else ()
-            benchmarks = side.root / self.benchmarks
+            benchmarks = side.root / self.config.benchmarks
             inside = (path for path in benchmarks.rglob("*") if path.is_dir())
             folders = [*map(Path, self.python_path_of(side)), benchmarks, *inside]
             if package in names or any(
@@ -206,22 +199,9 @@ class SessionPlan:
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
         events = folder / f"{side.name}-{secrets.token_hex(8)}"
-        watched = WorkerWatch(events, self.places[side.name], self.python_path, side.built)
+        watched = WorkerWatch(events, self.places[side.name], self.config.python_path, side.built)
         watched.begin()
         return watched
-
-    def trees(self) -> dict[str, SideTree]:
-        """Return each side's tree."""
-        return {
-            side.name: SideTree(
-                side.root,
-                side.tree,
-                self.temporary_of(side.name).resolve(),
-                self.pattern,
-                side.overlay.changed,
-            )
-            for side in self.sides
-        }
 
     def temporary_of(self, name: str) -> Path:
         """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
@@ -236,7 +216,6 @@ class SessionPlan:
             "TMPDIR": str(temporary),
             # what a benchmark compiles by torch.utils.cpp_extension is its own side's
             "TORCH_EXTENSIONS_DIR": str(extensions),
-            SESSION_VARIABLE: self.token,
         }
         watched = watched or self.watched(side)
         if watched:
@@ -244,8 +223,9 @@ class SessionPlan:
         return self._launch(side, extra)
 
     def _launch(self, side: SidePlan, extra: Mapping[str, str]) -> Launch:
+        config, token = self.config, {SESSION_VARIABLE: self.token}
         environment = child_environment(
-            self.inherited, self.quiet, self.cores.threads, self.passed, extra
+            self.inherited, config.quiet, self.cores.threads, config.pass_env, {**token, **extra}
         )
         if side.interpreter:
             environment = activated(environment, side.interpreter)
@@ -254,9 +234,9 @@ class SessionPlan:
             python=side.python,
             environment=environment,
             affinity=self.cores.workers,
-            memory_limit=self.settings.memory_limit,
+            memory_limit=config.settings.memory_limit,
             enter=self.enter,
-            launcher=self.launcher,
+            launcher=config.launcher,
         )
 
     def task(
@@ -266,7 +246,9 @@ class SessionPlan:
 
         The first round fills the cache that the warm rounds share; other cold ones get their own.
         """
-        cold = has_cold_cache(round_number, self.settings.compile_rounds, compiled=case.compiled)
+        cold = has_cold_cache(
+            round_number, self.config.settings.compile_rounds, compiled=case.compiled
+        )
         name = f"cold-{round_number}" if cold and round_number != 1 else "warm"
         caches = self.scratch / "caches" / side.name / slug / name
         caches.mkdir(parents=True, exist_ok=True)
@@ -276,11 +258,11 @@ class SessionPlan:
             cold_cache=cold,
             accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
             growth="memory_growth" in exact,
-            warmup_s=self.settings.warmup,
-            flush_l2=self.settings.flush_l2,
+            warmup_s=self.config.settings.warmup,
+            flush_l2=self.config.settings.flush_l2,
             inject={
                 name: share if side.name == "head" else 0.0
-                for name, share in self.settings.inject.items()
+                for name, share in self.config.settings.inject.items()
             },
         )
         watched = self.watched(side)
@@ -295,7 +277,7 @@ class SessionPlan:
                 **_COMPILER,
                 "TRITON_CACHE_DIR": str(caches / "triton"),
             },
-            timeout_s=case.timeout or self.settings.timeout,
+            timeout_s=case.timeout or self.config.settings.timeout,
         )
 
     def forget_cold_caches(self, slug: str) -> None:
@@ -307,19 +289,20 @@ class SessionPlan:
 
     def python_path_of(self, side: SidePlan) -> tuple[str, ...]:
         """Return the folders of this side's tree that go first on ``sys.path``."""
-        folders = (side.root / entry for entry in self.python_path)
+        folders = (side.root / entry for entry in self.config.python_path)
         return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())
 
     def with_places(
         self,
         checkout: Path,
         cache: Path,
-        installed: tuple[str, ...],
         counterparts: Counterparts | None = None,
     ) -> SessionPlan:
         """Return the plan with every side's places: its workers are watched from now on."""
         names = {
-            package for side in self.sides for package in packages_of(side.root, self.python_path)
+            package
+            for side in self.sides
+            for package in packages_of(side.root, self.config.python_path)
         }
         places = {
             side.name: CodePlaces(
@@ -336,7 +319,7 @@ class SessionPlan:
                 names=tuple(sorted(names)),
                 temporary=(f"{self.temporary_of(side.name).resolve()}/",),
                 pythons=(*_prefix_of(side.side.python), *_prefix_of(side.python)),
-                installed=installed,
+                installed=self.config.installed,
                 changed=counterparts.changed_names() if counterparts else (),
                 counterparts=counterparts,
                 distributions=counterparts.changed_distributions() if counterparts else (),
@@ -371,7 +354,7 @@ class SessionPlan:
     def with_discovered(
         self, discovered: Mapping[str, Discovery], separate: Collection[str]
     ) -> SessionPlan:
-        """Return the plan with each side's devices, and where its Python has the project installed.
+        """Return the plan with what discovery found, and where Pythons have the project installed.
 
         ``separate`` are packages that each side has in a Python of its own: those copies are meant.
         """
@@ -391,9 +374,7 @@ class SessionPlan:
             )
             for name, known in self.places.items()
         }
-        devices = {name: discovery.devices for name, discovery in discovered.items()}
-        metrics = {name: discovery.metrics for name, discovery in discovered.items()}
-        return replace(self, places=places, devices=devices, metrics=metrics, discovered=discovered)
+        return replace(self, places=places, discovered=discovered)
 
     def _is_own(self, copy: Copy) -> bool:
         """Return whether it is a copy of the project's, by its name or its origin."""

@@ -1,17 +1,25 @@
-"""The state of each case in a session: its rounds, its needs, and the time that is left."""
+"""A session's cases: the rounds, needs and time of each, and the log."""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from perfci.measure.discovery import SideDiscovery
-from perfci.measure.journal import slug
 from perfci.measure.selection import least_rounds
 from perfci.model.case import Case, Failure
 from perfci.model.report import Comparison
 from perfci.model.run import Ran
-from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, MeasureSettings, WorkerOutput
+from perfci.model.worker import (
+    AGREEING_ROUNDS,
+    DECIDING_ROUNDS,
+    MeasureSettings,
+    WorkerFailure,
+    WorkerOutput,
+    WorkerResult,
+)
 from perfci.units import first_of
 from perfci.verdict.caveats import draws, rounds_to_believe
 from perfci.verdict.comparisons import compare_case
@@ -113,7 +121,6 @@ class SessionResult:
     """
 
     states: tuple[CaseState, ...]
-    discoveries: Mapping[str, SideDiscovery]
     wall_s: float
     measured_s: float
     rounds: int
@@ -166,7 +173,7 @@ class CaseNeeds:
         """Return which of ``EXACT_PARTS`` the next round measures.
 
         Where the workers of the first rounds agree there is nothing left to know. A side alone is
-        compared another day, with workers that nobody knows: it has as many as decide.
+        compared another day, with unknown workers: it has as many as decide.
         """
         if state.rounds >= DECIDING_ROUNDS:
             return frozenset()
@@ -357,3 +364,60 @@ def _later_s(state: CaseState) -> float:
     """Return what one more round takes: without what only the first ones measure, if known."""
     later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
     return sum(later) / len(later)
+
+
+def slug(text: str) -> str:
+    """Return ``text`` as part of a file name; different texts may give the same."""
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "_", text).strip("_")[:100] or "case"
+
+
+class Journal:
+    """Writes ``session.log`` and ``workers/*.log`` under one folder.
+
+    A log is never worth a session: ``notes`` say what can't be written any more.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "workers").mkdir(parents=True, exist_ok=True)
+        self._path = folder / "session.log"
+        self._started = time.monotonic()
+        self._trouble = ""
+
+    def note(self, text: str) -> None:
+        """Append one line with the time since the start, in s."""
+        self._write(self._path, "a", f"{time.monotonic() - self._started:9.2f} {text}\n")
+
+    def result(self, case_slug: str, result: WorkerResult, printed: str) -> None:
+        """Note one worker's result and keep what it printed."""
+        match result:
+            case WorkerOutput() as output:
+                p50 = output.values.get("latency_p50")
+                self.note(
+                    f"{output.case} round {output.round} {output.side}"
+                    f"{f' of ancestor {output.ancestor}' if output.ancestor else ''}: "
+                    f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
+                    f"{output.bursts_set_aside} bursts excluded"
+                )
+                side, number = output.side, output.round
+            case WorkerFailure(round=number, failure=failure):
+                side = failure.side
+                self.note(
+                    f"{failure.case} round {number} {side}: FAILED {failure.kind}: "
+                    f"{failure.message}"
+                )
+        if printed.strip():
+            path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"
+            self._write(path, "w", printed)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report should say of the log: what it lacks, if it lacks anything."""
+        return (self._trouble,) if self._trouble else ()
+
+    def _write(self, path: Path, mode: str, text: str) -> None:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            why = f"{path} can't be written: {error.strerror}"
+            self._trouble = self._trouble or f"The session's log is incomplete: {why}."

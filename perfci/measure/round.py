@@ -6,13 +6,11 @@ import itertools
 import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.errors import UsageError
-from perfci.measure.conversation import Worker, WorkerEnded
 from perfci.measure.executor import Executor, OpenStarters
-from perfci.measure.launch import Launch
 from perfci.measure.machine.gpu_watch import (
     CardWatch,
     GpuState,
@@ -20,9 +18,14 @@ from perfci.measure.machine.gpu_watch import (
     energy_between,
     set_aside_reason,
 )
-from perfci.measure.provenance.attribution import Provenance
-from perfci.measure.provenance.watch import WorkerWatch, record_removed, wrong_code
+from perfci.measure.provenance.attribution import (
+    Provenance,
+    WorkerWatch,
+    record_removed,
+    wrong_code,
+)
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, turns
+from perfci.measure.workers import Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, why_unfit
 from perfci.model.codec import to_plain
@@ -42,10 +45,9 @@ from perfci.verdict.sampled import reduce, side_by_side
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""
 _SHOWING, _FAR_SHORTER = 2, 1.5
-"""After so many blocks a round is planned again, where its calls are so many times shorter."""
+"""After that number of blocks a round is planned again, if its calls are that factor shorter."""
 _STOPPED_S = 2.0
 """A worker that only waited for its turn answers in that time."""
-# Pure: both sides of a round live at once, and need room for both.
 KIND = "no_room_for_both"
 _KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
 _WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
@@ -61,7 +63,7 @@ def ran_out_of_memory(failure: Failure) -> bool:
 
 
 def no_room_for_both(failure: Failure, side: str) -> Failure:
-    """Return ``side``'s failure where ``failure`` came up beside the other side, and not alone.
+    """Return ``side``'s failure where ``failure`` came up with the other side alive, and not alone.
 
     Which side got the memory first depends on the order: neither is to blame.
     """
@@ -70,24 +72,11 @@ def no_room_for_both(failure: Failure, side: str) -> Failure:
         failure,
         side=side,
         kind=KIND,
-        message=f"both sides don't fit at once: beside the other one {failure.side} failed in "
+        message=f"both sides don't fit at once: next to the other one {failure.side} failed in "
         f"{failure.stage}, and alone it ran: {first_line}\n"
         "Make the benchmark smaller (its batch, say), or measure where there is more memory: a "
         "round needs it for both sides.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """The outcome of a round: a result per side, the workers' logs, and the time inside bursts.
-
-    ``ran`` is what each side's worker and its children ran.
-    """
-
-    results: tuple[WorkerResult, ...]
-    logs: Mapping[str, str]
-    measured_s: float
-    ran: Mapping[str, Provenance] = field(default_factory=dict)
 
 
 def measure_round(
@@ -99,10 +88,10 @@ def measure_round(
     budget_end: float,
     starters: OpenStarters | None = None,
     gpu: GpuWatches,
-) -> RoundResult:
+) -> tuple[RoundSide, ...]:
     """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
 
-    Where a side has no memory beside the other, and enough alone, both fail: they don't fit at
+    Where a side has no memory next to the other, and enough alone, both fail: they don't fit at
     once. Workers are forked by their side's starter where there are ``starters`` and all live, else
     both are started afresh.
     Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
@@ -111,32 +100,23 @@ def measure_round(
 
     def measure(slots: Sequence[RoundSide]) -> None:
         forking = starters if starters and starters.alive() else None
-        start = partial(start_worker, executor=executor, forking=forking, budget_end=budget_end)
-        for slot in slots:
-            slot.ancestor = forking.ancestor if forking else 0
-        meanwhile = forking.meanwhile if forking else lambda: None
-        _RoundWorkers(slots, round_number, settings, start, gpu, meanwhile).run()
+        _RoundWorkers(slots, round_number, settings, executor, budget_end, forking, gpu).run()
 
     measure(slots)
     if starters and starters.ancestor and not starters.alive():
         _blame(slots, round_number)
     crowded = next((slot for slot in slots if slot.crowded), None)
-    if crowded and isinstance(crowded.result, WorkerFailure):
+    if crowded and crowded.failure:
         alone = RoundSide(crowded.task)
         if crowded.task.watched:
             crowded.task.watched.begin()
         measure([alone])
         if isinstance(alone.result, WorkerOutput):
-            failure = crowded.result.failure
+            failure = crowded.failure
             for slot in slots:
-                shared = no_room_for_both(failure, slot.task.order.side)
+                shared = no_room_for_both(failure, slot.side)
                 slot.result = WorkerFailure(round_number, shared)
-    return RoundResult(
-        results=tuple(slot.result for slot in slots if slot.result is not None),
-        logs={slot.task.order.side: slot.log for slot in slots},
-        measured_s=sum(slot.measured_s for slot in slots),
-        ran={slot.task.order.side: slot.ran for slot in slots if slot.ran},
-    )
+    return tuple(slots)
 
 
 def _blame(slots: Sequence[RoundSide], round_number: int) -> None:
@@ -145,10 +125,10 @@ def _blame(slots: Sequence[RoundSide], round_number: int) -> None:
     Its own side's code did that, and the other side has none that ran.
     """
     for before, slot in itertools.pairwise(slots):
-        if before.worker and slot.worker is None and isinstance(slot.result, WorkerFailure):
+        if before.worker and slot.worker is None and slot.failure:
             failure = replace(
-                slot.result.failure,
-                side=before.task.order.side,
+                slot.failure,
+                side=before.side,
                 stage=before.worker.stage,
                 kind="killed_parent",
                 message="the benchmark killed its parent process, which was to fork the other "
@@ -164,9 +144,10 @@ class _RoundWorkers:
     slots: Sequence[RoundSide]
     round_number: int
     settings: MeasureSettings
-    started: Callable[[WorkerTask, int], Worker]
+    executor: Executor
+    budget_end: float
+    forking: OpenStarters | None
     gpu: GpuWatches
-    meanwhile: Callable[[], None]
 
     def run(self) -> None:
         """Give every slot its result; no worker outlives this."""
@@ -209,7 +190,24 @@ class _RoundWorkers:
         return _STOPPED_S
 
     def _start(self, slot: RoundSide) -> None:
-        slot.worker = self.started(slot.task, slot.turns.fileno() if slot.turns else -1)
+        """Start one worker: forked by its side's starter, or afresh."""
+        task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
+        if self.forking:
+            slot.ancestor = self.forking.ancestor
+            order = replace(
+                task.order,
+                cold_start=not self.forking.concurrent,
+                fresh_state=self.forking.fresh_states.get(slot.side, {}),
+            )
+            slot.worker = self.forking.by_side[order.side].fork(
+                order, task.environment, budget_end=self.budget_end, turns=turns
+            )
+        else:
+            environment = {**task.launch.environment, **task.environment}
+            launch = replace(task.launch, environment=environment)
+            slot.worker = self.executor.start(
+                task.order, launch, budget_end=self.budget_end, turns=turns
+            )
         if slot.turns:
             slot.turns.close()  # the worker has its own, which its death closes
         slot.await_ready(self.gpu)
@@ -223,7 +221,8 @@ class _RoundWorkers:
         number = 0
         while number < plan.blocks:
             self._block(plan, number)
-            self.meanwhile()
+            if self.forking:
+                self.forking.meanwhile()
             number += 1
             if number == _SHOWING:
                 for slot in self.slots:
@@ -257,7 +256,7 @@ class _RoundWorkers:
 
 
 def _measure_energy(slot: RoundSide) -> None:
-    """Read what the card takes while this side alone runs: of turns, it can't be told apart."""
+    """Read what the card takes while this side alone runs: it can't be separated in turns."""
     if slot.watch is None:
         return
     before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
@@ -279,7 +278,7 @@ def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
 def _lives_beside(slot: RoundSide, slots: Sequence[RoundSide]) -> bool:
     """Say whether the other side's worker is there too, and so holds memory."""
     others = (other for other in slots if other is not slot)
-    return any(other.worker and not isinstance(other.result, WorkerFailure) for other in others)
+    return any(other.worker and not other.failure for other in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,33 +292,12 @@ class WorkerTask:
     watched: WorkerWatch | None = None
 
 
-def start_worker(
-    task: WorkerTask,
-    turns: int,
-    *,
-    executor: Executor,
-    forking: OpenStarters | None,
-    budget_end: float,
-) -> Worker:
-    """Start one worker: forked by its side's starter, or afresh."""
-    if forking:
-        order = replace(
-            task.order,
-            cold_start=not forking.concurrent,
-            fresh_state=forking.fresh_states.get(task.order.side, {}),
-        )
-        starter = forking.by_side[order.side]
-        return starter.fork(order, task.environment, budget_end=budget_end, turns=turns)
-    launch = replace(task.launch, environment={**task.launch.environment, **task.environment})
-    return executor.start(task.order, launch, budget_end=budget_end, turns=turns)
-
-
 class RoundSide:
-    """One side of a round. Times in s."""
+    """One side of a round: its worker, and the ``result``, ``log`` and code of that. Times in s."""
 
-    def __init__(self, task: WorkerTask, ancestor: int = 0) -> None:
+    def __init__(self, task: WorkerTask) -> None:
         self.task = task
-        self.ancestor = ancestor
+        self.ancestor = 0
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
         self.call_s = 0.0
@@ -334,6 +312,16 @@ class RoundSide:
         self.ran: Provenance | None = None
         self._before: GpuState | None = None
         self._ordered = 0.0
+
+    @property
+    def side(self) -> str:
+        """The side's name."""
+        return self.task.order.side
+
+    @property
+    def failure(self) -> Failure | None:
+        """The failure that it ended with, if any."""
+        return self.result.failure if isinstance(self.result, WorkerFailure) else None
 
     @property
     def living(self) -> Worker:
@@ -393,22 +381,20 @@ class RoundSide:
             return
         left = self.worker.close()
         self.log = self.worker.log
-        finished = not isinstance(self.result, WorkerFailure) and self.result is not None
-        if left and finished:
+        if left and self.result is not None and not self.failure:
             self.result = WorkerFailure(round_number, self.worker.left_behind(left))
         if self.task.watched and self.result is not None:
             self._judge(self.task.watched, round_number)
 
     def _judge(self, watched: WorkerWatch, round_number: int) -> None:
         """Fail a worker that ran what isn't its side's, whatever else it came to."""
-        failure = self.result.failure if isinstance(self.result, WorkerFailure) else None
+        failure = self.failure
         self.ran = watched.provenance(failed=self.living.pid if failure else 0)
         if self.ran.wrong:
-            order = self.task.order
             tail = failure.log_tail if failure else ""
-            failure = wrong_code(self.ran.wrong, order.case, order.side, tail)
+            failure = wrong_code(self.ran.wrong, self.task.order.case, self.side, tail)
         elif failure is None and not self.ran.watched:
-            failure = record_removed(self.task.order.case, self.task.order.side)
+            failure = record_removed(self.task.order.case, self.side)
         elif failure and self.ran.advice:
             failure = replace(failure, message=f"{failure.message}\n{self.ran.advice}")
         if failure:
@@ -420,9 +406,7 @@ class RoundSide:
             if wrong := why_unfit(metric):
                 raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")
             if (known := METRICS.get(metric.name, metric)) != metric:
-                what = (
-                    f"its metric `{metric.name}` is another one than that installed beside perfci"
-                )
+                what = f"its metric `{metric.name}` is another one than that installed with perfci"
                 raise self.living.broken_plugin(
                     f"{what}: {metric}, and {known}\n"
                     "Install the same version in both, or rename one."

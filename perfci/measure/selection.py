@@ -33,7 +33,7 @@ T = TypeVar("T")
 LEAST_BURSTS = 4
 """Bursts per side, and so slow calls."""
 LEAD_IN_PART = 5
-"""One in so many calls of a burst is made to refill the caches, and not recorded."""
+"""One in this number of calls of a burst is made to refill the caches, and not recorded."""
 LONG_CALL_S = 0.005
 """Such a call pays little for what the other side left in the caches, and would pay twice for one
 more. Of shorter ones none is recorded that is the first after a switch."""
@@ -135,7 +135,7 @@ def _matches(case: Case, word: str) -> bool:
 class DecoratorLiterals:
     """The literals of a benchmark's decorator, or of a name that is given one in the file.
 
-    ``metrics`` is None where it limits none, and where its value is computed: then nothing is
+    ``metrics`` is None where it sets no limit, and where its value is computed: then nothing is
     known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
     in an `if`, a `try` or the like, it is ``conditional``: not every machine has it.
     """

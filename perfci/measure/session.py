@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from perfci.errors import OutsideError, refusal
+from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.code_ran import CodeRan
-from perfci.measure.conversation import BudgetEnded
-from perfci.measure.discovery import SideDiscovery
+from perfci.measure.ending import measuring_ended
 from perfci.measure.executor import OpenStarters
-from perfci.measure.journal import measuring_ended
-from perfci.measure.launch import TreeDeleted
 from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import (
@@ -25,13 +23,15 @@ from perfci.measure.progress import (
     by_own_timeout,
     case_states,
 )
-from perfci.measure.round import RoundResult, measure_round
+from perfci.measure.round import RoundSide, measure_round
 from perfci.measure.selection import starting_order, visiting_order, visiting_order_by
 from perfci.measure.starters import Starters
-from perfci.measure.workplace import Workplace, written_trees
+from perfci.measure.workers import BudgetEnded, TreeDeleted
+from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
 from perfci.model.report import Comparison
+from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
@@ -39,82 +39,68 @@ from perfci.verdict.judgement import adjust
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 
-STARTS = frozenset({"cold_start", "import_time"})
+_STARTS = frozenset({"cold_start", "import_time"})
 """What only a round that starts the sides one after the other measures."""
 _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
 _AHEAD = 2
 """Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """The options of a session besides its configuration.
+
+    ``fail_fast`` ends it at the first regression or failure. A case that ran the same code on both
+    sides, without doubt, has one round, and all of them where ``everything`` is measured.
+    ``looks``: cases that moved will be looked into, which takes time, too. ``scale`` is the number
+    of comparisons in the report, divided by those of this session: a shard's session is as sure as
+    one that measures everything.
+    """
+
+    fail_fast: bool = False
+    everything: bool = False
+    looks: bool = False
+    scale: float = 1.0
 
 
 def measure_cases(
-    workplace: Workplace,
-    cases: Sequence[Case],
-    *,
-    fail_fast: bool = False,
-    scale: float = 1.0,
-    everything: bool = False,
-    looks: bool = False,
+    workplace: Workplace, cases: Sequence[Case], options: SessionOptions = SessionOptions()
 ) -> SessionResult:
     """Measure those of ``cases`` that every side has and that aren't skipped.
 
-    The options are those of ``Session``. Where the sides' environments differ, ``everything`` is
-    measured.
+    Where the sides' environments differ, everything is measured.
     """
     sides = workplace.discoveries.values()
     known = [{case.id for case in side.discovery.cases} for side in sides]
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
-    differ = len({environment.key for environment in workplace.environments.values()}) > 1
-    session = Session(
-        workplace,
-        fail_fast=fail_fast,
-        scale=scale,
-        everything=everything or differ,
-        looks=looks,
-    )
+    if len({environment.key for environment in workplace.environments.values()}) > 1:
+        options = replace(options, everything=True)
     try:
-        result = session.measure(chosen, workplace.discoveries)
-        return replace(result, failures=tuple(written_trees(workplace.plan)))
+        result = Session(workplace, options).measure(chosen)
+        return replace(result, failures=tuple(_written_trees(workplace.plan)))
     finally:
         measuring_ended()
 
 
 class Session:
-    """Measures cases of one side (run, check) or of two in pairs (compare).
+    """Measures cases of one side (run, check) or of two in pairs (compare)."""
 
-    ``scale`` is how many times this session's comparisons its report will have: a shard's session
-    is as sure as one that measures everything. A case that ran the same code on both sides, without
-    doubt, has one round, and all of them where ``everything`` is measured. ``looks``: cases that
-    moved will be looked into, which takes time, too.
-    """
-
-    def __init__(
-        self,
-        workplace: Workplace,
-        *,
-        fail_fast: bool = False,
-        scale: float = 1.0,
-        everything: bool = False,
-        looks: bool = False,
-    ) -> None:
+    def __init__(self, workplace: Workplace, options: SessionOptions = SessionOptions()) -> None:
+        self._options = options
+        self._workplace = workplace
         self._plan = plan = workplace.plan
-        self._policy = policy = workplace.config.policy
-        self._needs = CaseNeeds(plan.settings, policy)
-        self._remaining = RemainingTime(self._needs, looks=looks)
-        self._journal = workplace.journal
+        self._settings = plan.config.settings
+        self._policy = policy = plan.config.policy
+        self._needs = CaseNeeds(self._settings, policy)
+        self._remaining = RemainingTime(self._needs, looks=options.looks)
         self._executor = workplace.executor
-        self._budget_end = workplace.budget_end
-        self._gpu = workplace.gpu
-        self._fail_fast = fail_fast
-        self._scale = scale
-        self._progress = workplace.shown.progress
-        self._starters = Starters(plan, self._executor, self._journal, self._budget_end)
-        cold = plan.settings.cold_start_rounds
+        self._starters = Starters(workplace)
         self._states: list[CaseState] = []
-        self._code = CodeRan(plan, policy, everything=everything)
-        self._cold_starts = plan.settings.rounds if cold is None else cold
-        self._sweeps = 0
-        self._rng = Random(plan.settings.seed)  # noqa: S311 (an order, not a secret)
+        self._code = CodeRan(plan, policy, everything=options.everything)
+        self._sweeps = self._planned = 0
+        self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
         self._looks: tuple[Comparison, ...] | None = None
         self._measured_s = 0.0
@@ -122,13 +108,10 @@ class Session:
         self._round_time_s = 0.0
         self._started = self._executor.now()
 
-    def measure(
-        self, cases: tuple[Case, ...], discoveries: Mapping[str, SideDiscovery]
-    ) -> SessionResult:
+    def measure(self, cases: tuple[Case, ...]) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
         sides = [side.name for side in self._plan.sides]
-        states = case_states(cases, sides)
-        self._states = states
+        self._states = states = case_states(cases, sides)
         notes: list[str] = []
         ended = "done"
         try:
@@ -157,8 +140,7 @@ class Session:
             notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
             states=tuple(states),
-            discoveries=discoveries,
-            wall_s=self._executor.now() - self._started,
+            wall_s=self._elapsed_s(),
             measured_s=self._measured_s,
             rounds=self._rounds,
             ended=ended,
@@ -167,8 +149,8 @@ class Session:
                 *_unpassed_notes(self._plan, states),
                 *self._code.notes(),
                 *self._starters.notes(),
-                *self._gpu.notes(),
-                *self._journal.notes(),
+                *self._workplace.gpu.notes(),
+                *self._workplace.journal.notes(),
             ),
             scale=_times_seen(states) if ended == "fail-fast" else 1.0,
             ran=self._code.of_sides(),
@@ -182,15 +164,15 @@ class Session:
         With --fail-fast each case gets it before the next, and what it takes to believe a change
         that shows: there the first answer counts.
         """
-        planned = sum(self._needs.least(state) for state in states)
+        self._planned = sum(self._needs.least(state) for state in states)
         batches = (
             [[state] for state in visiting_order(states, self._rng)]
-            if self._fail_fast
+            if self._options.fail_fast
             else [states]
         )
         for batch in batches:
             while due := [state for state in batch if self._is_due(state)]:
-                if ended := self._sweep(due, planned):
+                if ended := self._sweep(due):
                     return ended
         return ""
 
@@ -199,7 +181,7 @@ class Session:
             return False
         if state.failures or state.rounds < self._needs.least(state):
             return not state.failures
-        if not self._fail_fast or state.rounds >= self._plan.settings.max_rounds:
+        if not self._options.fail_fast or state.rounds >= self._settings.max_rounds:
             return False
         family, _ = self._expected()
         return any(
@@ -210,17 +192,17 @@ class Session:
     def _more(self, states: list[CaseState]) -> str:
         if len(self._plan.sides) < 2:
             return ""
-        self._family = scaled_family(self._needs.gating_comparisons(states), self._scale)
+        self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
         while undecided := [state for state in states if self._wants_more(state, self._family)]:
-            now = self._executor.now()
-            start_s = max(0.0, now - self._started - self._round_time_s) / self._sweeps
-            left_s = self._budget_end - now
+            start_s = max(0.0, self._elapsed_s() - self._round_time_s) / self._sweeps
+            left_s = self._left_s()
             chosen = self._needs.next_of(undecided, self._family, start_s=start_s, left_s=left_s)
-            if ended := self._sweep(chosen, self._rounds + len(chosen)):
+            self._planned = self._rounds + len(chosen)
+            if ended := self._sweep(chosen):
                 return ended
         return ""
 
-    def _sweep(self, states: list[CaseState], planned: int) -> str:
+    def _sweep(self, states: list[CaseState]) -> str:
         """Measure each state, those together whose workers have one ancestor; or one round each."""
         self._sweeps += 1
         self._starters.learn(states)
@@ -238,8 +220,8 @@ class Session:
                     concurrent=self._may_start_concurrently(waiting),
                     following=self._following(groups, index),
                 ) as starters:
-                    imported = self._code.opened()
-                    if ended := self._measure_group(waiting, planned, starters, imported):
+                    self._code.begin_group()
+                    if ended := self._measure_group(waiting, starters):
                         return ended
         return ""
 
@@ -247,7 +229,7 @@ class Session:
         self, groups: Sequence[Sequence[CaseState]], index: int
     ) -> tuple[list[Case], ...]:
         """Return the cases of the ancestors after this group's, which may still be wanted."""
-        most = self._plan.settings.max_rounds
+        most = self._settings.max_rounds
         ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _AHEAD)
         return tuple(
             [state.case for state in group]
@@ -255,29 +237,22 @@ class Session:
             if any(most > state.rounds + self._rounds_of_ancestor(state) for state in group)
         )
 
-    def _measure_group(
-        self,
-        waiting: list[CaseState],
-        planned: int,
-        starters: OpenStarters | None,
-        imported: frozenset[str],
-    ) -> str:
+    def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
         """Measure those that are ``waiting``, and remove them; stop early where these starters end.
 
         They end where a benchmark kills them, or where a worker isn't what a fresh process is.
         """
         while waiting:
             state = waiting[0]
-            for _ in range(
-                self._rounds_of_ancestor(state) if starters and starters.ancestor else 1
-            ):
+            rounds = self._rounds_of_ancestor(state) if starters and starters.ancestor else 1
+            for _ in range(rounds):
                 if not self._has_time_for(state):
                     return "budget"
                 if starters and not starters.alive():
                     return ""
-                if not self._round(state, planned, starters, imported):
+                if not self._round(state, starters):
                     return ""
-                if self._fail_fast and self._is_bad():
+                if self._options.fail_fast and self._is_bad():
                     return "fail-fast"
                 if state.failures or state.same_code or self._is_decided(state):
                     break
@@ -285,7 +260,7 @@ class Session:
         return ""
 
     def _rounds_of_ancestor(self, state: CaseState) -> int:
-        if self._fail_fast:
+        if self._options.fail_fast:
             return 1
         return rounds_of_ancestor(
             state.compared(self._policy),
@@ -294,27 +269,17 @@ class Session:
             least=self._needs.least(state),
         )
 
-    def _round(
-        self,
-        state: CaseState,
-        planned: int,
-        starters: OpenStarters | None,
-        imported: frozenset[str],
-    ) -> bool:
+    def _round(self, state: CaseState, starters: OpenStarters | None) -> bool:
         """Measure one round; return whether it counts, and more of ``starters`` can follow."""
         number = state.rounds + 1
-        elapsed = self._executor.now() - self._started
-        budget_s = self._budget_end - self._executor.now()
-        left = self._remaining.seconds(self._states, self._family, elapsed, budget_s)
-        looks = self._provisional()
-        self._progress(Progress(state.case.id, number, self._rounds, planned, elapsed, left, looks))
+        self._show(state.case.id, number)
         started = self._executor.now()
         exact = self._needs.exact_parts(state)
         sides = starting_order(self._plan.sides, number)
-        result = self._measured(state, sides, number, exact, starters)
-        for of_worker in result.results:
-            if isinstance(of_worker, WorkerFailure) and of_worker.failure.kind == UNLIKE_FRESH:
-                message = f"on {of_worker.failure.side}, {of_worker.failure.message}"
+        measured = self._measured(state, sides, number, exact, starters)
+        for side in measured:
+            if side.failure and side.failure.kind == UNLIKE_FRESH:
+                message = f"on {side.failure.side}, {side.failure.message}"
                 self._starters.refuse(state.case, finding("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
@@ -325,20 +290,26 @@ class Session:
         state.rounds = number
         self._rounds += 1
         self._round_time_s += took
-        self._measured_s += result.measured_s
+        self._measured_s += sum(side.measured_s for side in measured)
         self._accuse(state)
-        self._code.add(state, result.ran, imported)
-        for worker_result in result.results:
-            match worker_result:
+        self._code.add(state, {side.side: side.ran for side in measured if side.ran})
+        for side in measured:
+            match side.result:
                 case WorkerOutput() as output:
                     state.outputs[output.side].append(output)
-                    self._journal.result(state.slug, output, result.logs.get(output.side, ""))
                 case WorkerFailure(failure=failure):
                     state.failures.append(by_own_timeout(failure, state.case))
-                    log = result.logs.get(failure.side, "")
-                    self._journal.result(state.slug, worker_result, log)
+        self._note(state, measured)
         state.same_code = self._code.settles(state)
         return True
+
+    def _show(self, case: str, number: int) -> None:
+        elapsed_s, states = self._elapsed_s(), self._states
+        left_s = self._remaining.seconds(states, self._family, elapsed_s, self._left_s())
+        provisional = self._provisional()
+        self._workplace.shown.progress(
+            Progress(case, number, self._rounds, self._planned, elapsed_s, left_s, provisional)
+        )
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
         """Run base once more without head, where it failed next to it: that shows the culprit.
@@ -352,15 +323,19 @@ class Session:
             if not failed_on_base(state.failures) or not self._has_time_for(state):
                 continue
             # by a starter, as before: a benchmark may kill its parent, which must not be perfci
-            with self._starters.of(
-                [state.case], self._sweeps, concurrent=False, following=()
-            ) as starters:
-                result = self._measured(state, base, state.rounds + 1, frozenset(), starters)
-            for of_worker in result.results:
-                self._journal.result(state.slug, of_worker, result.logs.get("base", ""))
-            ran = all(isinstance(of_worker, WorkerOutput) for of_worker in result.results)
-            outcome = "ran" if ran else "failed"
+            with self._starters.of([state.case], self._sweeps) as starters:
+                measured = self._measured(state, base, state.rounds + 1, frozenset(), starters)
+            self._note(state, measured)
+            outcome = "failed" if any(side.failure for side in measured) else "ran"
             state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
+
+    def _note(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
+        """Note the results of a round in the log; a failure next to the other side is of both."""
+        logs = {side.side: side.log for side in measured}
+        for side in measured:
+            if side.result:
+                named = side.failure.side if side.failure else side.side
+                self._workplace.journal.result(state.slug, side.result, logs.get(named, ""))
 
     def _measured(
         self,
@@ -369,22 +344,22 @@ class Session:
         number: int,
         exact: frozenset[str],
         starters: OpenStarters | None,
-    ) -> RoundResult:
+    ) -> tuple[RoundSide, ...]:
         """Run one worker for each of ``sides``, in their order; cold caches are used up."""
-        result = measure_round(
+        measured = measure_round(
             [self._plan.task(side, state.case, number, state.slug, exact) for side in sides],
             number,
-            self._plan.settings,
+            self._settings,
             executor=self._executor,
-            budget_end=self._budget_end,
+            budget_end=self._workplace.budget_end,
             starters=starters,
-            gpu=self._gpu,
+            gpu=self._workplace.gpu,
         )
         self._plan.forget_cold_caches(state.slug)
-        return result
+        return measured
 
     def _provisional(self) -> tuple[Comparison, ...]:
-        """Return what looked worse when each case had its first rounds: for whoever waits."""
+        """Return what looked worse when each case had its first rounds."""
         if self._looks is None and all(
             state.failures or state.same_code or state.rounds >= _FIRST for state in self._states
         ):
@@ -406,19 +381,27 @@ class Session:
 
         Without a fixed number of threads each side would take its own from the cores it starts on.
         """
+        cold = self._settings.cold_start_rounds
+        least = self._settings.rounds if cold is None else cold
         return (
             len(self._plan.sides) > 1
-            and self._plan.quiet.threads
-            and all(state.rounds >= self._cold_starts for state in group)
-            and not any(STARTS.intersection(state.undecided) for state in group)
+            and self._plan.config.quiet.threads
+            and all(state.rounds >= least for state in group)
+            and not any(_STARTS.intersection(state.undecided) for state in group)
         )
 
+    def _elapsed_s(self) -> float:
+        return self._executor.now() - self._started
+
+    def _left_s(self) -> float:
+        return self._workplace.budget_end - self._executor.now()
+
     def _has_time_for(self, state: CaseState) -> bool:
-        left = self._budget_end - self._executor.now()
+        left = self._left_s()
         return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
 
     def _wants_more(self, state: CaseState, family: int) -> bool:
-        return self._needs.wants_more(state, family, self._budget_end - self._executor.now())
+        return self._needs.wants_more(state, family, self._left_s())
 
     def _is_decided(self, state: CaseState) -> bool:
         """Say whether the rest of an ancestor's rounds is not needed, after the minimum."""
@@ -453,7 +436,7 @@ class Session:
     def _expected(self) -> tuple[int, float]:
         """Return how many gating comparisons all cases will have, and per one that is ready."""
         ready = self._ready()
-        scale = self._scale * len(self._states) / max(1, len(ready))
+        scale = self._options.scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
 
 
@@ -462,7 +445,7 @@ def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]
     outputs = (output for state in states for side in state.outputs.values() for output in side)
     if not any("collectives" in output.values for output in outputs):
         return []
-    names = unpassed_of_job(plan.inherited, plan.passed)
+    names = unpassed_of_job(plan.inherited, plan.config.pass_env)
     if not names:
         return []
     note = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
@@ -473,3 +456,31 @@ def _times_seen(states: Sequence[CaseState]) -> float:
     """Return how many times the cases that were measured there are."""
     seen = sum(bool(state.rounds) for state in states)
     return len(states) / seen if seen else 1.0
+
+
+def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
+    """Yield a failure for each tree whose sources are not what they were before."""
+    names = {plan.own_base: "base"} | {plan_side.root: plan_side.name for plan_side in plan.sides}
+    for root, before in plan.uncommitted.items():
+        if root.is_dir():  # a tree that is gone failed its case
+            side = names.get(root, "head")
+            try:
+                written = written_since(before, uncommitted(root))
+            except OutsideError as error:
+                yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
+            else:
+                if written:
+                    yield _written_tree(side, written)
+
+
+def _written_tree(side: str, written: Sequence[str]) -> Failure:
+    """Return the failure of a session whose workers wrote to the sources of ``side``'s tree."""
+    shown = ", ".join(f"`{name}`" for name in written[:_SHOWN])
+    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
+    message = (
+        f"{shown}{more} of {side}'s tree changed while it was measured: what ran isn't only that "
+        "commit's code\n"
+        "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in the tree "
+        "belongs in .gitignore."
+    )
+    return Failure(written[0], side, "finish", WRONG_CODE, message)

@@ -12,14 +12,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfci.measure.executor import Executor, OpenStarters, Starter
-from perfci.measure.journal import Journal
-from perfci.measure.plan import SessionPlan
-from perfci.measure.processes import AncestorImports
+from perfci.measure.executor import AncestorImports, OpenStarters, Starter
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
+from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.finding import Finding, finding
 from perfci.model.words import words
@@ -31,30 +29,20 @@ _BY_INDUCTOR = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """An ancestor that was started ahead, on the parent's cores."""
-
-    group: tuple[str, ...]
-    starter: Starter
-
-
 class Starters:
     """Opens ancestors and starters, and remembers the files whose imports don't allow them."""
 
-    def __init__(
-        self, plan: SessionPlan, executor: Executor, journal: Journal, budget_end: float
-    ) -> None:
-        self._plan = plan
-        self._executor = executor
-        self._journal = journal
-        self._budget_end = budget_end
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+        self._plan = workplace.plan
+        self._quiet = workplace.plan.config.quiet
+        self._settings = workplace.plan.config.settings
         self._unfit: dict[str, str] = {}
         self._unshared: dict[str, Finding] = {}
         self._uncompiled: set[str] = set()
         self._learned: dict[str, tuple[str, ...]] = {}
         self._ancestors = 0
-        self._prepared: list[_Prepared] = []
+        self._prepared: list[tuple[tuple[str, ...], Starter]] = []
         self._following: Sequence[Sequence[Case]] = ()
 
     @contextmanager
@@ -68,14 +56,14 @@ class Starters:
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks both sides' workers, or None where each has to start afresh.
 
-        ``cases`` are of one group. Both sides are started alike: a forked worker beside a fresh
+        ``cases`` are of one group. Both sides are started alike: a forked worker next to a fresh
         one would compare the ways to start. ``concurrent``: starters start at the same time, the
         second one on the parent's cores, which have nothing else to do. ``following`` are the cases
         of the next ancestors, which start there one after the other. Raises BudgetEnded.
         """
         file = cases[0].file
         self._following = ()
-        if not self._plan.quiet.fork or file in self._unfit:
+        if not self._quiet.fork or file in self._unfit:
             yield None
             return
         with ExitStack() as stack:
@@ -99,14 +87,14 @@ class Starters:
         cold start counts. Without a fixed number of threads it would take its own from the cores
         that it starts on.
         """
-        if not (self._plan.cores.parent and self._plan.quiet.threads):
+        if not (self._plan.cores.parent and self._quiet.threads):
             return
-        if not all(prepared.starter.has_imported() for prepared in self._prepared):
+        if not all(starter.has_imported() for _, starter in self._prepared):
             return
         unused, missing = list(self._prepared), []
         for cases in self._following:
             group = self.group_of(cases[0])
-            if there := next((prepared for prepared in unused if prepared.group == group), None):
+            if there := next((prepared for prepared in unused if prepared[0] == group), None):
                 unused.remove(there)
             else:
                 missing.append(cases)
@@ -115,10 +103,16 @@ class Starters:
             preload = self._preload_of(cases)
             if cases[0].file in self._unfit or isinstance(preload, Finding):
                 return
-            launch = replace(self._plan.ancestor_launch(), affinity=self._plan.cores.parent)
-            order = self._plan.ancestor_order(preload, self._compiler_of(cases[0]))
-            starter = self._executor.starter(order, launch, budget_end=self._budget_end)
-            self._prepared.append(_Prepared(self.group_of(cases[0]), starter))
+            starter = self._ancestor(cases[0], preload, self._plan.cores.parent)
+            self._prepared.append((self.group_of(cases[0]), starter))
+
+    def _ancestor(self, case: Case, preload: Sequence[str], cores: tuple[int, ...] = ()) -> Starter:
+        launch = self._plan.ancestor_launch()
+        return self._workplace.executor.starter(
+            self._plan.ancestor_order(preload, self._compiler_of(case)),
+            replace(launch, affinity=cores or launch.affinity),
+            budget_end=self._workplace.budget_end,
+        )
 
     def group_of(self, case: Case) -> tuple[str, ...]:
         """Return the benchmark file of ``case``, and what else its ancestor imports.
@@ -133,19 +127,21 @@ class Starters:
             self._unshare(case.file, why)
             return
         self._uncompiled.add(case.file)
-        self._close([prepared for prepared in self._prepared if prepared.group[0] == case.file])
-        self._journal.note(f"{case.file}: each worker imports the compiler itself: {words(why)}")
+        self._close_of(case.file)
+        self._workplace.journal.note(
+            f"{case.file}: each worker imports the compiler itself: {words(why)}"
+        )
 
     def _unshare(self, file: str, why: Finding) -> None:
         """Give the sides of ``file`` starters of their own from now on."""
         self._unshared[file] = why
-        self._close([prepared for prepared in self._prepared if prepared.group[0] == file])
-        self._journal.note(f"{file}: no common ancestor: {words(why)}")
+        self._close_of(file)
+        self._workplace.journal.note(f"{file}: no common ancestor: {words(why)}")
 
     def _compiler_of(self, case: Case) -> tuple[str, ...]:
         if any(case.file in files for files in (self._unfit, self._unshared, self._uncompiled)):
             return ()
-        return self._learned.get(case.id, compiler_of(case)) if self._plan.quiet.fork else ()
+        return self._learned.get(case.id, compiler_of(case)) if self._quiet.fork else ()
 
     def learn(self, states: Sequence[CaseState]) -> None:
         """Take from what was measured which first calls import a compiler.
@@ -153,7 +149,7 @@ class Starters:
         Once no round of the case has an empty cache any more: a first call of those counts it.
         """
         for state in states:
-            if state.rounds < self._plan.settings.compile_rounds or not all(state.outputs.values()):
+            if state.rounds < self._settings.compile_rounds or not all(state.outputs.values()):
                 continue
             seen = (
                 compiler_in([output.values for output in outputs])
@@ -165,10 +161,13 @@ class Starters:
         """End what was prepared for nothing."""
         self._close(self._prepared)
 
-    def _close(self, prepared: Sequence[_Prepared]) -> None:
+    def _close_of(self, file: str) -> None:
+        self._close([prepared for prepared in self._prepared if prepared[0][0] == file])
+
+    def _close(self, prepared: Sequence[tuple[tuple[str, ...], Starter]]) -> None:
         for ancestor in tuple(prepared):
             self._prepared.remove(ancestor)
-            ancestor.starter.close()
+            ancestor[1].close()
 
     def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
         """Return a living ancestor, which ``stack`` ends; None where there can't be one.
@@ -183,16 +182,12 @@ class Starters:
                 self._unshare(cases[0].file, preload)
             return None
         group = self.group_of(cases[0])
-        ready = next((prepared for prepared in self._prepared if prepared.group == group), None)
+        ready = next((prepared for prepared in self._prepared if prepared[0] == group), None)
         if ready:
             self._prepared.remove(ready)
-            starter = ready.starter
+            starter = ready[1]
         else:
-            starter = self._executor.starter(
-                self._plan.ancestor_order(preload, self._compiler_of(cases[0])),
-                self._plan.ancestor_launch(),
-                budget_end=self._budget_end,
-            )
+            starter = self._ancestor(cases[0], preload)
         stack.callback(starter.close)
         _import_mathematics()
         unfit = self._imported((starter,))
@@ -228,8 +223,8 @@ class Starters:
             launch = self._plan.launch(side)
             if waiting and self._plan.cores.parent:
                 launch = replace(launch, affinity=self._plan.cores.parent)
-            starter = self._executor.starter(
-                self._plan.starter_order(side, cases), launch, budget_end=self._budget_end
+            starter = self._workplace.executor.starter(
+                self._plan.starter_order(side, cases), launch, budget_end=self._workplace.budget_end
             )
             stack.callback(starter.close)
             starters[side.name] = starter
@@ -241,7 +236,7 @@ class Starters:
             if unfit:
                 file = cases[0].file
                 self._unfit[file] = unfit
-                self._journal.note(f"{file}: workers start afresh: {unfit}")
+                self._workplace.journal.note(f"{file}: workers start afresh: {unfit}")
                 stack.pop_all().close()
                 return None
         return OpenStarters(starters, concurrent)
@@ -249,7 +244,7 @@ class Starters:
     def _imported(self, starters: Sequence[Starter]) -> str:
         """Wait until all have imported; return why one can't fork, or nothing."""
         for starter in starters:
-            if unfit := starter.imported(self._plan.settings.timeout):
+            if unfit := starter.imported(self._settings.timeout):
                 return unfit
             if self._plan.cores.workers:
                 starter.move(self._plan.cores.workers)
@@ -282,14 +277,14 @@ def _imported_file(cases: Sequence[Case]) -> str:
 
 
 def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
-    """Return the modules that an ancestor of ``file``'s workers imports; else why there is none.
+    """Return the modules that an ancestor of ``file``'s workers imports, or why there can't be one.
 
     ``discovered`` is by side. ``file`` is relative to the side's tree, empty for saved models,
     which need torch alone.
     """
     sides = list(discovered.values())
-    for name, pairs in (("devices", _devices(sides)), ("metrics", _metrics(sides))):
-        if len(set(pairs)) > 1:
+    for name in ("devices", "metrics"):
+        if any(getattr(side, name) != getattr(sides[0], name) for side in sides):
             return finding("ancestor-plugins", what=name)
     if not file:
         return ("torch",)
@@ -343,19 +338,22 @@ def unlike_reason(
 
     ``owner`` returns the side that would import a package of that name from its own tree, if any.
     """
-    if preloaded.failed:
-        return finding("ancestor-failed", message=preloaded.failed)
-    if preloaded.imports.programs:
-        return finding("ancestor-program", side="both", program=preloaded.imports.programs[0])
-    for package in preloaded.compiler:
-        if side := owner(package):
-            return finding("ancestor-module", side=side, module=package)
-    return next(_differences(preloaded, discovered, file), None)
+    return next(_differences(preloaded, discovered, file, owner), None)
 
 
 def _differences(
-    preloaded: AncestorImports, discovered: Mapping[str, Discovery], file: str
+    preloaded: AncestorImports,
+    discovered: Mapping[str, Discovery],
+    file: str,
+    owner: Callable[[str], str],
 ) -> Iterator[Finding]:
+    if preloaded.failed:
+        yield finding("ancestor-failed", message=preloaded.failed)
+    for program in preloaded.imports.programs:
+        yield finding("ancestor-program", side="both", program=program)
+    for package in preloaded.compiler:
+        if side := owner(package):
+            yield finding("ancestor-module", side=side, module=package)
     for side, preloads in discovered.items():
         for name, place in preloaded.modules.items():
             if name.partition(".")[0] != _HARNESS and preloads.modules.get(name) != place:
@@ -364,11 +362,3 @@ def _differences(
         for change in did.environment:
             if file and change not in preloaded.imports.environment:
                 yield finding("ancestor-environment", side=side, variable=change.partition("=")[0])
-
-
-def _devices(sides: list[Discovery]) -> Iterator[tuple[str, ...]]:
-    return (side.devices for side in sides)
-
-
-def _metrics(sides: list[Discovery]) -> Iterator[tuple[tuple[str, str], ...]]:
-    return (tuple(sorted(side.metrics.items())) for side in sides)

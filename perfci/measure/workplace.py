@@ -1,31 +1,66 @@
-"""A session that is ready to measure, and what it was asked for and surrounded by."""
+"""A session that is ready to measure: opened, asked for its cases, and cleaned up at the end."""
 
 from __future__ import annotations
 
+import filecmp
+import os
+import secrets
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from perfci.baselines.store import make_environment
 from perfci.config.loading import Config
-from perfci.errors import OutsideError
-from perfci.measure.checkout.git import Repository, ResolvedRev
-from perfci.measure.checkout.worktrees import uncommitted, written_since
-from perfci.measure.discovery import SideDiscovery, own_cases, require_cases
-from perfci.measure.executor import Executor, ProcessExecutor
-from perfci.measure.explaining import Explanations, explain_moved, write_trace
-from perfci.measure.journal import Journal
+from perfci.errors import UsageError
+from perfci.instruments import added
+from perfci.measure.checkout.build import BuildRecipe, python_in
+from perfci.measure.checkout.disk import scratch_folder
+from perfci.measure.checkout.git import Repository, ResolvedRev, readable, remotes_of
+from perfci.measure.checkout.side_folders import SideFolders
+from perfci.measure.checkout.trees import (
+    BenchmarkFiles,
+    Overlay,
+    blobs_of,
+    differing_files,
+    known_blobs,
+    lay_over,
+    relevant_changes,
+)
+from perfci.measure.checkout.worktrees import uncommitted
+from perfci.measure.discovery import (
+    SideDiscovery,
+    discover,
+    not_matching,
+    own_cases,
+    require_cases,
+    require_own_code,
+    separate_packages,
+    without_benchmark,
+)
+from perfci.measure.ending import SESSION_VARIABLE, measuring_begins
+from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
+from perfci.measure.machine.quiet import (
+    available_cores,
+    child_environment,
+    host_facts,
+    library_facts,
+    own_cores,
+    plan_cores,
+    quiet_facts,
+)
 from perfci.measure.plan import SessionPlan, SidePlan
-from perfci.measure.progress import CaseState, Progress
+from perfci.measure.progress import Journal, Progress
+from perfci.measure.provenance.counterparts import Counterparts
 from perfci.measure.selection import select
 from perfci.model.case import Case, Failure
-from perfci.model.report import Comparison
-from perfci.model.run import WRONG_CODE, Environment
+from perfci.model.run import Environment, Side
+from perfci.units import counted
 from perfci.verdict.decision import failed_on_base
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +94,7 @@ class SessionContext:
     inherited: Mapping[str, str]
     shown: ProgressReporter
     token_allowed: bool = False
-    executor: Executor = field(default_factory=ProcessExecutor)
+    executor: Executor = field(default_factory=Executor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +105,6 @@ class Workplace:
     """
 
     plan: SessionPlan
-    config: Config
     journal: Journal
     discoveries: Mapping[str, SideDiscovery]
     environments: Mapping[str, Environment]
@@ -89,16 +123,10 @@ class Workplace:
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.discoveries["head"].discovery
-        python = next(side.side.python for side in self.plan.sides if side.name == "head")
-        require_cases(head.cases, head.failures, self.config.benchmarks, python, self.notes)
+        python = self.plan.sides[-1].side.python
+        benchmarks = self.plan.config.benchmarks
+        require_cases(head.cases, head.failures, benchmarks, python, self.notes)
         return select(head.cases, selection)
-
-    def explain(
-        self, states: Sequence[CaseState], rows: Sequence[Comparison], traces: Path | None = None
-    ) -> Explanations:
-        """Look into the cases that moved, of those in ``states``; Chrome traces into ``traces``."""
-        keep = partial(write_trace, traces) if traces else None
-        return explain_moved(self.plan, self.executor, states, rows, self.shown.step, keep)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and one for each case that base's library can't import.
@@ -134,7 +162,7 @@ class Workplace:
 
     def _is_heads_own(self, file: str) -> bool:
         """Return whether the benchmark file is new in head, or has another content than base's."""
-        overlay = next(side.overlay for side in self.plan.sides if side.name == "base")
+        overlay = self.plan.sides[0].overlay
         return file in overlay.added | overlay.changed
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
@@ -163,29 +191,255 @@ class Workplace:
         )
 
 
-def written_trees(plan: SessionPlan) -> Iterator[Failure]:
-    """Yield a failure for each tree whose sources are not what they were before."""
-    names = {plan.own_base: "base"} | {plan_side.root: plan_side.name for plan_side in plan.sides}
-    for root, before in plan.uncommitted.items():
-        if root.is_dir():  # a tree that is gone failed its case
-            side = names.get(root, "head")
-            try:
-                written = written_since(before, uncommitted(root))
-            except OutsideError as error:
-                yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
-            else:
-                if written:
-                    yield _written_tree(side, written)
+@contextmanager
+def open_workplace(
+    context: SessionContext,
+    wanted: Sequence[RequestedSide],
+    log_folder: Path | None = None,
+    *,
+    benchmarks_of: ResolvedRev | None = None,
+) -> Iterator[Workplace]:
+    """Check out and build every side, find the benchmarks, and clean up whatever happens.
+
+    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
+    those of ``benchmarks_of``. Each side's tree has them in place of its own, so that both make
+    the same calls on files, and what a benchmark finds by ``__file__`` is its own side's.
+    Raises PerfciError with what to do; nothing of the user's checkout is touched.
+    """
+    measuring_begins()
+    added()  # a broken instrument is said before anything is measured
+    if not context.token_allowed:
+        refuse_secrets(context.inherited, context.repository.root)
+    started = context.executor.now()
+    with ExitStack() as stack:
+        opening = _Opening(context, stack, wanted)
+        journal = Journal(log_folder or opening.scratch / "logs")
+        plan = opening.plan(benchmarks_of)
+        stack.enter_context(_parent_on(plan.cores.parent))
+        budget_end = started + context.config.settings.budget
+        discoveries = _find_benchmarks(plan, budget_end, journal, context)
+        plan = plan.with_discovered(
+            {name: side.discovery for name, side in discoveries.items()},
+            separate_packages(discoveries),
+        )
+        yield Workplace(
+            plan=plan,
+            journal=journal,
+            discoveries=discoveries,
+            environments=_environments(plan, discoveries),
+            budget_end=budget_end,
+            gpu=GpuWatches(),
+            notes=(
+                *opening.notes,
+                *require_own_code(discoveries, plan.config.installed),
+                *without_benchmark(discoveries, plan.config.policy.thresholds),
+                *not_matching(plan),
+            ),
+            shown=context.shown,
+            executor=context.executor,
+            started=started,
+            check_out_base=partial(opening.check_out_base, plan),
+        )
 
 
-def _written_tree(side: str, written: Sequence[str]) -> Failure:
-    """Return the failure of a session whose workers wrote to the sources of ``side``'s tree."""
-    shown = ", ".join(f"`{name}`" for name in written[:_SHOWN])
-    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
-    message = (
-        f"{shown}{more} of {side}'s tree changed while it was measured: what ran isn't only that "
-        "commit's code\n"
-        "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in the tree "
-        "belongs in .gitignore."
+class _Opening:
+    """The folders and processes that a session has around it, until ``stack`` is left."""
+
+    def __init__(
+        self, context: SessionContext, stack: ExitStack, wanted: Sequence[RequestedSide]
+    ) -> None:
+        settings, pin = context.config.settings, context.config.quiet.pin
+        planned = partial(plan_cores, cores=settings.cores, threads=settings.threads, pin=pin)
+        self._context, self._stack, self._wanted = context, stack, wanted
+        self._cores, self._shared = stack.enter_context(own_cores(available_cores(), planned))
+        self._folders = SideFolders(context.cache, context.repository)
+        if swept := self._folders.sweep():
+            context.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
+        self.scratch = stack.enter_context(scratch_folder(context.cache))
+        self._token = secrets.token_hex(8)
+        guarded = context.executor.guarded(self._token, context.inherited)
+        self._enter = stack.enter_context(guarded)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The report's notes on the trees and the cores."""
+        return (*self._folders.notes, *self._shared)
+
+    def plan(self, benchmarks_of: ResolvedRev | None) -> SessionPlan:
+        """Check all sides out, with the benchmark files of one commit, and return their plan."""
+        context, config, repository = self._context, self._context.config, self._context.repository
+        overlays = _laid_over(context, self._wanted, benchmarks_of)
+        sides = tuple(
+            self._stack.enter_context(self._check_out(side, overlay))
+            for side, overlay in zip(self._wanted, overlays, strict=True)
+        )
+        _require_equal_benchmarks(sides)
+        bases_own = None
+        if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
+            bases_own = self._stack.enter_context(self._folders.side(self._wanted[0].resolved))
+        roots = dict.fromkeys((*(side.root for side in sides), *([bases_own] if bases_own else [])))
+        plan = SessionPlan(
+            sides=sides,
+            config=config,
+            cores=self._cores,
+            inherited=context.inherited,
+            scratch=self.scratch,
+            token=self._token,
+            enter=self._enter,
+            checkout=repository.root,
+            differing=_differing(sides),
+            changes=_changes(sides),
+            uncommitted={root: uncommitted(root) for root in roots},
+            remotes=remotes_of(repository.root),
+            bases_own=bases_own,
+            looks=seen_from_below(context.cache, context.inherited),
+        )
+        counterparts = Counterparts(
+            {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
+            partial(known_blobs, repository.root),
+        )
+        return plan.with_places(repository.root, context.cache, counterparts)
+
+    @contextmanager
+    def _check_out(self, wanted: RequestedSide, overlay: Overlay) -> Iterator[SidePlan]:
+        """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
+        context, config, resolved = self._context, self._context.config, wanted.resolved
+        variable = {SESSION_VARIABLE: self._token}
+        recipe = BuildRecipe(
+            build=_launched(config.launcher, config.build),
+            python=wanted.python,
+            environment=child_environment(
+                context.inherited, config.quiet, 1, config.pass_env, variable
+            ),
+            timeout=config.build_timeout,
+            enter=self._enter,
+            passed=config.pass_env,
+            own_environment=config.environment == "own" and bool(config.build),
+        )
+        context.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")
+        with self._folders.side(replace(resolved, tree=overlay.tree), recipe) as root:
+            yield SidePlan(
+                wanted.name,
+                Side(resolved.rev, resolved.sha, wanted.python, dirty=resolved.dirty),
+                root,
+                resolved.tree,
+                bool(config.build),
+                python_in(root) if recipe.own_environment else "",
+                overlay,
+            )
+
+    def check_out_base(self, plan: SessionPlan) -> AbstractContextManager[SidePlan]:
+        """Give base's commit as it is, with its own benchmark files: built again where base was."""
+        base = plan.sides[0]
+        if plan.bases_own is None:
+            return nullcontext(base)
+        overlay = Overlay(base.tree)
+        if base.built:
+            return self._check_out(self._wanted[0], overlay)
+        return nullcontext(replace(base, root=plan.bases_own, overlay=overlay))
+
+
+def _laid_over(
+    context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: ResolvedRev | None
+) -> list[Overlay]:
+    """Return each side's tree with the benchmark files that all sides have.
+
+    A saved model is each side's own, wherever it lies.
+    """
+    config, root = context.config, context.repository.root
+    saved = [Path(path) for model in config.saved for path in (model.model_path, model.inputs_path)]
+    benchmarks = BenchmarkFiles(
+        config.benchmarks,
+        config.pattern,
+        config.python_path,
+        frozenset(str(path.relative_to(root)) for path in saved if path.is_relative_to(root)),
     )
-    return Failure(written[0], side, "finish", WRONG_CODE, message)
+    source = benchmarks_of or wanted[-1].resolved
+    return [lay_over(root, side.resolved.tree, source.tree, benchmarks) for side in wanted]
+
+
+def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
+    """Raise UsageError for a benchmark file of which git wrote another content on each side."""
+    for name in sorted(frozenset().union(*(side.overlay.converted for side in sides))):
+        files = [side.root / name for side in sides]
+        if all(map(Path.is_file, files)) and not filecmp.cmp(files[0], files[-1], shallow=False):
+            raise UsageError(
+                "converted-benchmark",
+                f"git writes another {readable(name)} in base: the sides' .gitattributes differ",
+                "Write its attributes into a `.gitattributes` in the benchmarks' folder, which "
+                "both sides take from head.",
+            )
+
+
+def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
+    """Return the build's commands as they run in the same surroundings as workers."""
+    return tuple(f"{shlex.join(launcher)} {command}" if launcher else command for command in build)
+
+
+def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
+    """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
+
+    A commit next to itself is measured to know its noise: there the answer is no use.
+    """
+    if len({side.side.sha for side in sides}) < 2:
+        return None
+    base, head = sides
+    names = differing_files(base.root, head.root, (base.overlay.tree, head.overlay.tree))
+    if names is None:
+        return None
+    return frozenset(str(side.root / name) for side in sides for name in names)
+
+
+def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:
+    """Return what differs between the commits and should be exercised, by kind."""
+    if len({side.tree for side in sides}) < 2:
+        return {}
+    base, head = sides
+    return relevant_changes(base.root, head.root, (base.overlay.tree, head.overlay.tree))
+
+
+def _find_benchmarks(
+    plan: SessionPlan, budget_end: float, journal: Journal, context: SessionContext
+) -> dict[str, SideDiscovery]:
+    result = {}
+
+    def begun(name: str) -> None:
+        context.shown.step(f"looking for benchmarks on {name} …")
+
+    for name, discovered in discover(plan, context.executor, budget_end, begun):
+        result[name] = discovered
+        cases, failures = discovered.discovery.cases, discovered.discovery.failures
+        journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
+        for failure in failures:
+            journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
+    return result
+
+
+def _environments(
+    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]
+) -> dict[str, Environment]:
+    shared = {
+        **host_facts(),
+        **quiet_facts(plan.config.quiet, plan.cores),
+        **library_facts(plan.inherited),
+    }
+    if plan.config.settings.flush_l2:
+        shared["flush_l2"] = "yes"  # its numbers compare with no others; without it all is as ever
+    if plan.config.launcher:
+        shared["launcher"] = " ".join(plan.config.launcher)
+    return {
+        name: make_environment({**shared, **side.discovery.facts})
+        for name, side in discoveries.items()
+    }
+
+
+@contextmanager
+def _parent_on(cores: tuple[int, ...]) -> Iterator[None]:
+    """Keep this process and its threads on ``cores``; where there are none, leave it as it is."""
+    before = os.sched_getaffinity(0)
+    if cores:
+        os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -57,10 +57,7 @@ class WorkerDescriptors(NamedTuple):
 
 
 class Channel:
-    """The worker's end. A pipe that the benchmark closed ends the worker.
-
-    The parent knows the worker's ``stage``, and reports a crash with it.
-    """
+    """The worker's end. A pipe that the benchmark closed ends the worker."""
 
     def __init__(self, ends: WorkerDescriptors) -> None:
         self._orders = moved_high(ends.orders)
@@ -68,7 +65,6 @@ class Channel:
         self._results = moved_high(ends.results)
         self._turns = ends.turns if ends.turns < 0 else moved_high(ends.turns)
         self._closed = False
-        self.stage = "start"
         # A fork left behind would hold the pipe open, and the parent would not see the worker's
         # death; one that comes back into perfci's code would speak in the worker's place.
         os.register_at_fork(after_in_child=self._close)
@@ -86,13 +82,8 @@ class Channel:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
-    def enter(self, stage: str) -> None:
-        """Report to the parent that ``stage`` begins."""
-        self.stage = stage
-        self.send("stage", stage=stage)
-
     def send(self, message: str, /, **fields: Any) -> None:
-        """Send a message of that kind."""
+        """Send one message of kind ``said``."""
         data = memoryview(encode({"say": message, **fields}))
         try:
             while data:
@@ -163,6 +154,17 @@ class SocketTurn:
             return
         except OSError:
             os._exit(EXIT_PIPE_CLOSED)
+
+
+class LoneTurn:
+    """The turn of a worker that has no other next to it."""
+
+    def come(self) -> bool:
+        """Say that it is there."""
+        return True
+
+    def hand_over(self) -> None:
+        """Keep it."""
 
 
 def moved_high(descriptor: int) -> int:

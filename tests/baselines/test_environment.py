@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.baselines.baseline import differences, make_environment, why_not_comparable, with_run
-from perfci.baselines.files import upgraded
+from perfci.baselines.store import (
+    differences,
+    incomparable_reason,
+    make_environment,
+    require_schema,
+    with_run,
+)
 from perfci.model.finding import finding
 from perfci.version import BASELINE_SCHEMA
 from tests.baselines.runs import FACTS, HERE, case, run
@@ -51,29 +56,20 @@ def test_differences_name_both_values() -> None:
 def test_only_the_same_environment_and_source_are_comparable() -> None:
     measured = run("a")
     baseline = with_run(None, measured, measured.cases[0], "one")
-    assert why_not_comparable(baseline, HERE, case("a")) is None
+    assert incomparable_reason(baseline, HERE, case("a")) is None
     elsewhere = make_environment({**FACTS, "cpu": "Xeon"})
-    assert why_not_comparable(baseline, elsewhere, case("a")) == finding(
+    assert incomparable_reason(baseline, elsewhere, case("a")) == finding(
         "other-environment", environment=baseline.environment
     )
-    assert why_not_comparable(baseline, HERE, case("a", "s2")) == finding("source-changed")
-    assert why_not_comparable(replace(baseline, sha="b" * 40), HERE, case("a")) is None
+    assert incomparable_reason(baseline, HERE, case("a", "s2")) == finding("source-changed")
+    assert incomparable_reason(replace(baseline, sha="b" * 40), HERE, case("a")) is None
 
 
-def test_an_old_schema_goes_up_step_by_step() -> None:
-    steps = {
-        1: lambda plain: {**plain, "two": True},
-        2: lambda plain: {**plain, "three": plain["two"]},
-    }
-    assert upgraded({"schema": 1}, steps, 3) == {"schema": 3, "two": True, "three": True}
-    assert upgraded({"schema": 3}, steps, 3) == {"schema": 3}
-
-
-def test_the_current_schema_is_left_alone() -> None:
-    assert upgraded({"schema": BASELINE_SCHEMA, "x": 1}) == {"schema": BASELINE_SCHEMA, "x": 1}
+def test_the_current_schema_is_read() -> None:
+    require_schema({"schema": BASELINE_SCHEMA, "x": 1})
 
 
 @pytest.mark.parametrize("schema", [BASELINE_SCHEMA + 1, 0, -1, True, "1", None, 1.0])
 def test_a_schema_that_is_not_known_is_refused(schema: object) -> None:
     with pytest.raises(ValueError, match="schema"):
-        upgraded({"schema": schema})
+        require_schema({"schema": schema})

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from perfci.baselines.baseline import make_environment
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore, make_environment
 from perfci.errors import DamagedFile, OutsideError
 from tests.baselines.runs import BREAK, FACTS, HERE, OWN, QUANTILES, run
 
@@ -289,7 +288,7 @@ def test_a_file_too_large_for_a_baseline_is_not_read(store: BaselineStore) -> No
 _WRITER = """
 import sys
 from pathlib import Path
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore
 from tests.baselines.runs import run
 store = BaselineStore(Path(sys.argv[1]))
 print("ready", flush=True)
@@ -348,7 +347,7 @@ def test_a_killed_writer_leaves_a_whole_file_and_its_rest_is_swept(tmp_path: Pat
 
 
 def test_a_writer_waits_for_the_lock_and_survives_the_removal(tmp_path: Path) -> None:
-    from perfci.baselines.files import locked
+    from perfci.baselines.store import locked
 
     store = BaselineStore(tmp_path)
     store.save_run(run("a"), "one")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.checkout.git import Repository, open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
 
 
@@ -29,8 +29,8 @@ def opened(project: Project) -> Repository:
     return open_repository(project.folder)
 
 
-def worktrees_of(project: Project) -> Worktrees:
-    return Worktrees(project.cache, opened(project))
+def worktrees_of(project: Project) -> SideFolders:
+    return SideFolders(project.cache, opened(project))
 
 
 def state(project: Project) -> dict[str, str]:
@@ -57,13 +57,15 @@ def state(project: Project) -> dict[str, str]:
 _HOLDER = """\
 import sys, time
 from pathlib import Path
+from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
 
 root, cache, build = sys.argv[1:]
 repository = open_repository(Path(root))
-commands = [build] if build else []
-with Worktrees(Path(cache), repository).side(repository.resolve("HEAD"), build=commands) as path:
+commands = (build,) if build else ()
+recipe = BuildRecipe(commands)
+with SideFolders(Path(cache), repository).side(repository.resolve("HEAD"), recipe) as path:
     print(path, flush=True)
     time.sleep(600)
 """

@@ -23,9 +23,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
-from perfci.collecting import Work
-from perfci.measure.conversation import ChannelLost, Worker, WorkerEnded
-from perfci.measure.launch import Launch, TreeDeleted
+from perfci.api.definition import Work
+from perfci.measure.workers import ChannelLost, Launch, TreeDeleted, Worker, WorkerEnded
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover

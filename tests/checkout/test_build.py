@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import MeasureError, UsageError
-from perfci.measure.checkout.kept_builds import KEPT
+from perfci.measure.checkout.build import BuildRecipe
+from perfci.measure.checkout.side_folders import KEPT
 from tests.builders.project import Project, assert_ends
 from tests.builders.repository import holder, opened, state, three_commits, wait_for, worktrees_of
 
@@ -33,7 +34,7 @@ def runs(tmp_path: Path) -> int:
 def built(project: Project, rev: str, *commands: str, python: str = sys.executable) -> Path:
     resolved = opened(project).resolve(rev)
     with worktrees_of(project).side(
-        resolved, build=commands, python=python, environment=dict(os.environ)
+        resolved, BuildRecipe(build=commands, python=python, environment=dict(os.environ))
     ) as path:
         assert path.exists()
     return path
@@ -69,9 +70,9 @@ def test_the_sides_python_and_environment_reach_the_commands(project: Project) -
     resolved = opened(project).resolve("HEAD")
     with worktrees_of(project).side(
         resolved,
-        build=[f'{{python}} -c "{script}"'],
-        python=sys.executable,
-        environment={"ONLY": "this"},
+        BuildRecipe(
+            build=[f'{{python}} -c "{script}"'], python=sys.executable, environment={"ONLY": "this"}
+        ),
     ) as path:
         said = (path / "who").read_text()
     assert said.startswith(sys.executable)
@@ -147,7 +148,8 @@ def test_a_build_over_its_time_is_ended_with_all_its_processes(
         with (
             pytest.raises(MeasureError, match=f"was not done after {seconds} s"),
             worktrees_of(project).side(
-                resolved, build=[command], environment=dict(os.environ), timeout=float(seconds)
+                resolved,
+                BuildRecipe(build=[command], environment=dict(os.environ), timeout=float(seconds)),
             ),
         ):
             pytest.fail("this build can't be done")
@@ -199,7 +201,9 @@ def test_the_builds_unused_for_longest_are_given_up_but_none_in_use(
 ) -> None:
     resolved = opened(project).resolve("HEAD")
     environment = dict(os.environ)
-    with worktrees_of(project).side(resolved, build=["true"], environment=environment) as used:
+    with worktrees_of(project).side(
+        resolved, BuildRecipe(build=["true"], environment=environment)
+    ) as used:
         paths = [built(project, "HEAD", "true", *["true"] * n) for n in range(1, KEPT + 1)]
         assert used.exists()
         assert not paths[0].exists()
@@ -224,7 +228,8 @@ def noted(project: Project, tmp_path: Path) -> list[str]:
     worktrees = worktrees_of(project)
     resolved = opened(project).resolve("HEAD")
     with worktrees.side(
-        resolved, build=library(tmp_path), environment=dict(os.environ), python=sys.executable
+        resolved,
+        BuildRecipe(build=library(tmp_path), environment=dict(os.environ), python=sys.executable),
     ) as path:
         assert (path / "lib" / "built.py").read_text() == "A"
         assert (path / "link").readlink() == Path("lib/built.py")
@@ -303,7 +308,9 @@ def test_a_build_that_another_session_changes_is_refused_while_that_is_at_work(
     command = counting(tmp_path)
     resolved = opened(project).resolve("HEAD")
     environment = dict(os.environ)
-    with worktrees_of(project).side(resolved, build=[command], environment=environment) as tree:
+    with worktrees_of(project).side(
+        resolved, BuildRecipe(build=[command], environment=environment)
+    ) as tree:
         (tree / "added").touch()
         assert built(project, "HEAD", command) == tree
         (tree / "built").write_text("slower")
@@ -323,7 +330,7 @@ def test_what_the_build_changes_of_the_commit_is_said_of_a_kept_one_too(
     for _ in range(2):
         worktrees = worktrees_of(project)
         resolved = opened(project).resolve("HEAD")
-        with worktrees.side(resolved, build=commands, environment=dict(os.environ)):
+        with worktrees.side(resolved, BuildRecipe(build=commands, environment=dict(os.environ))):
             pass
         (note,) = worktrees.notes
         assert note.startswith(f"The build of {resolved.commit[:12]} changed 2 tracked files")
@@ -339,9 +346,11 @@ def test_a_build_is_another_where_a_passed_variable_has_another_value(
     for variant in ("1", "2", "2"):
         with worktrees_of(project).side(
             resolved,
-            build=[counting(tmp_path, 'echo "$VARIANT" > built')],
-            environment={**os.environ, "VARIANT": variant},
-            passed=["VARIANT"],
+            BuildRecipe(
+                build=[counting(tmp_path, 'echo "$VARIANT" > built')],
+                environment={**os.environ, "VARIANT": variant},
+                passed=["VARIANT"],
+            ),
         ) as path:
             values.append((path / "built").read_text().strip())
     assert values == ["1", "2", "2"]

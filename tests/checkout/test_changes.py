@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.checkout.differing import kind_of, relevant_changes
+from perfci.measure.checkout.trees import kind_of, relevant_changes
 from tests.builders.project import Project
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.checkout.differing import bytecode_of, differing_files
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
+from perfci.measure.checkout.trees import bytecode_of, differing_files
 from tests.builders.project import Project
 
 Trees = tuple[Path, Path]
@@ -21,7 +21,7 @@ class Sides:
 
     def __init__(self, project: Project, stack: ExitStack) -> None:
         repository = open_repository(project.folder)
-        worktrees = Worktrees(project.cache, repository)
+        worktrees = SideFolders(project.cache, repository)
         self.resolved = [repository.resolve(rev) for rev in ("HEAD~1", "HEAD")]
         self.roots = [stack.enter_context(worktrees.side(one)) for one in self.resolved]
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError
+from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
 from tests.builders.repository import mounted, opened, three_commits
 
@@ -28,7 +29,7 @@ def project(tmp_path: Path) -> Project:
 def test_a_full_disk_says_what_to_do_and_keeps_nothing(project: Project, tmp_path: Path) -> None:
     resolved = opened(project).resolve("HEAD")
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as cache:
-        side = Worktrees(cache, opened(project)).side(resolved)
+        side = SideFolders(cache, opened(project)).side(resolved)
         with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
             pytest.fail("2 MiB fit into 1 MiB")
         assert caught.value.slug == "disk-full"
@@ -40,10 +41,11 @@ def test_a_full_disk_says_what_to_do_and_keeps_nothing(project: Project, tmp_pat
 def test_a_build_that_fills_the_disk_says_so(project: Project, tmp_path: Path) -> None:
     resolved = opened(project).resolve("HEAD~1")
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as cache:
-        side = Worktrees(cache, opened(project)).side(
+        side = SideFolders(cache, opened(project)).side(
             resolved,
-            build=["dd if=/dev/zero of=made bs=1k count=4k"],
-            environment=dict(os.environ),
+            BuildRecipe(
+                build=["dd if=/dev/zero of=made bs=1k count=4k"], environment=dict(os.environ)
+            ),
         )
         with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
             pytest.fail("4 MiB fit into 1 MiB")
@@ -55,7 +57,7 @@ def test_a_read_only_cache_says_what_to_do(project: Project, tmp_path: Path) -> 
     resolved = opened(project).resolve("HEAD")
     with mounted(tmp_path / "fixed", "-t", "tmpfs", "-o", "ro", "tmpfs") as cache:
         for folder in (cache, cache / "below"):
-            side = Worktrees(folder, opened(project)).side(resolved)
+            side = SideFolders(folder, opened(project)).side(resolved)
             with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
                 pytest.fail("a read-only folder was written")
             assert caught.value.slug == "not-writable"
@@ -66,7 +68,7 @@ def test_a_read_only_repository_says_what_to_do(project: Project, tmp_path: Path
         again = ["mount", "-o", "remount,ro,bind", str(project.folder)]
         subprocess.run(again, check=True)
         repository = open_repository(project.folder)
-        side = Worktrees(project.cache, repository).side(repository.resolve("HEAD"))
+        side = SideFolders(project.cache, repository).side(repository.resolve("HEAD"))
         with pytest.raises(OutsideError, match=r"\.git folder") as caught, side:
             pytest.fail("a read-only repository was written")
         assert caught.value.slug == "not-writable"
@@ -129,7 +131,7 @@ def test_folders_deeper_than_python_goes_are_removed(tmp_path: Path) -> None:
 
 def test_a_file_where_the_cache_should_be_is_named(project: Project, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    side = Worktrees(tmp_path / "file", opened(project)).side(opened(project).resolve("HEAD"))
+    side = SideFolders(tmp_path / "file", opened(project)).side(opened(project).resolve("HEAD"))
     with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
         pytest.fail("a file was taken for a folder")
     assert str(tmp_path / "file") in caught.value.message

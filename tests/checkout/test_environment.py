@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
-from perfci.measure.checkout.environments import python_in
+from perfci.measure.checkout.build import BuildRecipe, python_in
 from tests.builders.project import Project
 from tests.builders.repository import opened, worktrees_of
 from tests.builders.wheels import wheel
@@ -39,7 +39,8 @@ def test_a_build_that_installs_into_the_environment_of_both_sides_is_refused(
     python, _ = venv(project)
     build = [f"{PIP} --find-links {links} dependency==1"]
     side = worktrees_of(project).side(
-        opened(project).resolve("HEAD"), build=build, python=python, environment=os.environ
+        opened(project).resolve("HEAD"),
+        BuildRecipe(build=build, python=python, environment=os.environ),
     )
     with pytest.raises(UsageError, match="dependency 1") as refused, side:
         pass
@@ -47,7 +48,8 @@ def test_a_build_that_installs_into_the_environment_of_both_sides_is_refused(
     assert 'environment = "own"' in refused.value.advice
     # what is there already changes nothing
     with worktrees_of(project).side(
-        opened(project).resolve("HEAD"), build=build, python=python, environment=os.environ
+        opened(project).resolve("HEAD"),
+        BuildRecipe(build=build, python=python, environment=os.environ),
     ):
         pass
 
@@ -64,10 +66,9 @@ def test_each_side_has_the_requirements_of_its_own_commit(project: Project, tmp_
         for rev, expected in (("HEAD~1", "1 beneath"), ("HEAD", "2 beneath")):
             with worktrees_of(project).side(
                 opened(project).resolve(rev),
-                build=build,
-                python=python,
-                environment=os.environ,
-                own_environment=True,
+                BuildRecipe(
+                    build=build, python=python, environment=os.environ, own_environment=True
+                ),
             ) as tree:
                 command = [python_in(tree), "-c", code]
                 assert subprocess.check_output(command, text=True).strip() == expected

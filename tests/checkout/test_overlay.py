@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import UsageError
+from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.checkout.overlay import BenchmarkFiles, Overlay, lay_over
+from perfci.measure.checkout.trees import BenchmarkFiles, Overlay, lay_over
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, worktrees_of
 
@@ -234,7 +235,7 @@ def test_a_kept_build_with_other_benchmarks_is_another(project: Project) -> None
     worktrees = worktrees_of(project)
     built = []
     for tree in (resolved.tree, overlay.tree, resolved.tree):
-        with worktrees.side(replace(resolved, tree=tree), build=build) as path:
+        with worktrees.side(replace(resolved, tree=tree), BuildRecipe(build=build)) as path:
             built.append((path, (path / "built").read_text()))
     assert [text for _, text in built] == ["1", "2", "1"]
     assert built[0] == built[2]

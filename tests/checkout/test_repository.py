@@ -258,7 +258,7 @@ def test_no_git_on_the_path_says_so(project: Project, monkeypatch: pytest.Monkey
 
 def test_importing_the_package_imports_no_git() -> None:
     program = (
-        "import sys, perfci.measure.checkout.worktrees, perfci.measure.checkout.git\n"
+        "import sys, perfci.measure.checkout.side_folders, perfci.measure.checkout.git\n"
         "print(*{'git', 'gitdb'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import MeasureError
-from perfci.measure.checkout.differing import blobs_of, differing_files
+from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.submodules import SUBMODULE_COMMIT_MISSING
-from perfci.measure.checkout.worktrees import Worktrees, uncommitted, written_since
+from perfci.measure.checkout.side_folders import SideFolders
+from perfci.measure.checkout.trees import blobs_of, differing_files
+from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING, uncommitted, written_since
 from tests.builders.project import Project
 
 LOCAL = ("-c", "protocol.file.allow=always")
@@ -49,10 +50,11 @@ class Sides:
         self, project: Project, stack: ExitStack, build: tuple[str, ...] = (), *, rev: str = "."
     ) -> None:
         repository = open_repository(project.folder)
-        self.worktrees = Worktrees(project.cache, repository)
+        self.worktrees = SideFolders(project.cache, repository)
         self.resolved = [repository.resolve(rev) for rev in ("HEAD~1", rev)]
         self.roots = [
-            stack.enter_context(self.worktrees.side(one, build=build)) for one in self.resolved
+            stack.enter_context(self.worktrees.side(one, BuildRecipe(build=build)))
+            for one in self.resolved
         ]
 
     def read(self, path: str) -> list[str]:
@@ -146,13 +148,15 @@ def test_a_commit_that_the_clone_lacks_is_an_error_that_says_what_to_do(moved: P
     moved.git("commit", "--quiet", "--message", "a commit of elsewhere")
     with ExitStack() as stack:
         repository = open_repository(moved.folder)
-        worktrees = Worktrees(moved.cache, repository)
+        worktrees = SideFolders(moved.cache, repository)
         with pytest.raises(MeasureError) as caught:
             stack.enter_context(worktrees.side(repository.resolve("HEAD")))
         assert caught.value.slug == SUBMODULE_COMMIT_MISSING
         assert f"git -C {OUTER} fetch origin {commit}" in caught.value.advice
         build = ("/bin/sh -c 'echo git submodule update'",)
-        root = stack.enter_context(worktrees.side(repository.resolve("HEAD"), build=build))
+        root = stack.enter_context(
+            worktrees.side(repository.resolve("HEAD"), BuildRecipe(build=build))
+        )
         assert [*(root / OUTER).iterdir()] == []  # it is the build's
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from perfci.errors import OutsideError
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
 from tests.builders.repository import (
     holder,
@@ -110,7 +110,7 @@ def test_a_linked_worktree_of_the_users_can_be_measured(project: Project, tmp_pa
     (own / "value").write_text("linked")
     repository = open_repository(own)
     assert repository.root == own
-    with Worktrees(project.cache, repository).side(repository.resolve(".")) as path:
+    with SideFolders(project.cache, repository).side(repository.resolve(".")) as path:
         assert (path / "value").read_text() == "linked"
     assert repository.id == opened(project).id
     assert (project.folder / "value").read_text() == "three"
@@ -129,7 +129,7 @@ def test_a_checkout_under_a_hook_leaves_the_hooks_index_alone(
 
 
 def test_a_cache_inside_the_repository_is_no_change_of_the_users(project: Project) -> None:
-    worktrees = Worktrees(project.folder / "cache", opened(project))
+    worktrees = SideFolders(project.folder / "cache", opened(project))
     with worktrees.side(opened(project).resolve("HEAD")):
         assert not opened(project).resolve(".").dirty
 
@@ -193,12 +193,12 @@ _SESSIONS = """\
 import sys
 from pathlib import Path
 from perfci.measure.checkout.git import open_repository
-from perfci.measure.checkout.worktrees import Worktrees
+from perfci.measure.checkout.side_folders import SideFolders
 
 root, cache = map(Path, sys.argv[1:])
 repository = open_repository(root)
 for _ in range(5):
-    worktrees = Worktrees(cache, repository)
+    worktrees = SideFolders(cache, repository)
     worktrees.sweep()
     base, head = repository.resolve("HEAD~1"), repository.resolve(".")
     with worktrees.side(base) as one, worktrees.side(head) as other:

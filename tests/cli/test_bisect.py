@@ -17,7 +17,7 @@ from perfci.commands.bisect_answers import SearchState, StateFile
 from perfci.commands.bisect_search import _Search
 from perfci.commands.revisions import explain_report
 from perfci.history.history import open_history
-from perfci.measure.journal import InterruptHandler
+from perfci.measure.ending import InterruptHandler
 from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder

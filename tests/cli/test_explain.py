@@ -7,24 +7,21 @@ import json
 import os
 import zlib
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from perfci.instruments import instruments
-from perfci.measure.conversation import WorkerEnded
 from perfci.measure.explaining import (
-    _CaseRecordings,
-    _keep_traces,
+    _Explainer,
     _require_sound,
     _text,
     explain_case,
-    write_trace,
 )
-from perfci.measure.plan import SessionPlan
+from perfci.measure.progress import CaseState
+from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Case, Failure
 from perfci.model.finding import Difference, Stack
 from perfci.model.worker import WorkOrder
@@ -32,6 +29,9 @@ from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 from tests.report.examples import passing_report
+
+if TYPE_CHECKING:
+    from perfci.measure.workplace import Workplace
 
 TIMES = {"operator": "aten::mm", "calls": 1.0, "before": 1e-3, "after": 2e-3}
 
@@ -147,11 +147,13 @@ def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "net.head.json").mkdir()
     packed = base64.b64encode(zlib.compress(b'{"traceEvents": []}')).decode()
     recorded = {"base": [{"trace": packed}], "head": [{"trace": packed}]}
-    found = _CaseRecordings([], {"trace": recorded})
-    _keep_traces(found, partial(write_trace, tmp_path, "net"))
+    explainer = object.__new__(_Explainer)
+    explainer._state = CaseState(Case("net", "net", {}, "bench.py", 1, ""), "net", {})
+    explainer.recorded, explainer.unavailable = {"trace": recorded}, {}
+    explainer.write_traces(tmp_path)
     assert json.loads((tmp_path / "net.base.json").read_text()) == {"traceEvents": []}
-    assert found.untold["trace"].startswith("on head: ")
-    assert not found.recorded
+    assert explainer.unavailable["trace"].startswith("on head: ")
+    assert not explainer.recorded
 
 
 def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
     asked: list[int] = []
 
     class Plan:
-        settings = SimpleNamespace(hints=False)
+        config = SimpleNamespace(settings=SimpleNamespace(hints=False))
         sides = (SimpleNamespace(name="base"), SimpleNamespace(name="head"))
 
         def forget_cold_caches(self, _slug: str) -> None:
@@ -189,8 +191,9 @@ def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
             raise OSError("no disk")
 
     row = replace(passing_report().results[0], metric=metric)
-    plan, case = cast("SessionPlan", Plan()), Case("net", "net", {}, "bench.py", 1, "")
-    why = explain_case(plan, Simulated(), case, "net", [row], within_s=9.0)
+    workplace = cast("Workplace", SimpleNamespace(plan=Plan(), executor=Simulated()))
+    state = CaseState(Case("net", "net", {}, "bench.py", 1, ""), "net", {})
+    why = explain_case(workplace, state, [row], within_s=9.0)
     assert asked == rounds
     assert why.untold["compiling"] == "it could not be run again: no disk"
 
@@ -222,10 +225,12 @@ def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_a
 
     started = [(Profiled(side), 0.3) for side in ("base", "head")]
     monkeypatch.setattr("perfci.measure.explaining._Explainer._started", lambda *_: started)
-    plan = cast("SessionPlan", SimpleNamespace(settings=SimpleNamespace(hints=False)))
-    executor = cast("Simulated", SimpleNamespace(now=lambda: clock.time))
-    case, row = Case("net[a b]", "net", {}, "bench.py", 1, ""), passing_report().results[0]
-    why = explain_case(plan, executor, case, "net", [row], within_s=9.0)
+    config = SimpleNamespace(settings=SimpleNamespace(hints=False))
+    executor = SimpleNamespace(now=lambda: clock.time)
+    workplace = SimpleNamespace(plan=SimpleNamespace(config=config), executor=executor)
+    state = CaseState(Case("net[a b]", "net", {}, "bench.py", 1, ""), "net", {})
+    row = passing_report().results[0]
+    why = explain_case(cast("Workplace", workplace), state, [row], within_s=9.0)
     assert "operators" not in why.untold
     more = "`perfci explain REPORT -k 'net[a b]' --within 90s` takes more"
     assert why.untold["memory"] == f"the 9 s that a case may take were over; {more}"

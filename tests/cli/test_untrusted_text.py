@@ -14,7 +14,7 @@ import pytest
 from click.shell_completion import get_completion_class
 
 import perfci
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore
 from perfci.cli.main import cli
 from perfci.cli.printing import rewrite
 from perfci.history.history import open_history

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import perfci
-from perfci.baselines.files import BaselineStore
+from perfci.baselines.store import BaselineStore
 from perfci.commands.history import json_lines, write_export
 from perfci.history.history import open_history
 from tests.baselines.runs import run

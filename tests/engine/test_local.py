@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from perfci.engine.engines import LocalEngine
 from perfci.engine.job import GatheredReports, JobFolder, gather
-from perfci.engine.local import LocalEngine
 from perfci.engine.plan import MachineSlot, Plan
 from perfci.errors import DamagedFile, UsageError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from perfci.engine.engines import array_script, end_text, queued_tasks, slurm_options
 from perfci.engine.job import JobFolder, gather
 from perfci.engine.plan import CommandState, MachineSlot, Plan, slots, time_limit_s
-from perfci.engine.slurm import array_script, end_text, queued_tasks, slurm_options
 from perfci.errors import UsageError
 
 EIGHT = tuple((core,) for core in range(8))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from perfci.engine.engines import SlurmEngine
 from perfci.engine.job import JobFolder, gather
-from perfci.engine.slurm import SlurmEngine
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 from tests.engine.real_slurm import LACKING, Slurm
 from tests.engine.test_local import shell

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from perfci.engine.engines import SlurmEngine, require_slurm
 from perfci.engine.job import GatheredReports, JobFolder, gather
 from perfci.engine.plan import Plan
-from perfci.engine.slurm import SlurmEngine, require_slurm
 from perfci.errors import OutsideError
 from tests import conftest
 from tests.engine.test_local import shell

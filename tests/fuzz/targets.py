@@ -115,7 +115,7 @@ CASE = "case[a=1]"
 
 
 def _baselines() -> list[bytes]:
-    from perfci.baselines.baseline import Baseline, StoredSession, StoredWorker
+    from perfci.baselines.store import Baseline, StoredSession, StoredWorker
     from perfci.model.codec import encode
 
     worker = StoredWorker(1, 100, {"latency_p50": 1e-3, "cold_start": 1.0}, (1e-3,) * 9)
@@ -125,7 +125,7 @@ def _baselines() -> list[bytes]:
 
 
 def _baseline(content: bytes) -> None:
-    from perfci.baselines.files import BaselineStore
+    from perfci.baselines.store import BaselineStore
 
     with tempfile.TemporaryDirectory() as folder:
         store = BaselineStore(Path(folder))

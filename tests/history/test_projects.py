@@ -16,7 +16,7 @@ from perfci.history.address import own_file, shared_file
 from perfci.history.history import open_history
 from perfci.measure.checkout.commits import first_commit
 from perfci.measure.checkout.git import open_repository
-from perfci.outputs import silent
+from perfci.notices import silent
 from tests.builders.project import Project
 from tests.builders.recorded import change, outcome, recorded
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.measure.machine import doctor as examination
-from perfci.measure.machine.hardware import (
+from perfci.measure.machine.doctor import (
     Card,
     HardwareFinding,
     card_of,

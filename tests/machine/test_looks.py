@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.machine.doctor import _looks
-from perfci.measure.machine.looks import PRELOAD, SWITCH, LooksLibrary, _compiled, seen_from_below
+from perfci.measure.machine.isolation import (
+    LOOKS_SWITCH,
+    PRELOAD,
+    LooksLibrary,
+    _compiled,
+    seen_from_below,
+)
 
 
 def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
@@ -41,7 +47,7 @@ def test_what_the_user_preloads_is_kept() -> None:
 @pytest.mark.parametrize(
     ("folder", "environment", "why", "advice"),
     [
-        ("cache", {SWITCH: "off"}, "off", SWITCH),
+        ("cache", {LOOKS_SWITCH: "off"}, "off", LOOKS_SWITCH),
         ("cache", {"CC": "no-such-compiler"}, "no C compiler (no-such-compiler)", "CC"),
         ("cache", {"CC": "false"}, "can't build", "CC"),
         ("cache", {"CC": "true"}, "doesn't bring it into", "CC"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import Unusable
-from perfci.measure.processes import AncestorImports
+from perfci.measure.executor import AncestorImports
 from perfci.measure.starters import compiler_in, compiler_of, preload_of, unlike_reason
 from perfci.model.case import Case, Discovery, FileImports
 from perfci.model.words import words

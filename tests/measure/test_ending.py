@@ -13,9 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.conversation import Worker, WorkerEnded
-from perfci.measure.launch import ChildDescriptors, Launch, SpawnedWorker, WorkerProcess
-from perfci.measure.processes import PipeChannel, StarterProcess
+from perfci.measure.executor import PipeChannel, Starter
+from perfci.measure.workers import (
+    ChildDescriptors,
+    Launch,
+    SpawnedWorker,
+    Worker,
+    WorkerEnded,
+    WorkerProcess,
+)
 from perfci.model.worker import WorkOrder
 from tests.worker.driver import Bench
 
@@ -75,7 +81,7 @@ def start(
     order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
     if request.param == "of an ancestor":
         order = replace(bench.order(), benchmark_files=(), preload=("subprocess",))
-    starter = StarterProcess(order, launch, budget_end=math.inf)
+    starter = Starter(order, launch, budget_end=math.inf)
     try:
         until(starter.has_imported, "it never said that it has imported")
         assert starter.imported(WITHIN_S) == ""
@@ -161,7 +167,7 @@ def test_an_ancestor_that_imports_still_ends_when_it_is_closed(
     (tmp_path / "slow_library.py").write_text(SLOW_LIBRARY)
     launch = replace(launch, environment={**launch.environment, "PYTHONPATH": str(tmp_path)})
     order = replace(bench.order(), benchmark_files=(), preload=("slow_library",))
-    ancestor = StarterProcess(order, launch, budget_end=math.inf)
+    ancestor = Starter(order, launch, budget_end=math.inf)
     told = tmp_path / "importing"
     try:
         until(told.exists, "it never imported the library")

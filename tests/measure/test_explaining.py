@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perfci.instruments import Instrument, instruments
-from perfci.measure.conversation import WorkerEnded
-from perfci.measure.explaining import _CaseRecordings, _Explainer, _RepeatTimedOut
+from perfci.measure.explaining import _Explainer, _RepeatTimedOut
+from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Failure
 
 
@@ -41,35 +41,37 @@ class Recorder:
         return message[name]
 
 
+def explainer(clock: Clock, instrument: Instrument, left_s: float) -> _Explainer:
+    explaining = object.__new__(_Explainer)
+    explaining._executor, explaining.left_s = clock, left_s  # type: ignore[assignment]
+    explaining.waiting, explaining.recorded, explaining.unavailable = [instrument], {}, {}
+    explaining._no_profile = False
+    return explaining
+
+
 @pytest.mark.parametrize(("takes_s", "runs"), [(0.01, 5), (0.5, 5), (0.9, 2), (2.0, 1), (4.9, 1)])
 def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     takes_s: float, runs: int
 ) -> None:
-    one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _CaseRecordings([one])
-    explaining = object.__new__(_Explainer)
-    explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
-    explaining._no_profile = False
+    clock, instrument = Clock(), replace(instruments()["operators"], runs=5)
+    explaining = explainer(clock, instrument, 10.0)
     workers: Any = [Recorder(side, clock, takes_s) for side in ("base", "head")]
-    explaining._record(one, workers, 1e-3, found)
-    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+    explaining._record(instrument, workers, 1e-3)
+    assert {side: len(rows) for side, rows in explaining.recorded["operators"].items()} == {
         "base": runs,
         "head": runs,
     }
-    assert found.waiting == []
-    assert found.untold == {}
+    assert explaining.waiting == []
+    assert explaining.unavailable == {}
 
 
 def test_a_slow_call_gets_the_time_that_its_recording_takes() -> None:
     """Earlier instruments left 4 s; three calls of 0.5 s take 9 s under a profile."""
-    one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _CaseRecordings([one])
-    explaining = object.__new__(_Explainer)
-    explaining._executor, explaining.left_s = clock, 4.0  # type: ignore[assignment]
-    explaining._no_profile = False
+    clock, instrument = Clock(), replace(instruments()["operators"], runs=5)
+    explaining = explainer(clock, instrument, 4.0)
     workers: Any = [Recorder(side, clock, 9.0) for side in ("base", "head")]
-    explaining._record(one, workers, 0.5, found)
-    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+    explaining._record(instrument, workers, 0.5)
+    assert {side: len(rows) for side, rows in explaining.recorded["operators"].items()} == {
         "base": 1,
         "head": 1,
     }
@@ -86,19 +88,16 @@ def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
                 raise WorkerEnded(failure)
             return super().expect(_kind, within_s)
 
-    one: Instrument = replace(instruments()["operators"], runs=5)
-    clock, found = Clock(), _CaseRecordings([one])
-    explaining = object.__new__(_Explainer)
-    explaining._executor, explaining.left_s = clock, 10.0  # type: ignore[assignment]
-    explaining._no_profile = False
+    clock, instrument = Clock(), replace(instruments()["operators"], runs=5)
+    explaining = explainer(clock, instrument, 10.0)
     workers: Any = [SlowLater(side, clock, 0.1) for side in ("base", "head")]
     with pytest.raises(_RepeatTimedOut):
-        explaining._record(one, workers, 1e-3, found)
-    assert {side: len(rows) for side, rows in found.recorded["operators"].items()} == {
+        explaining._record(instrument, workers, 1e-3)
+    assert {side: len(rows) for side, rows in explaining.recorded["operators"].items()} == {
         "base": 1,
         "head": 1,
     }
-    assert (found.waiting, found.untold) == ([], {})
+    assert (explaining.waiting, explaining.unavailable) == ([], {})
 
 
 def test_the_hints_come_after_what_says_why() -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
-from perfci.measure.executor import ProcessExecutor
-from perfci.measure.journal import Journal
+from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
-from perfci.measure.round import RoundResult
-from perfci.measure.session import Session
+from perfci.measure.progress import Journal
+from perfci.measure.session import Session, SessionOptions
 from perfci.model.worker import MeasureSettings
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.policy import default_policy
@@ -27,35 +26,41 @@ OWN = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, -0.001, 0.0, 0.002, -0.002, 0.0
 def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Return how many rounds a slow-down of 10 % takes a session that has ``scale``."""
 
-    def measured(tasks: object, number: int, *_: object, **__: object) -> RoundResult:
+    def measured(tasks: object, number: int, *_: object, **__: object) -> list[SimpleNamespace]:
         head = 0.011 * (1.0 + OWN[number - 1])
         sides = (("base", 0.01), ("head", head))
-        results = tuple(worker(name, number, {"latency_p50": value}) for name, value in sides)
-        return RoundResult(results, {}, 0.0)
+        results = (worker(name, number, {"latency_p50": value}) for name, value in sides)
+        return [
+            SimpleNamespace(
+                side=output.side, result=output, failure=None, log="", ran=None, measured_s=0.0
+            )
+            for output in results
+        ]
 
     def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
         plan = SimpleNamespace(
             sides=[SimpleNamespace(name=name, root=tmp_path) for name in ("base", "head")],
-            settings=MeasureSettings(rounds=5, max_rounds=12),
-            quiet=SimpleNamespace(fork=False, threads=True),
+            config=SimpleNamespace(
+                policy=default_policy(),
+                settings=MeasureSettings(rounds=5, max_rounds=12),
+                quiet=SimpleNamespace(fork=False, threads=True),
+            ),
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
             places={},
             differing=None,
-            trees=dict,
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
         workplace = SimpleNamespace(
             plan=plan,
-            config=SimpleNamespace(policy=default_policy()),
             journal=Journal(tmp_path),
-            executor=ProcessExecutor(),
+            executor=Executor(),
             budget_end=math.inf,
             gpu=GpuWatches(),
             shown=SimpleNamespace(progress=lambda _: None),
         )
-        session = Session(workplace, scale=scale, fail_fast=fail_fast)
-        return session.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
+        session = Session(workplace, SessionOptions(scale=scale, fail_fast=fail_fast))
+        return session.measure(tuple(case(f"case{n}") for n in range(cases))).rounds
 
     return count
 

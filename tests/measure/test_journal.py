@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfci.measure.journal import Journal
+from perfci.measure.progress import Journal
 from tests.verdict.workers import worker
 
 

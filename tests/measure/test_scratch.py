@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError
-from perfci.measure import opening
+from perfci.measure.checkout.disk import scratch_folder
 
 
 def test_a_session_without_room_for_its_folder_leaves_no_lock(
@@ -15,6 +15,6 @@ def test_a_session_without_room_for_its_folder_leaves_no_lock(
 ) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda _size: "1")
     (tmp_path / "session-1").write_text("no room")
-    with pytest.raises(OutsideError, match="can't be written"), opening._scratch(tmp_path):
+    with pytest.raises(OutsideError, match="can't be written"), scratch_folder(tmp_path):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ["session-1"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import ProcessExecutor
-from perfci.measure.launch import Launch
+from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
+from perfci.measure.workers import Launch
 from perfci.model.worker import (
     Block,
     MeasureSettings,
@@ -98,10 +98,10 @@ def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
         environment = child_environment(os.environ, Quiet(), 1, (), {"WHAT": what.get(side, "")})
         tasks.append(WorkerTask(order, Launch(sys.executable, environment), {}, 2.0))
     ends = time.monotonic() + 240
-    result = measure_round(
-        tasks, 1, SETTINGS, executor=ProcessExecutor(), budget_end=ends, gpu=GpuWatches()
+    measured = measure_round(
+        tasks, 1, SETTINGS, executor=Executor(), budget_end=ends, gpu=GpuWatches()
     )
-    return list(result.results)
+    return [side.result for side in measured]
 
 
 @pytest.mark.parametrize("side", ["base", "head"])

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import ProcessExecutor
-from perfci.measure.launch import Launch
+from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round
+from perfci.measure.workers import Launch
 from perfci.model.worker import MeasureSettings, Quiet, WorkerOutput, WorkOrder
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
@@ -82,8 +82,8 @@ def outputs_of(
     tasks: list[WorkerTask], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
 ) -> list[WorkerOutput]:
     ends = time.monotonic() + 240
-    result = measure_round(tasks, 1, settings, executor=ProcessExecutor(), budget_end=ends, gpu=gpu)
-    outputs = result.results
+    measured = measure_round(tasks, 1, settings, executor=Executor(), budget_end=ends, gpu=gpu)
+    outputs = [side.result for side in measured]
     assert len(outputs) == len(tasks)
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs
     return [output for output in outputs if isinstance(output, WorkerOutput)]

@@ -25,11 +25,11 @@ from typing import Any
 
 import pytest
 
-from perfci.baselines.baseline import Baseline, with_run
+from perfci.baselines.store import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
 from perfci.commands.compare import MeasureOptions, PairedResult
-from perfci.commands.conclusion import conclude, rows_alone, run_of, with_session
+from perfci.commands.conclusion import conclude, rows_alone, run_of, slower_imports, with_session
 from perfci.config.loading import Config
 from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult
@@ -270,15 +270,17 @@ def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: floa
         state = CaseState(case.case, "slug", outputs, list(case.failures))
         state.rounds, state.wall_s = len(case.head), case.wall_s
         states.append(state)
-    found = {side: SideDiscovery(None, times) for side, times in kept.import_times.items()}
-    return SessionResult(tuple(states), found, 30.0, 4.0, 60, ended, (), scale)
+    return SessionResult(tuple(states), 30.0, 4.0, 60, ended, (), scale)
 
 
 def _both(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
     result = _result(kept, ("base", "head"), ended, scale)
     one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
     report = _undecided(kept, result, "compare", shard)
-    return conclude(report, result, *one_sided, default_policy(), {})
+    report = conclude(report, result, *one_sided, default_policy(), {})
+    found = {side: SideDiscovery(None, times) for side, times in kept.import_times.items()}
+    imports = slower_imports(found, report.results)
+    return replace(report, explanations=(*report.explanations, *imports))
 
 
 def _compared(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:

@@ -14,6 +14,7 @@ import secrets
 import select
 import shlex
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -25,9 +26,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
+from perfci.api import tied
 from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, StartedRanks
 from perfci.api.distributed.rank import RankJob, RankPlace, RankTask, environment
-from perfci.api.programs import how_it_ended, tied_command
 from perfci.errors import Unusable
 
 JOINS = "join"
@@ -95,7 +96,7 @@ def launch(words: Sequence[str], within_s: float, job: RankJob, started: Started
         )
     listener, where = meeting(backlog=6 * job.world)
     with listener:
-        launcher = Launcher(words, where.encoded())
+        launcher = _Launcher(words, where.encoded())
         started.launcher = launcher
         joining = _Joining(job.world, launcher, listener, where.key, within_s)
         try:
@@ -142,7 +143,7 @@ class _Joining:
     """The ranks that have joined so far."""
 
     world: int
-    launcher: Launcher
+    launcher: _Launcher
     listener: socket.socket
     key: bytes
     within_s: float
@@ -267,7 +268,7 @@ def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
         folder, path = str(Path.cwd()), tuple(sys.path)
         each.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
         output = RankOutput(f"rank {rank}", each.others["output"])
-        process, channel = LaunchedRank(each.control), each.others["channel"]
+        process, channel = _Remote(each.control), each.others["channel"]
         yield Member(rank, process, channel, output, host, ahead_ns)
 
 
@@ -282,7 +283,7 @@ def _ahead_ns(rank: _JoinedRank) -> int:
     return min(readings)[1]
 
 
-class Launcher:
+class _Launcher:
     """The launcher's process: the kernel kills it with the worker."""
 
     def __init__(self, words: Sequence[str], secret: str) -> None:
@@ -292,12 +293,13 @@ class Launcher:
         kept = {name: value for name, value in os.environ.items() if name not in named}
         source, sink = os.pipe()
         self._process = subprocess.Popen(
-            tied_command([*words, sys.executable, "-P", BOOTSTRAP, JOINS]),
+            [sys.executable, "-P", tied.__file__, str(os.getpid()), *words,
+             sys.executable, "-P", BOOTSTRAP, JOINS],
             env={**kept, VARIABLE: secret},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-        )
+        )  # fmt: skip
         os.close(sink)
         self._output = RankOutput("launcher", Connection(source, writable=False))
         self._output.start()
@@ -305,7 +307,11 @@ class Launcher:
     def ended(self) -> str | None:
         """Return how it ended, or None while it runs."""
         code = self._process.poll()
-        return None if code is None else how_it_ended(code)
+        if code is None:
+            return None
+        if code < 0:
+            return f"was ended by signal {-code} ({signal.strsignal(-code)})"
+        return f"ended with exit code {code}"
 
     def said(self) -> str:
         """Return its last lines."""
@@ -324,7 +330,7 @@ class Launcher:
         self._output.lines(LAST_WORDS_S)
 
 
-class LaunchedRank:
+class _Remote:
     """A rank's process, as reported by the process that started it."""
 
     def __init__(self, control: Connection) -> None:
@@ -334,7 +340,7 @@ class LaunchedRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code, negative for a signal. None while it lives, or where its node is gone."""
+        """Its exit code, or None while it lives, or where its node is gone."""
         self.join(0.0)
         return self._code
 
@@ -356,7 +362,7 @@ class LaunchedRank:
         self._control.close()
 
     def show(self) -> None:
-        """Have it write to standard error where its main thread is, whatever it waits for."""
+        """Have it write where it is."""
         self._order("show")
 
     def _order(self, what: str) -> None:

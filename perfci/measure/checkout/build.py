@@ -1,4 +1,4 @@
-"""Running a build's commands: in their own process group, to a log, within their time."""
+"""The builds of sides: their commands, and the Python environments that they install into."""
 
 from __future__ import annotations
 
@@ -10,96 +10,98 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from perfci.errors import OutsideError, PerfciError, UnbuiltCommit, UsageError
-from perfci.measure.checkout.disk import disk_error
-from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.checkout.submodules import Submodule
+from perfci.errors import (
+    MeasureError,
+    OutsideError,
+    PerfciError,
+    ReleaseNotInstalled,
+    UnbuiltCommit,
+    UsageError,
+)
+from perfci.measure.checkout.disk import disk_error, explaining, take
+from perfci.measure.checkout.worktrees import Submodule
 from perfci.units import format_duration
 
-# What a side's build consists of, read and checked, and the key under which it is kept.
-
-BUILD_TIMEOUT_S = 1800.0
 _QUOTED_OR_SHELL = re.compile(
     r"""\\. | '[^']*' | "(?:\\.|[^"\\])*" | (?P<shell> && | \|\| | >> | \$\( | [;|&<>`] )""",
     re.VERBOSE | re.DOTALL,
 )
 """What is quoted is skipped, so that what is found as ``shell`` stands outside."""
+FOLDER = ".perfci-env"
+"""The environment's folder in the side's tree: kept, given up and checked as all that is built."""
+_SITES = (
+    "import site; user = site.getusersitepackages(); "
+    "print(*[user] * bool(site.ENABLE_USER_SITE), *site.getsitepackages(), sep='\\n')"
+)
+_HAS_PIP = "import sys, importlib.util as u; sys.exit(u.find_spec('pip') is None)"
+_METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
+_LISTED = "Available versions:"
+_TIMEOUT_S = 1800.0
+_WHEELS = ("--only-binary", ":all:")
+"""Installing a wheel runs none of its code."""
+Run = Callable[..., str]
+"""Runs a command and returns what it prints."""
+Installed = Mapping[str, tuple[int, int]]
+"""Stamps of what a Python has installed, by path."""
+_TAIL_BYTES, _TAIL_LINES = 4000, 30
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRecipe:
-    """A build: the tree (and a commit of it), what is run in it, and how. ``timeout`` is in s.
+    """A build: its commands as they are configured, and how they are run. ``timeout`` is in s.
 
-    ``enter`` is a command that goes before each: it takes them out of others' reach. Where the
-    build has its ``own_environment``, ``{python}`` in its commands is still to be replaced.
-    ``submodules`` are those that are checked out before the first command.
+    ``{python}`` in a command is ``python``, or with an ``own_environment`` the Python of that.
+    ``enter`` is a command that goes before each: it keeps other processes closed to them. Variables
+    that are ``passed`` make another build where they have other values. ``SideFolders`` adds the
+    ``tree`` (and a ``commit`` of it), and the ``submodules`` that it checks out first.
     """
 
-    tree: str
-    commit: str
-    commands: tuple[tuple[str, ...], ...]
-    python: str
-    environment: Mapping[str, str] = field(repr=False)  # may hold what no log should show
-    timeout: float = BUILD_TIMEOUT_S
+    build: tuple[str, ...] = ()
+    python: str = sys.executable
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
+    timeout: float = 1800.0
     enter: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     own_environment: bool = False
+    tree: str = ""
+    commit: str = ""
     submodules: tuple[Submodule, ...] = ()
+
+    def commands(self, own_python: str = "{python}") -> list[tuple[str, ...]]:
+        """Return the words of each command. UsageError for a command that can't be read."""
+        python = own_python if self.own_environment else self.python
+        return [_words(command, python) for command in self.build]
 
     @property
     def checks_out_submodules(self) -> bool:
         """Return whether a command names git's ``submodule``, and so fetches them itself."""
-        return any("submodule" in word for command in self.commands for word in command)
+        return any("submodule" in word for command in self.commands() for word in command)
 
     @property
     def key(self) -> str:
         """Equal for builds that can stand for each other: same tree, commands and Python.
 
-        So are the variables that are ``passed`` by configuration. The rest of the environment and
-        what is installed in that Python are not part of it.
+        The rest of the environment and what is installed in that Python are not part of it.
         """
-        parts = [self.tree, self.python, *("\0".join(command) for command in self.commands)]
+        parts = [self.tree, self.python, *("\0".join(command) for command in self.commands())]
         parts += ["own environment"] if self.own_environment else ["watched"]
         parts += [f"{submodule.path} at {submodule.commit}" for submodule in self.submodules]
         parts += [
-            f"{name}={self.environment[name]}" for name in self.passed if name in self.environment
+            f"{name}={self.environment[name]}"
+            for name in sorted(self.passed)
+            if name in self.environment
         ]
         text = "\0\0".join(parts)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
-
-
-def make_recipe(
-    resolved: ResolvedRev,
-    build: Sequence[str],
-    python: str,
-    environment: Mapping[str, str],
-    timeout: float,
-    enter: tuple[str, ...] = (),
-    passed: Sequence[str] = (),
-    *,
-    own_environment: bool = False,
-) -> BuildRecipe:
-    """Return the recipe of ``build`` commands. UsageError for one that can't be read."""
-    replaced = "{python}" if own_environment else python
-    commands = tuple(_words(command, replaced) for command in build)
-    return BuildRecipe(
-        resolved.tree,
-        resolved.commit,
-        commands,
-        python,
-        environment,
-        timeout,
-        enter,
-        tuple(sorted(passed)),
-        own_environment,
-    )
 
 
 def _words(command: str, python: str) -> tuple[str, ...]:
@@ -124,15 +126,13 @@ def _unreadable(command: str, why: str) -> UsageError:
     )
 
 
-_TAIL_BYTES = 4000
-_TAIL_LINES = 30
-
-
 def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
     """Run the commands in ``folder``, their output in ``log``. OutsideError where one fails."""
+    if recipe.own_environment:
+        recipe = _in_own_environment(recipe, folder)
     deadline = time.monotonic() + recipe.timeout
     with log.open("wb") as output:
-        for command in recipe.commands:
+        for command in recipe.commands(python_in(folder)):
             output.write(f"$ {' '.join(command)}\n".encode(errors="surrogateescape"))
             output.flush()
             trouble = _run(command, recipe, folder, output, deadline)
@@ -191,3 +191,213 @@ def _tail(log: Path) -> str:
         text.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = text.read().decode(errors="replace").splitlines()
     return "\n".join(lines[-_TAIL_LINES:])
+
+
+def python_in(tree: Path) -> str:
+    """Return the Python of the environment that lies in a built tree."""
+    return str(tree / FOLDER / "bin" / "python")
+
+
+def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
+    """Make an environment at ``place`` that sees what ``python`` has, and goes before it.
+
+    ``pip`` is installed in it where asked for.
+    """
+    beneath = run(python, "-c", _SITES).splitlines()
+    run(python, "-m", "venv", *([] if pip else ["--without-pip"]), str(place))
+    own = Path(run(str(place / "bin" / "python"), "-c", _SITES).splitlines()[-1])
+    lines = "\n".join(f"import site; site.addsitedir({folder_below!r})" for folder_below in beneath)
+    (own / "perfci-beneath.pth").write_text(f"{lines}\n", encoding="utf-8")
+
+
+def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
+    """Make the environment of a side in its ``tree``; return the recipe with it as the active."""
+    place = tree / FOLDER
+    run = partial(_printed, recipe)
+    with explaining(f"making {place}"):
+        lay_over(recipe.python, place, run, pip=not _has_pip(recipe))
+        (place / ".gitignore").write_text("*\n", encoding="utf-8")
+    return replace(recipe, environment=activated(recipe.environment, python_in(tree)))
+
+
+def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
+    """Return the variables with which ``python``'s environment is the active one."""
+    scripts = Path(python).parent
+    path = environment.get("PATH", os.defpath)
+    return {
+        **environment,
+        "PATH": f"{scripts}{os.pathsep}{path}",
+        "VIRTUAL_ENV": str(scripts.parent),
+    }
+
+
+def installed_for(recipe: BuildRecipe) -> Installed:
+    """Return what lies in the folders that the measuring Python has its packages in.
+
+    None where that Python can't be started here, behind a launcher, say.
+    """
+    try:
+        folders = _printed(recipe, recipe.python, "-c", _SITES).splitlines()
+    except MeasureError:
+        return {}
+    numbers: dict[str, tuple[int, int]] = {}
+    for folder in folders:
+        if Path(folder).is_dir():
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name != "__pycache__":
+                        numbers[entry.path] = _stamp(entry)
+    return numbers
+
+
+def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
+    """Return what changes with each installation of a distribution."""
+    path = Path(entry.path)
+    if entry.is_dir():
+        files = (path / name for name in ("RECORD", "PKG-INFO"))
+        path = next((file for file in files if file.is_file()), path)
+        if path == Path(entry.path):  # a package: its importers write bytecode there
+            return 0, 0
+    status = path.lstat()
+    return status.st_mtime_ns, status.st_size
+
+
+def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
+    """Raise UsageError where a build installed into the Python that measures both sides."""
+    after = installed_for(recipe) if before else {}
+    changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+    if not changed:
+        return
+    names = sorted({_distribution(Path(path).name) for path in changed})
+    metadata = sorted(
+        {_distribution(Path(entry).name) for entry in changed if _METADATA.match(entry)}
+    )
+    shown = metadata or names
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    raise UsageError(
+        "build-changed-environment",
+        f"the build of {recipe.commit[:12]} changed what {recipe.python} has installed: "
+        f"{', '.join(shown[:3])}{more}. Both sides would run what the last build left there",
+        'Set environment = "own" in [tool.perfci]: each side then has an environment of its own, '
+        "over this one, and {python} of `build` is its Python. What was installed stays until you "
+        "install it again.",
+    )
+
+
+def _distribution(name: str) -> str:
+    match = _METADATA.match(name)
+    return " ".join(filter(None, match.groups())) if match else name
+
+
+def _has_pip(recipe: BuildRecipe) -> bool:
+    try:
+        _printed(recipe, recipe.python, "-c", _HAS_PIP)
+    except MeasureError:
+        return False
+    return True
+
+
+def _printed(recipe: BuildRecipe, *command: str) -> str:
+    """Return what a command prints. MeasureError where it fails."""
+    try:
+        done = _completed([*recipe.enter, *command], recipe.environment, recipe.timeout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unmade(command, str(error)) from error
+    if done.returncode:
+        raise _unmade(command, done.stderr.strip() or f"exit status {done.returncode}")
+    return done.stdout
+
+
+def _completed(
+    command: Sequence[str], environment: Mapping[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=timeout_s,
+    )
+
+
+def _unmade(command: Sequence[str], trouble: str) -> MeasureError:
+    return MeasureError(
+        "environment-not-made",
+        f"`{' '.join(command[:3])}` failed: {trouble}",
+        "See that this Python can make a virtual environment: PYTHON -m venv --without-pip FOLDER.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """The releases of ``package`` for ``python``, from the index that pip's settings name.
+
+    Each has an environment below ``folder``, laid over the one that ``python`` has: what the
+    release asks for and that one doesn't have is installed with it. ``environment`` are the
+    variables that pip gets.
+    """
+
+    package: str
+    python: str
+    folder: Path
+    environment: Mapping[str, str] = field(repr=False)
+
+    def versions(self) -> tuple[str, ...]:
+        """Return those with a wheel for this Python and machine, the oldest first."""
+        printed = self._pip("index", "versions", *_WHEELS, self.package)
+        lines = (line for line in printed.splitlines() if line.startswith(_LISTED))
+        listed = next(lines, _LISTED)[len(_LISTED) :].split(",")
+        return tuple(version.strip() for version in reversed(listed) if version.strip())
+
+    def python_of(self, version: str) -> str:
+        """Return the Python of the environment that has ``version``, made if it isn't there."""
+        identity = f"{self.python}\0{self.package}\0{version}".encode(errors="surrogateescape")
+        place = self.folder / hashlib.sha256(identity).hexdigest()[:16]
+        done = place / "installed"
+        with explaining(f"making {place}"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with take(place.with_suffix(".lock")):
+                if not done.exists():
+                    shutil.rmtree(place, ignore_errors=True)
+                    self._install(version, place)
+                    done.write_text(version, encoding="utf-8")
+        return str(place / "bin" / "python")
+
+    def _install(self, version: str, place: Path) -> None:
+        lay_over(self.python, place, self._run)
+        python = str(place / "bin" / "python")
+        arguments = ("install", "--no-input", *_WHEELS, f"{self.package}=={version}")
+        self._pip("--python", python, *arguments)
+
+    def _pip(self, *arguments: str) -> str:
+        quiet = ("--disable-pip-version-check", "--no-color")
+        return self._run(self.python, "-m", "pip", *quiet, *arguments)
+
+    def _run(self, *command: str) -> str:
+        """Return what a command prints. MeasureError where it fails."""
+        try:
+            done = _completed(command, self.environment, _TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise OutsideError(
+                "index-too-slow",
+                f"pip was not done with {self.package} after {format_duration(_TIMEOUT_S)}",
+                "Check that the index can be reached.",
+            ) from error
+        if done.returncode:
+            raise self._failed(done.stderr)
+        return done.stdout
+
+    def _failed(self, text: str) -> PerfciError:
+        full = disk_error("installing", text)
+        if full and full.slug == "disk-full":
+            return full
+        lines = text.strip().splitlines() or ["no reason given"]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
+        return ReleaseNotInstalled(
+            "release-not-installed",
+            f"{self.package} can't be installed: {errors[-1].removeprefix('ERROR:').strip()}",
+            "pip takes its index from its own settings: PIP_INDEX_URL, PIP_FIND_LINKS, pip.conf.",
+        )

@@ -1,9 +1,10 @@
-"""Errors of a full or read-only disk, removal of whole folders, and lock files."""
+"""Errors of a full or read-only disk, removal of whole folders, lock files, and scratch folders."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import stat
 import subprocess
@@ -107,7 +108,7 @@ class FolderLock:
         self._descriptor = descriptor
 
     def release(self, *, remove: bool = False) -> None:
-        """Let go; with ``remove``, of the file too (while held, so that nobody else has it)."""
+        """Let go; with ``remove``, of the file too (while held, so that no one else has it)."""
         try:
             if remove:
                 self.path.unlink(missing_ok=True)
@@ -177,3 +178,38 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def scratch_folder(cache: Path) -> Iterator[Path]:
+    """Give the session a folder of its own; what a killed session left is removed first.
+
+    A folder's lock file is held while its session lives, however it dies.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        for left in cache.glob("session-*.lock"):
+            if not left.is_dir() and (abandoned := take_if_free(left)):
+                with suppress(OSError):
+                    remove_folder(left.with_suffix(""))
+                abandoned.release(remove=True)
+        name = f"session-{secrets.token_hex(6)}"
+        lock = take(cache / f"{name}.lock")
+        folder = cache / name
+        try:
+            folder.mkdir()
+        except OSError:
+            lock.release(remove=True)
+            raise
+    except OSError as error:
+        raise OutsideError(
+            "cache-unwritable",
+            f"the cache folder {cache} can't be written: {error.strerror}",
+            "Make room, or set PERFCI_CACHE_DIR to a folder on a disk that has some.",
+        ) from error
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            remove_folder(folder)
+        lock.release(remove=True)

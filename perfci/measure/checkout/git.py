@@ -18,9 +18,9 @@ from perfci.errors import NoRepository, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import disk_error, explaining
 
 _SETTINGS = (
-    "core.hooksPath=/dev/null",  # a checkout of ours is none of the user's hooks' business
+    "core.hooksPath=/dev/null",  # no hook of the user's runs in a checkout of ours
     "core.fsmonitor=false",  # it would start a daemon for every worktree
-    "core.splitIndex=false",  # else a copy of the index still writes beside the original
+    "core.splitIndex=false",  # else a copy of the index still writes next to the original
     "submodule.recurse=false",
     "gc.auto=0",
     "maintenance.auto=0",
@@ -210,7 +210,7 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
 
 
 def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
-    """Have an index name the files again that git is told to overlook, where they are there.
+    """Have an index name the files again that git was to overlook, where they are there.
 
     A sparse checkout's are not, and stay as they are committed.
     """
@@ -397,7 +397,7 @@ class Repository:
 def open_repository(path: Path) -> Repository:
     """Return the repository around ``path``.
 
-    Raises UsageError where there is none or it has no working tree, OutsideError where git
+    Raises UsageError where there is no repository or it has no working tree, OutsideError where git
     is missing or refuses.
     """
     if not path.is_dir():
@@ -458,7 +458,7 @@ def comparable_address(address: str, root: Path | None = None) -> str:
     """Return an address that is equal for all ways to write it; nothing for one that has no form.
 
     SSH and HTTPS, a user, a port, the case of the host and ``.git`` make no difference. A path is
-    relative to ``root``, and absolute where there is none.
+    relative to ``root``, and absolute without one.
     """
     if page := web_page(address):
         return page

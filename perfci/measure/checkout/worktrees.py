@@ -1,186 +1,255 @@
-"""A folder for each side: its own git worktree or a kept build, checked and removed at the end."""
+"""A git worktree of perfci's: made, looked at and removed, with the submodules of its tree.
+
+Submodules come from the user's own clone: no server is asked.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import sys
+import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from perfci.errors import OutsideError
-from perfci.measure.checkout.build import BUILD_TIMEOUT_S, BuildRecipe, make_recipe
-from perfci.measure.checkout.disk import FolderLock, explaining, take, take_if_free
-from perfci.measure.checkout.git import (
-    WORKING_TREE,
-    Repository,
-    ResolvedRev,
-    attempt,
-    git,
-    readable,
-)
-from perfci.measure.checkout.kept_builds import KeptBuilds, add_tree, new_name, remove_tree
-from perfci.measure.checkout.submodules import (
-    Submodule,
-    changed_in_working_tree,
-    checked_out_in,
-    missing_commit,
-    submodules_of,
-)
+from perfci.errors import UnbuiltCommit
+from perfci.measure.checkout.disk import explaining, remove_folder
+from perfci.measure.checkout.git import GitResult, Repository, attempt, failure, git, readable
 
-_UNTRACKED = "?"
+PREFIX = "perfci-"
+"""Begins the last part of each path, after which git names the registration."""
+MODE = "160000"
+"""git's mode of a submodule in a tree."""
+SUBMODULE_COMMIT_MISSING = "submodule-commit-missing"
+"""The slug where the user's clone of a submodule lacks the commit that a tree wants."""
+_OWN_FOLDER = "perfci-submodules"
+"""Holds the submodules' git folders in a worktree's registration, and goes with it."""
+_FILE = ".gitmodules"
+_OFFLINE = {"GIT_NO_LAZY_FETCH": "1"}
+_PROBE_BYTES = 1 << 20
+_TRIES = 3
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
 _BUILT = (".perfci-build", "build", "__pycache__")
 
 
-class Worktrees:
-    """The worktrees of one repository below ``cache``.
+def new_name() -> str:
+    """Return a name that no other worktree has; all have one length, and so have the paths.
 
-        <cache>/<repository id>/trees/<name>    one use; removed at its end
-                                builds/<name>   kept; see ``kept_builds``
+    A path's length moves a process's stack, which can change what is measured.
+    """
+    return PREFIX + secrets.token_hex(8)
 
-    Each has ``<name>.lock`` next to it, which its user holds: what lies there unlocked was left
-    by a process that was killed. ``notes`` are the report's notes on the trees.
+
+def add_tree(
+    repository: Repository,
+    path: Path,
+    commit: str,
+    tree: str,
+    submodules: Sequence[Submodule] = (),
+) -> None:
+    """Check ``tree`` out at ``path`` as a worktree of ``commit``, which no branch follows.
+
+    The tree is the commit's own, or has other benchmark files. The
+    ``submodules`` are checked out in it.
+    OutsideError where that fails; ``remove_tree`` then removes what there is.
+    """
+    # In two steps, so that nothing is locked in the repository while files are written.
+    _register(repository, path, commit)
+    filling = ("read-tree", "--reset", "-u", tree)
+    filled = attempt(path, *filling)
+    if filled.status != 0:
+        with explaining(f"checking out at {path}"):
+            # git names a file that it can't write, but gives no reason.
+            (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
+        raise failure(filled, *filling)
+    check_out_submodules(submodules, path)
+
+
+def _register(repository: Repository, path: Path, commit: str) -> None:
+    """Try again where it fails: another git that runs now can take a folder from under it.
+
+    ``git worktree prune`` removes the folder of all registrations while it is empty, for instance.
+    """
+    arguments = ("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit)
+    for _ in range(_TRIES - 1):
+        if attempt(repository.root, *arguments).status == 0:
+            return
+    git(repository.root, *arguments)
+
+
+def remove_tree(repository: Repository, path: Path) -> None:
+    """Remove the worktree at ``path``, whole or half made, and its registration.
+
+    Only ever by its own path: ``git worktree prune`` would take the user's worktrees on a disk
+    that is not mounted at the moment. And by hand: ``git worktree remove`` does not know one
+    whose making was cut short. OutsideError where it can't be removed.
+    """
+    registration = repository.common_dir / "worktrees" / path.name
+    # The folder `worktrees` stays, even empty: another git may be about to write into it.
+    with explaining(f"removing {path}"):
+        for folder in (path, registration):
+            if folder.exists():
+                remove_folder(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Submodule:
+    """A submodule of a tree, at any depth. ``path`` is relative to the tree's root.
+
+    ``git_dir`` is the git folder in the user's clone that it is checked out from; None where the
+    clone has not initialised it. It is ``available`` where that folder has the ``commit``.
     """
 
-    def __init__(self, cache: Path, repository: Repository) -> None:
-        self.notes: list[str] = []
-        self._repository = repository
-        self._cache = cache.resolve()
-        self._trees = self._cache / repository.id / "trees"
-        self._builds = KeptBuilds(self._trees.with_name("builds"), repository, self._note)
-
-    @contextmanager
-    def side(
-        self,
-        resolved: ResolvedRev,
-        *,
-        build: Sequence[str] = (),
-        python: str = sys.executable,
-        environment: Mapping[str, str] | None = None,
-        timeout: float = BUILD_TIMEOUT_S,
-        enter: tuple[str, ...] = (),
-        passed: Sequence[str] = (),
-        own_environment: bool = False,
-    ) -> Iterator[Path]:
-        """Give ``resolved`` a folder of its own, built with the ``build`` commands.
-
-        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``.
-        ``{python}`` in a command is ``python``. The commands have ``environment`` (nothing by
-        default) and ``timeout`` s in all; ``enter`` goes before each. Those of its variables that
-        are ``passed`` make another build where they have other values. With commands the folder is
-        shared with others who want the same build. With an ``own_environment`` they install into
-        one that lies in the folder, over that of ``python``. Submodules that the user's clone has
-        are checked out in it, unless a ``build`` command does so. Raises UsageError for a command
-        that can't be read, MeasureError where a submodule's commit is missing, OutsideError where
-        git, the disk or a command fails.
-        """
-        recipe = make_recipe(
-            *(resolved, build, python, environment or {}, timeout, enter, passed),
-            own_environment=own_environment,
-        )
-        self._prepare()
-        self._note_what_is_missing(resolved)
-        recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
-        with self._built(recipe) if recipe.commands else self._own(recipe) as path:
-            yield path
-
-    def sweep(self) -> tuple[Path, ...]:
-        """Remove what killed runs left and return the paths; what living ones use stays."""
-        if not self._trees.parent.exists():
-            return ()
-        removed = list(self._builds.sweep())
-        with explaining(f"looking through {self._trees}"):
-            left = {entry.name.removesuffix(".lock") for entry in _entries(self._trees)}
-            for name in sorted(folder for folder in left if not self._lock_path(folder).is_dir()):
-                lock = take_if_free(self._lock_path(name))
-                if lock and self._end(self._trees / name, lock):
-                    removed.append(self._trees / name)
-        return tuple(removed)
-
-    @contextmanager
-    def _own(self, recipe: BuildRecipe) -> Iterator[Path]:
-        name = new_name()
-        path = self._trees / name
-        with explaining(f"making {path}"):
-            lock = take(self._lock_path(name))
-        try:
-            add_tree(self._repository, path, recipe.commit, recipe.tree, recipe.submodules)
-            yield path
-        finally:
-            self._end(path, lock)
-
-    @contextmanager
-    def _built(self, recipe: BuildRecipe) -> Iterator[Path]:
-        path, lock = self._builds.ready(recipe)
-        try:
-            yield path
-        finally:
-            lock.release()
-            self._builds.evict()
-
-    def _end(self, path: Path, lock: FolderLock) -> bool:
-        """Remove a tree and its lock file; what can't be removed must not cost the results."""
-        try:
-            remove_tree(self._repository, path)
-        except OutsideError as error:
-            self._note(f"A worktree was left behind: {error.message}")
-            lock.release()
-            return False
-        lock.release(remove=True)
-        return True
-
-    def _lock_path(self, name: str) -> Path:
-        return self._trees / f"{name}.lock"
-
-    def _prepare(self) -> None:
-        with explaining(f"making the cache folder {self._cache}"):
-            self._trees.mkdir(parents=True, exist_ok=True)
-            ignore = self._cache / ".gitignore"
-            if not ignore.exists():  # a cache inside the repository is no change of the user's
-                ignore.write_text("*\n", encoding="utf-8")
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
-
-    def _submodules(self, resolved: ResolvedRev, recipe: BuildRecipe) -> tuple[Submodule, ...]:
-        """Return what to check out; notes what the user's clone leaves empty, too."""
-        if recipe.checks_out_submodules:
-            return ()
-        submodules = submodules_of(self._repository, resolved.tree)
-        for submodule in submodules:
-            if submodule.git_dir and not submodule.available:
-                raise missing_commit(submodule, resolved.rev)
-        if empty := [module.path for module in submodules if not module.available]:
-            self._note(
-                f"This clone has submodules that are not checked out, nor are they on the sides: "
-                f"{readable(', '.join(empty))}. Run `git submodule update --init --recursive` if "
-                "benchmarks need them."
-            )
-        if resolved.rev == WORKING_TREE:
-            for path in changed_in_working_tree(self._repository):
-                self._note(
-                    f"Changes in the submodule {readable(path)} that are not committed there are "
-                    "not measured."
-                )
-        return tuple(module for module in submodules if module.available)
-
-    def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
-        root = self._repository.root
-        uses = attempt(
-            root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
-        )
-        if uses.status == 0 and attempt(root, "config", "filter.lfs.smudge").status != 0:
-            self._note(
-                f"{resolved.rev} has files in Git LFS, which is not set up here, so that they are "
-                "pointers: run `git lfs install` and `git lfs fetch --all`."
-            )
+    path: str
+    commit: str
+    git_dir: Path | None
+    available: bool
 
 
-def _entries(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.exists() else []
+def submodules_of(repository: Repository, tree: str) -> tuple[Submodule, ...]:
+    """Return the submodules of git's ``tree``, each before those inside of it.
+
+    Those inside of one that is not available aren't known. OutsideError where git fails.
+    """
+    folders = dict.fromkeys((repository.git_dir, repository.common_dir))
+    return tuple(_submodules(tuple(folders), repository.root, tree))
+
+
+def _submodules(
+    git_dirs: Sequence[Path], checkout: Path, tree: str, prefix: str = ""
+) -> Iterator[Submodule]:
+    """Yield the submodules of a tree of the repository with these ``git_dirs``."""
+    git_dir = git_dirs[0]
+    for name, path in _declared(git_dir, tree):
+        listed = _listed(git_dir, "-z", tree, "--", path)
+        mode, _, commit = listed.partition("\t")[0].split() if listed else ("", "", "")
+        if mode != MODE:
+            continue
+        candidates = [folder / "modules" / name for folder in git_dirs]
+        candidates.append(_git_dir_of(checkout / path))
+        present = [candidate for candidate in candidates if (candidate / "objects").is_dir()]
+        having = next((repository for repository in present if _has(repository, commit)), None)
+        source = having or next(iter(present), None)
+        yield Submodule(f"{prefix}{path}", commit, source, having is not None)
+        if having:
+            yield from _submodules((having,), checkout / path, commit, f"{prefix}{path}/")
+
+
+def _declared(git_dir: Path, tree: str) -> list[tuple[str, str]]:
+    """Return the name and the path of each submodule that the tree's ``.gitmodules`` declares."""
+    if not _listed(git_dir, tree, "--", _FILE):
+        return []
+    pattern = r"^submodule\..*\.path$"
+    listed = _in(git_dir, "config", "--null", "--blob", f"{tree}:{_FILE}", "--get-regexp", pattern)
+    entries = (entry.partition("\n") for entry in listed.output.split("\0") if entry)
+    pairs = [
+        (key.removeprefix("submodule.").removesuffix(".path"), path) for key, _, path in entries
+    ]
+    return [(name, path) for name, path in pairs if path and _stays_below(name)]
+
+
+def _git_dir_of(place: Path) -> Path:
+    """Return the git folder of a submodule that is checked out at ``place``, if any is."""
+    file = place / ".git"
+    if not file.is_file():
+        return file  # of a clone that was made there, and then added
+    return place / file.read_text("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
+
+
+def _stays_below(name: str) -> bool:
+    """Return whether a name that a commit declares leads out of no folder."""
+    return not name.startswith("/") and ".." not in PurePosixPath(name).parts
+
+
+def _has(git_dir: Path, commit: str) -> bool:
+    return _in(git_dir, "cat-file", "-e", f"{commit}^{{tree}}").status == 0
+
+
+def _listed(git_dir: Path, *arguments: str) -> str:
+    outcome = _in(git_dir, "ls-tree", "--full-tree", *arguments)
+    if outcome.status != 0:
+        raise failure(outcome, "ls-tree")
+    return outcome.output
+
+
+def _in(git_dir: Path, *arguments: str) -> GitResult:
+    return attempt(git_dir, f"--git-dir={git_dir}", *arguments, environment=_OFFLINE)
+
+
+def missing_commit(submodule: Submodule, rev: str) -> UnbuiltCommit:
+    """Return the error for a submodule whose commit the user's clone lacks."""
+    return UnbuiltCommit(
+        SUBMODULE_COMMIT_MISSING,
+        f"{rev} has the submodule {readable(submodule.path)} at {submodule.commit[:12]}, a commit "
+        "that the clone of it here lacks",
+        f"Fetch it: git -C {readable(submodule.path)} fetch origin {submodule.commit} "
+        "(actions/checkout: `fetch-depth: 0` with `submodules: recursive`). Or let `build` run "
+        "`git submodule update --init --recursive`: perfci then checks no submodule out.",
+    )
+
+
+def check_out_submodules(submodules: Sequence[Submodule], worktree: Path) -> None:
+    """Check available ``submodules`` out in ``worktree``, a worktree of perfci's.
+
+    Each borrows the objects of the user's clone. Its git folder lies in the worktree's
+    registration, as git itself would have it, so that both go together. OutsideError where git or
+    the disk fails.
+    """
+    if not submodules:
+        return
+    registration = Path(git(worktree, "rev-parse", "--absolute-git-dir"))
+    for number, submodule in enumerate(submodules):
+        if submodule.git_dir is not None:
+            own = registration / _OWN_FOLDER / str(number)
+            _check_out(submodule.git_dir, submodule.commit, worktree / submodule.path, own)
+
+
+def _check_out(source: Path, commit: str, place: Path, own: Path) -> None:
+    own.parent.mkdir(exist_ok=True)
+    digits = git(source, f"--git-dir={source}", "rev-parse", "--show-object-format")
+    git(
+        place.parent,
+        *("init", "--quiet", "--template=", f"--object-format={digits}"),
+        *("--separate-git-dir", str(own), str(place)),
+    )
+    objects = git(source, f"--git-dir={source}", "rev-parse", "--git-path", "objects")
+    with explaining(f"checking out at {place}"):
+        (own / "objects" / "info").mkdir(exist_ok=True)
+        (own / "objects" / "info" / "alternates").write_text(f"{(source / objects).resolve()}\n")
+        if (source / "shallow").is_file():
+            (own / "shallow").write_bytes((source / "shallow").read_bytes())
+    _copy_tags(source, place)
+    git(place, "update-ref", "--no-deref", "HEAD", commit)
+    git(place, "reset", "--hard", "--quiet", environment=_OFFLINE)
+
+
+def _copy_tags(source: Path, place: Path) -> None:
+    """Give a submodule the tags of the user's clone: a build may ask them for its version."""
+    form = "--format=create %(refname) %(objectname)"
+    tags = git(source, f"--git-dir={source}", "for-each-ref", form, "refs/tags")
+    if tags:
+        with tempfile.TemporaryFile("w+") as commands:
+            commands.write(f"{tags}\n")
+            commands.seek(0)
+            attempt(place, "update-ref", "--stdin", given=commands)
+
+
+def checked_out_in(worktree: Path) -> tuple[str, ...]:
+    """Return the paths of the submodules that are checked out in a worktree, but for inner ones."""
+    if not (worktree / _FILE).is_file():
+        return ()
+    entries = git(worktree, "ls-files", "--stage", "-z").split("\0")
+    paths = (entry.partition("\t")[2] for entry in entries if entry.startswith(f"{MODE} "))
+    return tuple(path for path in paths if (worktree / path / ".git").exists())
+
+
+def changed_in_working_tree(repository: Repository) -> tuple[str, ...]:
+    """Return the submodules of the user's working tree with files that differ from their commit."""
+    if not (repository.root / _FILE).is_file():
+        return ()
+    listed = git(repository.root, "status", "--porcelain=v2", "--ignore-submodules=untracked", "-z")
+    entries = (entry.split(" ", 8) for entry in listed.split("\0") if entry.startswith("1 "))
+    return tuple(fields[8] for fields in entries if fields[2][2:3] == "M")
 
 
 def uncommitted(root: Path) -> dict[str, str]:
@@ -200,7 +269,7 @@ def uncommitted(root: Path) -> dict[str, str]:
     files = {
         name: _digest(root / name)
         for state, name in entries
-        if not state.startswith(_UNTRACKED) or _is_importable(name)
+        if not state.startswith("?") or _is_importable(name)
     }
     for path in checked_out_in(root):
         files |= {f"{path}/{name}": content for name, content in uncommitted(root / path).items()}

@@ -8,41 +8,39 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
-from perfci.measure.machine.hardware import (
-    HardwareFinding,
-    card_of,
-    cores,
-    frequency_governor,
-    gpu,
-    load,
-    turbo,
-)
+from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
     SWITCH,
+    LooksLibrary,
     git_secrets,
     obstacle,
     overridden,
     require_exec,
+    seen_from_below,
     tokens_in,
 )
-from perfci.measure.machine.looks import LooksLibrary, seen_from_below
 from perfci.measure.machine.quiet import (
+    CPUS,
     available_cores,
     child_environment,
+    plan_cores,
     undivided_reason,
     unpassed_of_job,
 )
-from perfci.metrics.observed.processes import own_cgroup
-from perfci.model.worker import Quiet
-from perfci.units import first_of
+from perfci.metrics.observed.cgroup import own_cgroup
+from perfci.model.worker import MeasureSettings, Quiet
+from perfci.units import counted, first_of
 
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
@@ -59,6 +57,33 @@ except importlib.metadata.PackageNotFoundError:
     answer["torch"] = None
 print(json.dumps(answer))
 """
+_PIN_PROBE = """
+import os, sys
+os.sched_setaffinity(0, map(int, sys.argv[1:]))
+print(*sorted(os.sched_getaffinity(0)))
+"""
+_CARD_PROBE = """
+import torch
+if torch.cuda.is_available():
+    print(torch.cuda.get_device_name(0))
+    print(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
+"""
+Level = Literal["ok", "worse", "impossible"]
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFinding:
+    """The finding of one check, how grave it is, and what to do."""
+
+    level: Level
+    subject: str
+    observation: str
+    advice: str = ""
+
+
+_ok = partial(HardwareFinding, "ok")
+_worse = partial(HardwareFinding, "worse")
+_impossible = partial(HardwareFinding, "impossible")
 
 
 def examine(
@@ -79,32 +104,28 @@ def examine(
 
     config, misread = _configuration(root, explicit)
     launched = _launcher(launcher, python, environment)
-    of_python: tuple[Callable[[], HardwareFinding], ...] = (
-        lambda: _python(python, environment, launcher),
-        lambda: gpu(pynvml, lambda: card_of(python, environment, launcher)),
-    )
-    first, last = ((finding,) for finding in of_python) if _is_possible(launched) else ((), ())
+    possible = all(finding.level == "ok" for finding in launched)
     unpassed = unpassed_of_job(environment, config.pass_env)
-    of_job = (lambda: _job(unpassed),) if unpassed else ()
-    checks: tuple[Callable[[], HardwareFinding], ...] = (
-        *first,
-        _git,
-        lambda: _compiler(environment),
-        lambda: _looks(seen_from_below(cache, environment)),
-        lambda: _disk(cache),
-        _memory,
-        lambda: _cgroup(undivided_reason(own_cgroup())),
-        lambda: cores(available_cores(), config.settings, config.quiet),
-        lambda: load(os.getloadavg()[0], len(available_cores())),
-        frequency_governor,
-        turbo,
-        *last,
-        *of_job,
-        lambda: _secrets(environment),
-        lambda: _git_secrets(environment, root),
-        lambda: _isolation(environment),
+    return (
+        *misread,
+        *launched,
+        *([_python(python, environment, launcher)] if possible else []),
+        _git(),
+        _compiler(environment),
+        _looks(seen_from_below(cache, environment)),
+        _disk(cache),
+        _memory(),
+        _cgroup(undivided_reason(own_cgroup())),
+        cores(available_cores(), config.settings, config.quiet),
+        load(os.getloadavg()[0], len(available_cores())),
+        frequency_governor(),
+        turbo(),
+        *([gpu(pynvml, lambda: card_of(python, environment, launcher))] if possible else []),
+        *([_job(unpassed)] if unpassed else []),
+        _secrets(environment),
+        _git_secrets(environment, root),
+        _isolation(environment),
     )
-    return (*misread, *launched, *(check() for check in checks))
 
 
 def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[HardwareFinding, ...]]:
@@ -112,101 +133,96 @@ def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Har
     try:
         return load_config(root, explicit), ()
     except UsageError as error:
-        finding = HardwareFinding("impossible", "configuration", error.message, error.advice)
+        finding = _impossible("configuration", error.message, error.advice)
         return Config(), (finding,)
 
 
 def _launcher(
     launcher: Sequence[str], python: str, environment: Mapping[str, str]
 ) -> tuple[HardwareFinding, ...]:
-    """Say whether the launcher becomes Python; nothing where there is none."""
+    """Say whether the launcher becomes Python; nothing without one."""
     if not launcher:
         return ()
     try:
         require_exec(launcher, python, environment)
     except UsageError as error:
-        return (HardwareFinding("impossible", "launcher", error.message, error.advice),)
-    return (HardwareFinding("ok", "launcher", f"`{shlex.join(launcher)}` becomes Python"),)
-
-
-def _is_possible(launched: Sequence[HardwareFinding]) -> bool:
-    return all(finding.level == "ok" for finding in launched)
+        return (_impossible("launcher", error.message, error.advice),)
+    return (_ok("launcher", f"`{shlex.join(launcher)}` becomes Python"),)
 
 
 def _python(
     python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
 ) -> HardwareFinding:
-    child = child_environment(environment, Quiet(), 1, (), {})
     try:
-        done = subprocess.run(
-            [*launcher, python, "-P", "-c", _TORCH_PROBE],
-            env=child, capture_output=True, text=True, check=False, timeout=_PROBE_S,
-        )  # fmt: skip
+        done = _probed(_TORCH_PROBE, python, environment, launcher)
     except subprocess.TimeoutExpired:
-        return HardwareFinding(
-            "impossible",
-            "Python",
-            f"{python}: no answer in {_PROBE_S:g} s",
-            "Name one with --python.",
+        return _impossible(
+            "Python", f"{python}: no answer in {_PROBE_S:g} s", "Name one with --python."
         )
     if not done.returncode and not done.stdout.startswith("{"):
-        return HardwareFinding(
-            "impossible", "Python", f"{python} is no Python", "Name one with --python."
-        )
+        return _impossible("Python", f"{python} is no Python", "Name one with --python.")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return HardwareFinding(
-            "impossible", "Python", f"{python}: {last}", "Name one with --python."
-        )
+        return _impossible("Python", f"{python}: {last}", "Name one with --python.")
     answer = json.loads(done.stdout)
     if launcher:  # of that name it is another one behind it
         python = f"{answer['executable']}, behind the launcher"
     if tuple(answer["version_info"]) < (3, 11):
-        return HardwareFinding(
-            "impossible",
-            "Python",
-            f"{answer['python']} at {python}",
-            "Workers need Python 3.11 or newer.",
+        return _impossible(
+            "Python", f"{answer['python']} at {python}", "Workers need Python 3.11 or newer."
         )
     if answer["torch"] is None:
-        return HardwareFinding(
-            "worse",
+        return _worse(
             "Python",
             f"{answer['python']} at {python}, without torch",
             "Install torch there, or name the Python that has it with --python; benchmarks "
             "without torch can be measured as they are.",
         )
-    return HardwareFinding(
-        "ok", "Python", f"{answer['python']} with torch {answer['torch']} at {python}"
+    return _ok("Python", f"{answer['python']} with torch {answer['torch']} at {python}")
+
+
+def _probed(
+    probe: str,
+    python: str,
+    environment: Mapping[str, str],
+    launcher: Sequence[str],
+    within_s: float = _PROBE_S,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*launcher, python, "-P", "-c", probe],
+        env=child_environment(environment, Quiet(), 1, (), {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=within_s,
     )
 
 
 def _git() -> HardwareFinding:
     path = shutil.which("git")
     if path is None:
-        return HardwareFinding("impossible", "git", "not found", _GIT_ADVICE)
+        return _impossible("git", "not found", _GIT_ADVICE)
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, check=False, timeout=_PROBE_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return HardwareFinding("impossible", "git", f"{path} can't be run: {error}", _GIT_ADVICE)
+        return _impossible("git", f"{path} can't be run: {error}", _GIT_ADVICE)
     match = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
     if done.returncode or not match:
         last = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
-        return HardwareFinding("impossible", "git", f"{path} --version says: {last}", _GIT_ADVICE)
+        return _impossible("git", f"{path} --version says: {last}", _GIT_ADVICE)
     if (int(match[1]), int(match[2])) < _LEAST_GIT:
-        return HardwareFinding("impossible", "git", f"{match[0]} at {path}", _GIT_ADVICE)
-    return HardwareFinding("ok", "git", match[0])
+        return _impossible("git", f"{match[0]} at {path}", _GIT_ADVICE)
+    return _ok("git", match[0])
 
 
 def _compiler(environment: Mapping[str, str]) -> HardwareFinding:
     names = [environment["CXX"]] if environment.get("CXX") else ["g++", "clang++"]
     for name in names:
         if path := shutil.which(name):
-            return HardwareFinding("ok", "C++ compiler", path)
-    return HardwareFinding(
-        "worse",
+            return _ok("C++ compiler", path)
+    return _worse(
         "C++ compiler",
         f"none of {', '.join(names)} found",
         "torch.compile on a CPU needs one: install g++ (Debian: apt install g++), or set CXX.",
@@ -216,9 +232,9 @@ def _compiler(environment: Mapping[str, str]) -> HardwareFinding:
 def _looks(looks: LooksLibrary) -> HardwareFinding:
     if looks.why:
         unseen = f"not seen ({looks.why}): each case is measured in full, same code or not"
-        return HardwareFinding("worse", "file looks", unseen, looks.advice)
+        return _worse("file looks", unseen, looks.advice)
     text = f"seen from below, by a library that {looks.compiler} built"
-    return HardwareFinding("ok", "file looks", text)
+    return _ok("file looks", text)
 
 
 def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> HardwareFinding:
@@ -228,21 +244,19 @@ def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> Hard
         with tempfile.NamedTemporaryFile(dir=existing):
             pass
     except OSError as error:
-        return HardwareFinding(
-            "impossible",
+        return _impossible(
             "cache folder",
             f"{existing} can't be written: {error.strerror}",
             "Set PERFCI_CACHE_DIR to a folder that can.",
         )
     if free < _LEAST_DISK_GIB:
-        return HardwareFinding(
-            "worse",
+        return _worse(
             "cache folder",
             f"{free:.1f} GiB free at {existing}",
             f"Worktrees and compile caches may need {_LEAST_DISK_GIB:.0f} GiB: make room, or set "
             "PERFCI_CACHE_DIR.",
         )
-    return HardwareFinding("ok", "cache folder", f"{free:.0f} GiB free at {existing}")
+    return _ok("cache folder", f"{free:.0f} GiB free at {existing}")
 
 
 def _memory() -> HardwareFinding:
@@ -250,73 +264,60 @@ def _memory() -> HardwareFinding:
 
     free = psutil.virtual_memory().available / 2**30
     if free < _LEAST_MEMORY_GIB:
-        return HardwareFinding(
-            "worse",
+        return _worse(
             "memory",
             f"{free:.1f} GiB available",
             "Two workers live at once, each with its own torch (about 0.3 GiB) and your model.",
         )
-    return HardwareFinding("ok", "memory", f"{free:.0f} GiB available")
+    return _ok("memory", f"{free:.0f} GiB available")
 
 
 def _cgroup(why: str) -> HardwareFinding:
     if why:
-        return HardwareFinding("ok", "cgroup", f"{why}: memory of what benchmarks start is sampled")
-    return HardwareFinding(
-        "ok", "cgroup", "delegated: the kernel counts memory of what benchmarks start"
-    )
+        return _ok("cgroup", f"{why}: memory of what benchmarks start is sampled")
+    return _ok("cgroup", "delegated: the kernel counts memory of what benchmarks start")
 
 
 def _job(unpassed: Sequence[str]) -> HardwareFinding:
     names = first_of(unpassed, 3)
     text = f"{names} not passed to workers: they are of this process's place in its job"
-    return HardwareFinding("ok", "job", f"{text}; `pass_env` passes what you name")
+    return _ok("job", f"{text}; `pass_env` passes what you name")
 
 
 def _secrets(environment: Mapping[str, str]) -> HardwareFinding:
     present = tokens_in(environment)
     if not present:
-        return HardwareFinding("ok", "secrets", "no token of GitHub's in the environment")
+        return _ok("secrets", "no token of GitHub's in the environment")
     text = f"{', '.join(present)} set; benchmarks can read that"
     if overridden(environment):
-        return HardwareFinding(
-            "worse", "secrets", f"{text}, as {OVERRIDE}=1 allows", "Take it away."
-        )
-    return HardwareFinding(
-        "impossible", "secrets", text, "Measure in a job without it, or with --allow-token."
-    )
+        return _worse("secrets", f"{text}, as {OVERRIDE}=1 allows", "Take it away.")
+    return _impossible("secrets", text, "Measure in a job without it, or with --allow-token.")
 
 
 def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
     try:
         kept = git_secrets(root)
     except OutsideError as error:  # no git: the finding on git says what to do
-        return HardwareFinding("worse", "git's credentials", error.message)
+        return _worse("git's credentials", error.message)
     if kept.settings:
         text = f"{', '.join(kept.settings)}; benchmarks can read that"
         advice = "Take it away; of actions/checkout: `persist-credentials: false`."
         if overridden(environment):
-            return HardwareFinding(
-                "worse", "git's credentials", f"{text}, as {OVERRIDE}=1 allows", advice
-            )
-        return HardwareFinding(
-            "impossible", "git's credentials", text, f"{advice} Or --allow-token."
-        )
+            return _worse("git's credentials", f"{text}, as {OVERRIDE}=1 allows", advice)
+        return _impossible("git's credentials", text, f"{advice} Or --allow-token.")
     if kept.helpers:
-        return HardwareFinding(
-            "worse",
+        return _worse(
             "git's credentials",
             f"the credential helper {', '.join(kept.helpers)} gives them to whatever asks",
             "Where the code of others is measured, use a user without it.",
         )
-    return HardwareFinding("ok", "git's credentials", "none in its configuration")
+    return _ok("git's credentials", "none in its configuration")
 
 
 def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
     reason = obstacle(environment)
     if not reason:
-        return HardwareFinding(
-            "ok",
+        return _ok(
             "isolation",
             "benchmarks run in a user namespace: the memory and environment of other processes "
             "are closed to them; files, the network and command lines are not",
@@ -330,10 +331,175 @@ def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
             "Allow one (on Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0).",
         ),
     }[reason]
-    return HardwareFinding(
-        "worse",
+    return _worse(
         "isolation",
         f"{why}: only perfci's own process is closed to benchmarks, and not to root's; those of "
         "the shell and the runner that started it are open",
         f"{advice} Or keep every secret out of the job.",
     )
+
+
+def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> HardwareFinding:
+    """Say whether workers get cores of their own, as the configuration asks for."""
+    try:
+        plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
+    except UsageError as error:
+        return _impossible("cores", error.message, error.advice)
+    if not quiet.pin:
+        return _worse(
+            "cores",
+            f"{len(available)}; workers are not pinned: `pin` is false in the configuration",
+            "They move between cores, and share them with the parent. Take it out of "
+            "[tool.perfci.quiet].",
+        )
+    if unpinned := _pinned(plan.workers):
+        return unpinned
+    if len(available) < 2:
+        return _worse(
+            "cores",
+            "only one may be used",
+            "The parent shares it with the workers; give the runner two, or more.",
+        )
+    return _ok("cores", f"{len(available)}; workers are pinned to their own")
+
+
+def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
+    """Pin a child as workers are; return what is wrong with that, if anything is."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, wanted)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    which = f"cores {', '.join(map(str, wanted))}"
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        return _impossible(
+            "cores",
+            f"a process can't be pinned to {which}: {last}",
+            "Let the container or sandbox allow sched_setaffinity, or set `pin = false` in "
+            "[tool.perfci.quiet].",
+        )
+    if done.stdout.split() != [str(core) for core in sorted(wanted)]:
+        return _worse(
+            "cores",
+            f"a process pinned to {which} is on {done.stdout.strip()}",
+            "Something takes pinning back (a daemon that places processes, or a sandbox): workers "
+            "move between cores.",
+        )
+    return None
+
+
+def load(average: float, count: int) -> HardwareFinding:
+    """Say whether something else keeps the ``count`` cores busy, by the load ``average``."""
+    text = f"{average:.1f} over the last minute"
+    if average > 0.5 * count:
+        return _worse("load", text, "Something else is running; wait for it, or stop it.")
+    return _ok("load", text)
+
+
+def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:
+    """Say whether clock speeds follow the load."""
+    path = cpus / "cpu0" / "cpufreq" / "scaling_governor"
+    if not path.exists():
+        return _ok("frequency governor", "none visible (usual in a virtual machine)")
+    name = path.read_text(encoding="ascii").strip()
+    if name != "performance":
+        return _worse(
+            "frequency governor",
+            name,
+            "Clock speeds follow the load: sudo cpupower frequency-set -g performance",
+        )
+    return _ok("frequency governor", name)
+
+
+def turbo(cpus: Path = CPUS) -> HardwareFinding:
+    """Say whether clock speeds follow temperature and neighbours."""
+    for path, on in (
+        (cpus / "intel_pstate" / "no_turbo", "0"),
+        (cpus / "cpufreq" / "boost", "1"),
+    ):
+        if path.exists() and path.read_text(encoding="ascii").strip() == on:
+            return _worse(
+                "turbo",
+                "on",
+                f"Speed depends on temperature and neighbours; switch it off in {path}.",
+            )
+    return _ok("turbo", "off, or not visible")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The card that torch uses first, as torch knows it."""
+
+    name: str
+    uuid: str
+
+
+def gpu(nvml: Any, ask_torch: Callable[[], Card | HardwareFinding]) -> HardwareFinding:
+    """Examine the card that ``ask_torch`` names; ``nvml`` is the module pynvml."""
+    try:
+        nvml.nvmlInit()
+    except (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded):
+        return _ok("GPU", "no NVIDIA driver here; GPU metrics are not measured")
+    except nvml.NVMLError as error:
+        return _worse("GPU", f"NVML can't be read: {error}", "Run `nvidia-smi`; it should work.")
+    card = ask_torch()
+    if isinstance(card, HardwareFinding):
+        return card
+    try:
+        watch = open_gpu_watch(nvml, card.uuid)
+    except UnwatchableCard as reason:
+        return _worse(
+            "GPU",
+            f"{card.name} can't be watched: {reason}",
+            "Its slowdowns and other processes on it go unseen, and its energy isn't measured.",
+        )
+    return _seen(watch, card.name)
+
+
+def card_of(
+    python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
+) -> Card | HardwareFinding:
+    """Return the card that ``python``'s torch uses, or a finding where it has none."""
+    try:
+        done = _probed(_CARD_PROBE, python, environment, launcher, 2 * _PROBE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return _no_card(python, str(error))
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        return _no_card(python, last)
+    if not done.stdout.strip():
+        return _no_card(python, "torch.cuda.is_available() is False")
+    name, uuid = done.stdout.split("\n")[-3:-1]  # the last two lines: torch may print before
+    return Card(name, uuid)
+
+
+def _no_card(python: str, why: str) -> HardwareFinding:
+    return _worse(
+        "GPU",
+        f"a driver is here, but no card for the torch of {python}: {why}",
+        "GPU metrics are not measured. For them install a CUDA build of torch there, and look at "
+        "CUDA_VISIBLE_DEVICES.",
+    )
+
+
+def _seen(watch: GpuWatch, name: str) -> HardwareFinding:
+    state = watch.read()
+    if state.compute_pids:
+        return _worse(
+            "GPU",
+            f"{name} is used by {counted(len(state.compute_pids), 'other process')}",
+            "Bursts at the same time are excluded; stop them (nvidia-smi shows which).",
+        )
+    if state.slowdown:
+        return _worse(
+            "GPU", f"{name} is slowed down: {state.slowdown}", "Cool it, or raise its power limit."
+        )
+    temperature, clock = watch.temperature(), watch.sm_clock()
+    readings = [
+        *([] if temperature is None else [f"{temperature} °C"]),
+        *([] if clock is None else [f"SM clock {clock} MHz"]),
+        *(f"{what} unknown to NVML ({why})" for what, why in watch.unknown.items()),
+    ]
+    return _ok("GPU", ", ".join([name, *readings]))

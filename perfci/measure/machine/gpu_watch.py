@@ -1,17 +1,17 @@
 """The state of cards around each burst, read through NVML or amdsmi. Nothing on a card is set.
 
-A burst under thermal or power slowdown, or beside a foreign process, is excluded. What NVML can't
-read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends for it.
-
-Written from ROCm's documentation of amdsmi 6.3 and later, and not yet run on a card.
+A burst under thermal or power slowdown, or with a foreign process on the card, is excluded. What
+NVML can't read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends
+for it.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 _APPLICATION_CLOCKS = 0x0000000000000002
@@ -55,53 +55,63 @@ class UnwatchableCard(Exception):
     """A card that NVML can't watch; the text says why."""
 
 
-class CardWatch(Protocol):
-    """Reads one card by its driver's library: what it couldn't read, and the library's name."""
+class CardWatch(ABC):
+    """Reads one card by its driver's library.
 
-    library: str
-    unknown: dict[str, str]
-    clocks_set: bool
+    ``unknown`` is what that couldn't read so far, each with its reason; ``clocks_set``, whether the
+    user's application clocks limited the card's. ``errors`` are what the library raises.
+    """
+
+    library = ""
+
+    def __init__(self, errors: tuple[type[Exception], ...]) -> None:
+        self.unknown: dict[str, str] = {}
+        self.clocks_set = False
+        self._errors = errors
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
+        return GpuState(
+            energy=self._reading("energy", self._energy),
+            slowdown=self._reading("slowdowns", self._slowdown),
+            compute_pids=self._reading("processes", self._pids),
+            memory_errors=self._reading("memory errors", self._memory_errors),
+        )
+
+    def _reading(self, what: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except self._errors as error:
+            self.unknown.setdefault(what, str(error).strip() or type(error).__name__)
+            return None
+
+    @abstractmethod
+    def _energy(self) -> float: ...
+
+    @abstractmethod
+    def _slowdown(self) -> str: ...
+
+    @abstractmethod
+    def _pids(self) -> frozenset[int]: ...
+
+    @abstractmethod
+    def _memory_errors(self) -> int | None: ...
 
 
-class GpuWatch:
-    """Reads one card. Made by ``open_gpu_watch``.
-
-    ``unknown`` is what NVML couldn't read so far, each with NVML's reason; ``clocks_set``, whether
-    the user's application clocks limited the card's.
-    """
+class GpuWatch(CardWatch):
+    """Reads one card by NVML. Made by ``open_gpu_watch``."""
 
     library = "NVML"
 
     def __init__(self, nvml: Any, handle: Any) -> None:
+        super().__init__((nvml.NVMLError,))
         self._nvml = nvml
         self._handle = handle
-        self.unknown: dict[str, str] = {}
-        self.clocks_set = False
-
-    def read(self) -> GpuState:
-        """Return the state now. Called between bursts, never inside one."""
-        nvml, handle = self._nvml, self._handle
-        return GpuState(
-            energy=self._told(
-                "energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
-            ),
-            slowdown=self._told("slowdowns", lambda: slowdown_name(self._reasons())),
-            compute_pids=self._told(
-                "processes",
-                lambda: frozenset(
-                    process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-                ),
-            ),
-            memory_errors=self._told("memory errors", self._memory_errors),
-        )
 
     def temperature(self) -> int | None:
         """Return it in °C."""
         nvml = self._nvml
-        return self._told(
+        return self._reading(
             "temperature",
             lambda: int(nvml.nvmlDeviceGetTemperature(self._handle, nvml.NVML_TEMPERATURE_GPU)),
         )
@@ -109,11 +119,14 @@ class GpuWatch:
     def sm_clock(self) -> int | None:
         """Return the clock of the multiprocessors in MHz."""
         nvml = self._nvml
-        return self._told(
+        return self._reading(
             "clocks", lambda: int(nvml.nvmlDeviceGetClockInfo(self._handle, nvml.NVML_CLOCK_SM))
         )
 
-    def _reasons(self) -> int:
+    def _energy(self) -> float:
+        return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
+
+    def _slowdown(self) -> str:
         """The binding has the new name whatever the driver has: one before 535 knows the old."""
         nvml = self._nvml
         try:
@@ -121,7 +134,11 @@ class GpuWatch:
         except nvml.NVMLError_FunctionNotFound:
             reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
         self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
-        return reasons
+        return slowdown_name(reasons)
+
+    def _pids(self) -> frozenset[int]:
+        listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        return frozenset(process.pid for process in listed)
 
     def _memory_errors(self) -> int | None:
         nvml = self._nvml
@@ -133,13 +150,6 @@ class GpuWatch:
             )
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
             return None  # a card without ECC, or with it turned off
-
-    def _told(self, what: str, ask: Callable[[], T]) -> T | None:
-        try:
-            return ask()
-        except self._nvml.NVMLError as error:
-            self.unknown.setdefault(what, str(error))
-            return None
 
 
 class GpuWatches:
@@ -166,7 +176,6 @@ class GpuWatches:
         return None if isinstance(watch, UnwatchableCard) else watch
 
     def _open(self, uuid: str) -> CardWatch:
-
         if uuid.startswith(PREFIX):
             return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
         if self._nvml is None:
@@ -260,27 +269,21 @@ def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int
     return ""
 
 
-class AmdWatch:
-    """Reads one card. Made by ``open_amd_watch``; the fields are as those of ``GpuWatch``."""
+class AmdWatch(CardWatch):
+    """Reads one card by amdsmi. Made by ``open_amd_watch``. Slowdowns are since the last reading.
+
+    Written from ROCm's documentation of amdsmi 6.3 and later, and not yet run on a card.
+    """
 
     library = "amdsmi"
 
     def __init__(self, amdsmi: Any, handle: Any) -> None:
+        super().__init__((amdsmi.AmdSmiException, *_OTHER_VERSIONS))
         self._amdsmi = amdsmi
         self._handle = handle
         self._counted: dict[str, int] = {}
-        self.unknown: dict[str, str] = {}
-        level = self._told("clocks", lambda: str(amdsmi.amdsmi_get_gpu_perf_level(handle)))
+        level = self._reading("clocks", lambda: str(amdsmi.amdsmi_get_gpu_perf_level(handle)))
         self.clocks_set = bool(level) and not str(level).endswith(("AUTO", "UNKNOWN"))
-
-    def read(self) -> GpuState:
-        """Return the state now: slowdowns since the last reading. Called between bursts."""
-        return GpuState(
-            energy=self._told("energy", self._energy),
-            slowdown=self._told("slowdowns", self._slowdown),
-            compute_pids=self._told("processes", self._pids),
-            memory_errors=self._told("memory errors", self._memory_errors),
-        )
 
     def _energy(self) -> float:
         counter = self._amdsmi.amdsmi_get_energy_count(self._handle)
@@ -311,13 +314,6 @@ class AmdWatch:
 
     def _memory_errors(self) -> int:
         return int(self._amdsmi.amdsmi_get_gpu_total_ecc_count(self._handle)["uncorrectable_count"])
-
-    def _told(self, what: str, ask: Callable[[], T]) -> T | None:
-        try:
-            return ask()
-        except (self._amdsmi.AmdSmiException, *_OTHER_VERSIONS) as error:
-            self.unknown.setdefault(what, str(error).strip() or type(error).__name__)
-            return None
 
 
 def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:

@@ -1,4 +1,4 @@
-"""Keeping measured code from other processes' memory, from tokens and from git credentials.
+"""Around measured code: a namespace of its own, no tokens, and a library that sees its looks.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
 same user, so a benchmark could read every secret of perfci, of the shell that started it and of
@@ -9,26 +9,36 @@ closes its own process alone, by ``PR_SET_DUMPABLE``.
 
 A PID namespace was rejected: workers could then not be waited for, pinned and found by their ids.
 
-It has to become Python itself (``exec``): perfci speaks with workers over descriptors that they
-inherit, pins them, and watches and ends them by their process id.
+A launcher has to become Python itself (``exec``): perfci speaks with workers over descriptors that
+they inherit, pins them, and watches and ends them by their process id.
 
-actions/checkout leaves its token there by default: up to v5 as an ``extraheader`` of the
-repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
+actions/checkout leaves its token in git's configuration by default: up to v5 as an ``extraheader``
+of the repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
+
+A library, which ``LD_PRELOAD`` brings into workers and all that they start, sees which files
+these look at (``hook/looks.c``). Where it can't be had, no case is known to run the same code on
+both sides.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+import perfci.worker.hook
 from perfci.errors import UsageError
 from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
@@ -57,7 +67,7 @@ TOKEN_NAMES = (
     "GITLAB_TOKEN",
     "FORGEJO_TOKEN",
     "GITEA_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # by it, whoever reads it becomes the job elsewhere
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # who reads it becomes the job elsewhere
 )
 OVERRIDE = "PERFCI_ALLOW_TOKEN"
 _HEADER = re.compile(r"http\.(?:.*\.)?extraheader", re.IGNORECASE | re.DOTALL)
@@ -68,10 +78,20 @@ _TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|[\w-]{36}")
 _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
 _KEPT_READABLE = {"store", "cache"}
-
-
 Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
 """Why there is no namespace; ``no_gpu_driver``: CUDA would load it by a program that needs root."""
+LOOKS_SWITCH = "PERFCI_LOOKS"
+"""``off`` starts workers without the library. No configuration key: head's author writes that."""
+PRELOAD = "LD_PRELOAD"
+_SOURCE = Path(perfci.worker.hook.__file__).with_name("looks.c")
+_OPTIONS = (
+    *("-std=gnu11", "-shared", "-fPIC", "-O2", "-U_FORTIFY_SOURCE"),
+    # glibc declares that no path is NULL; a program may ask for one all the same
+    *("-fno-delete-null-pointer-checks", "-Wall", "-Wextra", "-Werror"),
+)
+_LOOKS_PROBE = "import os; raise SystemExit(not os.access(b'/\\x01perfci-looks/c', 0))"
+_BUILD_S = 60.0
+_CC_ADVICE = "Install a C compiler (Debian: apt install gcc), or name it in CC."
 
 
 @contextlib.contextmanager
@@ -323,3 +343,91 @@ def _keeps(setting: GitSetting) -> bool:
 
 def _masked(name: str) -> str:
     return _IN_ADDRESS.sub("***", name)
+
+
+@dataclass(frozen=True, slots=True)
+class LooksLibrary:
+    """The library's path and its compiler; or why there is no library, and what to do."""
+
+    library: str = ""
+    compiler: str = ""
+    why: str = ""
+    advice: str = ""
+
+    def preloaded(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the variable that loads the library, after those that the user preloads."""
+        if not self.library:
+            return {}
+        return {PRELOAD: ":".join(filter(None, (environment.get(PRELOAD), self.library)))}
+
+
+def seen_from_below(cache: Path, environment: Mapping[str, str]) -> LooksLibrary:
+    """Return the library, built and kept below ``cache`` unless it is there."""
+    if environment.get(LOOKS_SWITCH) == "off":
+        return LooksLibrary(why=f"{LOOKS_SWITCH}=off", advice=f"Unset {LOOKS_SWITCH}.")
+    named = environment.get("CC", "")
+    names = [named] if named else ["cc", "gcc", "clang"]
+    compiler = next(filter(None, (shutil.which(shlex.split(name)[0]) for name in names)), None)
+    if compiler is None:
+        return LooksLibrary(why=f"no C compiler ({', '.join(names)})", advice=_CC_ADVICE)
+    command = (compiler, *shlex.split(named)[1:], *_OPTIONS)
+    try:
+        path = _kept(command, _SOURCE.read_text(encoding="utf-8"), cache.resolve() / "looks")
+    except OSError as error:
+        why = f"the library can't be kept in {cache}: {error.strerror}"
+        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to a folder that can be written.")
+    except _BuildError as error:
+        return LooksLibrary(why=str(error), advice=_CC_ADVICE)
+    if any(sign in str(path) for sign in " :"):
+        why = f"{PRELOAD} takes no path with a space or a colon ({path})"
+        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to another folder.")
+    return LooksLibrary(str(path), compiler)
+
+
+class _BuildError(Exception):
+    """The compiler, or what it built, doesn't work here."""
+
+
+@lru_cache(maxsize=4)
+def _compiled(command: tuple[str, ...], source: str) -> bytes:
+    """Return the library, after a Python has been asked whether it sees what that looks at."""
+    with tempfile.TemporaryDirectory(prefix="perfci-looks-") as folder:
+        made = Path(folder, "looks.so")
+        try:
+            built = subprocess.run(
+                [*command, "-x", "c", "-", "-o", str(made), "-ldl", "-lpthread"],
+                input=source, capture_output=True, text=True, check=False, timeout=_BUILD_S,
+            )  # fmt: skip
+            if built.returncode:
+                first_line = (built.stderr.strip().splitlines() or ["nothing"])[0]
+                raise _BuildError(f"{command[0]} can't build the library: {first_line}")
+            preloaded = {**os.environ, PRELOAD: str(made)}
+            tried = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _LOOKS_PROBE],
+                env=preloaded, capture_output=True, check=False, timeout=_BUILD_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise _BuildError(f"{error.cmd[0]} took more than {_BUILD_S:g} s") from error
+        if tried.returncode:
+            raise _BuildError(f"{PRELOAD} doesn't bring it into {sys.executable}")
+        return made.read_bytes()
+
+
+def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
+    """Return the path of the library in ``folder``, built where it isn't there or was damaged."""
+    key = _digest("\0".join((*command, source)).encode())
+    for path in folder.glob(f"{key}-*.so"):
+        if path.stem == f"{key}-{_digest(path.read_bytes())}":
+            return path
+    library = _compiled(command, source)
+    path = folder / f"{key}-{_digest(library)}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(library)
+    Path(made).replace(path)  # another perfci may do the same now
+    return path
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

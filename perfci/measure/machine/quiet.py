@@ -7,14 +7,15 @@ Two sessions that pin their workers to one core take turns on it, and disturb ea
 
 Only where it was delegated to perfci alone, as by
 ``systemd-run --user --scope -p Delegate=yes perfci compare …``: cgroup v2. A cgroup that has
-processes can't give its children a controller, so perfci moves itself into one of these, beside
-its workers'. The guardian leaves all as it was found (``session.leftovers``).
+processes can't give its children a controller, so perfci moves itself into one of these, next to
+its workers'. The guardian leaves all as it was found (``measure.ending``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import secrets
 import stat
 import tempfile
@@ -25,14 +26,14 @@ from pathlib import Path
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
-from perfci.metrics.observed.processes import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
+from perfci.metrics.observed.cgroup import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
 from perfci.model.worker import Quiet
 
 _ALLOWED = frozenset(
     {
         "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
         "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
-        # what `srun` needs to start ranks in this job: with more of them, libraries change theirs
+        # what `srun` needs to start ranks in this job: with more of them, libraries change
         "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
         # Open MPI's, which decide nothing that is measured
         "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_CC", "OMPI_CXX",
@@ -79,6 +80,7 @@ _CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """How systemd marks what it leaves to others: what it keeps may be writable, too."""
 _TRIES = 5
+CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
 
     So are those of Slurm that place ranks.
 
-    What looks like a secret is none, even where ``pass_env`` names it.
+    What looks like a secret is left out, even where ``pass_env`` names it.
     """
     return {
         name: value
@@ -193,7 +195,7 @@ def _may_pass(name: str, passed: Sequence[str], inherited: Mapping[str, str]) ->
 def own_cores(
     available: Sequence[int], plan: Callable[[Sequence[int]], CorePlan]
 ) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
-    """Yield ``plan`` of the available cores, and a note where workers share theirs.
+    """Yield ``plan`` of the available cores, and a note where workers share cores.
 
     ``plan`` takes workers' cores from the end: those that no other session holds stand there.
     """
@@ -273,7 +275,7 @@ def undivided_reason(here: Path | None) -> str:
 
 def _unfit_reason(here: Path) -> str:
     if not (here / "cgroup.type").exists():
-        return "its cgroup is the machine's own, which nobody delegated"
+        return "its cgroup is the machine's own, which no one delegated"
     if "memory" not in _words(here / _CONTROLLERS):
         return "its cgroup has no memory controller"
     if not _is_resettable(here / PEAK):
@@ -346,3 +348,62 @@ def _words(file: Path) -> list[str]:
 
 def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="ascii")
+
+
+def host_facts() -> dict[str, str]:
+    """Return the CPU's model, the architecture and the system; the same text on every call."""
+    return {
+        "system": platform.system().lower(),
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpu_count": str(os.cpu_count() or 0),
+    }
+
+
+def _cpu_model() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or "unknown"
+
+
+def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the cores that share a physical one together, neighbours on a socket side by side."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for core in available:
+        groups.setdefault(_place(core), []).append(core)
+    return tuple(tuple(groups[place]) for place in sorted(groups))
+
+
+def _place(core: int) -> tuple[int, int]:
+    """Return socket and physical core; a core whose place isn't shown stands for itself."""
+    topology = CPUS / f"cpu{core}" / "topology"
+    try:
+        package, number = (
+            int((topology / name).read_text(encoding="ascii"))
+            for name in ("physical_package_id", "core_id")
+        )
+    except (OSError, ValueError):  # a sandbox may hide it
+        return (0, core)
+    return (package, number)
+
+
+def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how CUDA_VISIBLE_DEVICES names each GPU that commands may use."""
+    given = environment.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:  # no driver
+        return ()
+    try:
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
+    finally:
+        pynvml.nvmlShutdown()

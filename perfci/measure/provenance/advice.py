@@ -182,7 +182,7 @@ def _backend(folder: Path) -> str:
         return ""
     try:
         system = parse_toml(file.read_text("utf-8", "replace")).get("build-system", {})
-    except ValueError:  # of another commit, and nobody's configuration
+    except ValueError:  # of another commit, and no configuration of perfci's
         return ""
     named = str(system.get("build-backend", "")) if isinstance(system, dict) else ""
     return next((backend for backend in _BACKENDS if named.startswith(backend)), named)

@@ -1,10 +1,10 @@
-"""Attribution of the code that one worker ran: its side's files, and those that aren't."""
+"""The watch of one worker, and the attribution of the code that it ran to its side or another."""
 
 from __future__ import annotations
 
 import filecmp
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +16,20 @@ from perfci.measure.provenance.advice import (
     package_advice,
     path_advice,
 )
-from perfci.measure.provenance.counterparts import Resemblance
-from perfci.measure.provenance.declared import distribution_at
-from perfci.measure.provenance.events import ENTRY_POINTS, LOOKS, CodeEvent, is_code, is_library
-from perfci.measure.provenance.places import CodePlaces
+from perfci.measure.provenance.counterparts import Resemblance, distribution_at
+from perfci.measure.provenance.events import (
+    ENTRY_POINTS,
+    LOOKS,
+    CodeEvent,
+    CodePlaces,
+    is_code,
+    is_library,
+    read_events,
+)
+from perfci.model.case import Failure
+from perfci.model.run import WRONG_CODE
 from perfci.worker.hook.perfci_watch.commands import is_python
+from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 from perfci.worker.own_packages import normalised, packages_in
 
 Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
@@ -32,8 +41,6 @@ _CHILD_ADVICE = (
     "Start it with sys.executable, without -I, -E and -S, and with the environment that the "
     "benchmark has (env={**os.environ, ...}), so that it imports this side's code."
 )
-
-
 _OWN_ENVIRONMENT = (
     'Set environment = "own" in [tool.perfci], with a `build` that installs the project.'
 )
@@ -43,6 +50,19 @@ _SCRIPT_ADVICE = (
 _ENTRY_POINTS_ADVICE = (
     f"The sides declare these entry points differently, and one's are installed. {_OWN_ENVIRONMENT}"
 )
+_SHOWN = 3
+_CODE_OF = {
+    "checkout": " of the user's checkout",
+    "another tree": ", another tree of the project",
+    "copy": ", an installed copy of the project",
+    "perhaps a copy": ", perhaps an installed copy of the project",
+}
+_VERBS = {
+    "import": "is imported from",
+    "kept out": "would be imported from",
+    **dict.fromkeys(("open", ENTRY_POINTS), "is read from"),
+    "run": "is run from",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,57 +115,11 @@ def provenance_of(
     ``failed`` is the process id of a worker that failed: what it ran is no child's that ended
     unseen, and its case has no numbers that this could be said of.
     """
-    attribution = _Attribution(
-        places,
-        python_path,
-        built,
-        _meant_folders(events, places.installed),
-        frozenset(event.name for event in events if event.how == "watched"),
-        _resembling(events, places),
-    )
-    place = places.place()
-    attributed = [
-        (event, where, attribution.wrong(event, where))
-        for event in events
-        if event.how not in _STATUS | LOOKS and not os.path.isdir(event.path)  # noqa: PTH112 (raises nothing)
-        for where in ("process" if event.how in _OF_PROCESSES else place(event.path),)
-    ]
-    own = [event for event, where, _ in attributed if where == "own"]
-    others = [entry for entry in attributed if entry[1] not in {"own", "process"}]
-    looks = [event for event in events if event.how in LOOKS and place(f"{event.path}/") == "own"]
-    wrong: dict[tuple[str, str], WrongCode] = {}
-    for _, _, code in attributed:
-        if code:
-            wrong.setdefault((code.where, code.file), code)
-    harmless = [(event, where) for event, where, code in others if not code]
-    outside = [
-        event for event, where in harmless if where == "checkout" and event.how != "kept out"
-    ]
-    return Provenance(
-        wrong=tuple(wrong.values()),
-        used=_paths(own),
-        modules=tuple(event for event in own if event.how == "import"),
-        outside=tuple(path.removeprefix(places.checkout) for path in _paths(outside)),
-        unknown=_unknown(events, [event for event, _, _ in attributed], str(failed)),
-        elsewhere=tuple(
-            event
-            for event, where, _ in others
-            if event.how == "import" and attribution.is_installed(event, where)
-        ),
-        loaded=_paths(
-            event
-            for event, where in harmless
-            if where != "checkout" and event.how in {"import", "load", "map"}
-        ),
-        looked_at=tuple(looks),
-        advice=missing_advice(
-            Path(places.root),
-            [event.name for event in events if event.how == "missing"],
-            python_path,
-            built=built,
-        ),
-        watched=bool(attribution.watched),
-    )
+    attribution = _Attribution(events, places, python_path, built=built)
+    for event in events:
+        if event.how not in _STATUS | LOOKS and not os.path.isdir(event.path):  # noqa: PTH112 (raises nothing)
+            attribution.add(event)
+    return attribution.provenance(failed)
 
 
 def _paths(events: Iterable[CodeEvent]) -> tuple[str, ...]:
@@ -176,14 +150,69 @@ def _unknown(
     return tuple(dict.fromkeys((*unseen, *programs, *unannounced)))
 
 
-@dataclass(frozen=True, slots=True)
 class _Attribution:
-    places: CodePlaces
-    python_path: Sequence[str]
-    built: bool
-    meant: tuple[str, ...]
-    watched: frozenset[str]
-    resembling: Mapping[str, Resemblance]
+    """The events of one worker, each with the place of its file and what is wrong with it."""
+
+    def __init__(
+        self,
+        events: Sequence[CodeEvent],
+        places: CodePlaces,
+        python_path: Sequence[str],
+        *,
+        built: bool,
+    ) -> None:
+        self.places, self.python_path, self.built = places, python_path, built
+        self._events = events
+        self._place = places.place()
+        self.meant = _meant_folders(events, places.installed)
+        self.watched = frozenset(event.name for event in events if event.how == "watched")
+        self.resembling = _resembling(events, places, self._place)
+        self._relevant: list[CodeEvent] = []
+        self._own: list[CodeEvent] = []
+        self._others: list[tuple[CodeEvent, str]] = []
+        self._harmless: list[tuple[CodeEvent, str]] = []
+        self._wrong: dict[tuple[str, str], WrongCode] = {}
+
+    def add(self, event: CodeEvent) -> None:
+        """Attribute one event to a place."""
+        self._relevant.append(event)
+        where = "process" if event.how in _OF_PROCESSES else self._place(event.path)
+        code = self.wrong(event, where)
+        if code:
+            self._wrong.setdefault((code.where, code.file), code)
+        if where == "own":
+            self._own.append(event)
+        elif where != "process":
+            self._others.append((event, where))
+            self._harmless += [] if code else [(event, where)]
+
+    def provenance(self, failed: int) -> Provenance:
+        """Return all that was added. ``failed`` is as in ``provenance_of``."""
+        checked_out = (event for event, where in self._harmless if where == "checkout")
+        outside = _paths(event for event in checked_out if event.how != "kept out")
+        looks = (event for event in self._events if event.how in LOOKS)
+        missing = [event.name for event in self._events if event.how == "missing"]
+        root = Path(self.places.root)
+        return Provenance(
+            wrong=tuple(self._wrong.values()),
+            used=_paths(self._own),
+            modules=tuple(event for event in self._own if event.how == "import"),
+            outside=tuple(path.removeprefix(self.places.checkout) for path in outside),
+            unknown=_unknown(self._events, self._relevant, str(failed)),
+            elsewhere=tuple(
+                event
+                for event, where in self._others
+                if event.how == "import" and self.is_installed(event, where)
+            ),
+            loaded=_paths(
+                event
+                for event, where in self._harmless
+                if where != "checkout" and event.how in {"import", "load", "map"}
+            ),
+            looked_at=tuple(look for look in looks if self._place(f"{look.path}/") == "own"),
+            advice=missing_advice(root, missing, self.python_path, built=self.built),
+            watched=bool(self.watched),
+        )
 
     def wrong(self, event: CodeEvent, where: str) -> WrongCode | None:
         """Return what is wrong with one event; None where nothing is."""
@@ -350,11 +379,12 @@ class _Attribution:
 _USES = frozenset({"import", "load", "map", "open", "run"})
 
 
-def _resembling(events: Sequence[CodeEvent], places: CodePlaces) -> Mapping[str, Resemblance]:
+def _resembling(
+    events: Sequence[CodeEvent], places: CodePlaces, place: Callable[[str], str]
+) -> Mapping[str, Resemblance]:
     """Return which files that are installed are copies of the repository's, and not this side's."""
     if places.counterparts is None:
         return {}
-    place = places.place()
     changed = frozenset(places.changed)
     files = {}
     for event in events:
@@ -397,3 +427,58 @@ def _root_of(path: str, places: CodePlaces) -> str:
 def _package_in(path: str) -> str:
     _, _, inner = path.rpartition("-packages/")
     return inner.partition("/")[0].partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWatch:
+    """The file that one worker and its children write to, and whose files are whose."""
+
+    events: Path
+    places: CodePlaces
+    python_path: Sequence[str]
+    built: bool
+
+    def begin(self) -> None:
+        """Make the file: a watch writes to it, and makes none again where it was removed."""
+        self.events.touch()
+
+    def environment(self) -> dict[str, str]:
+        """Return what its environment has to say."""
+        return {VARIABLE: self.places.settings(str(self.events))}
+
+    def provenance(self, *, failed: int = 0) -> Provenance:
+        """Return what it ran until now; once it has ended, all of it. The file is removed.
+
+        ``failed`` is the worker's process id where it ended before it could look at all it had.
+        """
+        events = read_events(self.events)
+        self.events.unlink(missing_ok=True)
+        return provenance_of(events, self.places, self.python_path, built=self.built, failed=failed)
+
+
+def described(code: WrongCode, side: str) -> str:
+    """Return in one line what is wrong."""
+    if code.where == "child":
+        return f"`{code.file}` could not be watched: which code it imported isn't known"
+    what = f"`{code.name}`" if code.name and code.how != "open" else "a file"
+    verb = _VERBS.get(code.how, "is loaded from")
+    return f"{what} {verb} {code.file}{_CODE_OF[code.where]}: not {side}'s own code"
+
+
+def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) -> Failure:
+    """Return the failure of a case whose worker ran what isn't its side's."""
+    lines = [described(code, side) for code in wrong[:_SHOWN]]
+    if len(wrong) > _SHOWN:
+        lines[-1] += f" (and {len(wrong) - _SHOWN} more)"
+    advice = dict.fromkeys(code.advice for code in wrong[:_SHOWN] if code.advice)
+    message = "; ".join(lines) + "".join(f"\n{line}" for line in advice)
+    return Failure(case, side, "finish", WRONG_CODE, message, log_tail)
+
+
+def record_removed(case: str, side: str) -> Failure:
+    """Return the failure of a case whose worker measured, and whose events were removed."""
+    message = (
+        "what this worker ran isn't known: what it wrote down was removed\n"
+        "Leave the session's files (below TMPDIR's parent) as they are."
+    )
+    return Failure(case, side, "finish", WRONG_CODE, message)

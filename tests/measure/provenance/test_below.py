@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.machine.looks import LooksLibrary, seen_from_below
-from perfci.measure.provenance.places import CodePlaces
+from perfci.measure.machine.isolation import LooksLibrary, seen_from_below
+from perfci.measure.provenance.events import CodePlaces
 from perfci.worker.hook.perfci_watch.ownership import HOOK, VARIABLE
 from perfci.worker.hook.perfci_watch.record import decoded_events
 

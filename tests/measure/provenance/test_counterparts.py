@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.checkout.differing import blobs_of, known_blobs
 from perfci.measure.checkout.git import open_repository
+from perfci.measure.checkout.trees import blobs_of, known_blobs
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.events import CodeEvent
-from perfci.measure.provenance.places import CodePlaces
+from perfci.measure.provenance.events import CodeEvent, CodePlaces
 from tests.builders.project import Project
 from tests.measure.provenance.installs import Session, benchmark, right, two_sides, venv, wrong
 

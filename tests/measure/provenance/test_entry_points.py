@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.provenance.declared import (
+from perfci.measure.provenance.counterparts import (
     distribution_at,
     entry_points_of,
     installed_entry_points,

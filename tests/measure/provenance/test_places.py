@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from perfci.config.loading import Config
 from perfci.measure.machine.quiet import CorePlan
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.attribution import Provenance, provenance_of
-from perfci.measure.provenance.events import CodeEvent
-from perfci.measure.provenance.places import CodePlaces, packages_of
+from perfci.measure.provenance.events import CodeEvent, CodePlaces, packages_of
 from perfci.model.run import Side
-from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.model.worker import SavedModel
 
 
 def judged(folder: Path, *events: CodeEvent, installed: tuple[str, ...] = ()) -> Provenance:
@@ -70,22 +70,17 @@ def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None
         one.mkdir()
         (one / "tracked.pt").touch()
     (checkout / "untracked.pt").touch()
+    saved = SavedModel("m", str(checkout / "tracked.pt"), str(checkout / "untracked.pt"))
     side = SidePlan("base", Side("main", "0" * 40, "python"), tree)
     plan = SessionPlan(
         sides=(side,),
-        benchmarks="benchmarks",
-        pattern="bench_*.py",
-        python_path=(),
-        saved=(SavedModel("m", str(checkout / "tracked.pt"), str(checkout / "untracked.pt")),),
-        settings=MeasureSettings(),
-        quiet=Quiet(),
+        config=Config(python_path=(), saved=(saved,)),
         cores=CorePlan((), (), 1),
-        passed=(),
         inherited={},
         scratch=tmp_path,
         token="",
         checkout=checkout,
     )
-    (saved,) = plan.discovery_order(side).saved
-    assert saved.model_path == str(tree / "tracked.pt")
-    assert saved.inputs_path == str(checkout / "untracked.pt")
+    (own,) = plan.discovery_order(side).saved
+    assert own.model_path == str(tree / "tracked.pt")
+    assert own.inputs_path == str(checkout / "untracked.pt")

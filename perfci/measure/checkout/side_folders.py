@@ -1,35 +1,168 @@
-"""Git worktrees, and builds that are made once and kept for the next run."""
+"""A folder for each side: a worktree of its own, or a build that is kept for the next run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfci.errors import MeasureError, OutsideError
-from perfci.measure.checkout.build import BuildRecipe, run_build
-from perfci.measure.checkout.disk import FolderLock, explaining, remove_folder, take, take_if_free
-from perfci.measure.checkout.environments import (
-    in_own_environment,
+from perfci.measure.checkout.build import (
+    BuildRecipe,
     installed_for,
     require_unchanged,
+    run_build,
 )
-from perfci.measure.checkout.git import Repository, attempt, failure, git
-from perfci.measure.checkout.submodules import Submodule, check_out_submodules
+from perfci.measure.checkout.disk import FolderLock, explaining, remove_folder, take, take_if_free
+from perfci.measure.checkout.git import WORKING_TREE, Repository, ResolvedRev, attempt, readable
+from perfci.measure.checkout.worktrees import (
+    PREFIX,
+    Submodule,
+    add_tree,
+    changed_in_working_tree,
+    missing_commit,
+    new_name,
+    remove_tree,
+    submodules_of,
+)
 from perfci.units import counted
 
-# What a kept build consists of, so that one which was changed since isn't measured as it.
 _CACHE = "__pycache__"
 KEPT = 6
-PREFIX = "perfci-"
-"""Begins the last part of each path, after which git names the registration."""
-_PROBE_BYTES = 1 << 20
-_TRIES = 3
+
+
+class SideFolders:
+    """The worktrees of one repository below ``cache``.
+
+        <cache>/<repository id>/trees/<name>    one use; removed at its end
+                                builds/<name>   kept; see ``KeptBuilds``
+
+    Each has ``<name>.lock`` next to it, which its user holds: what lies there unlocked was left
+    by a process that was killed. ``notes`` are the report's notes on the trees.
+    """
+
+    def __init__(self, cache: Path, repository: Repository) -> None:
+        self.notes: list[str] = []
+        self._repository = repository
+        self._cache = cache.resolve()
+        self._trees = self._cache / repository.id / "trees"
+        self._builds = KeptBuilds(self._trees.with_name("builds"), repository, self._note)
+
+    @contextmanager
+    def side(self, resolved: ResolvedRev, recipe: BuildRecipe | None = None) -> Iterator[Path]:
+        """Give ``resolved`` a folder of its own, built by ``recipe``.
+
+        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``. What
+        has commands is shared with all that want the same build. Submodules that the user's clone
+        has are checked out, unless a command does so. Raises UsageError for a command that can't be
+        read, MeasureError where a submodule's commit is missing, OutsideError where git, the disk
+        or a command fails.
+        """
+        recipe = replace(recipe or BuildRecipe(), tree=resolved.tree, commit=resolved.commit)
+        recipe.commands()  # one that can't be read costs no check-out
+        self._prepare()
+        self._note_what_is_missing(resolved)
+        recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
+        with self._built(recipe) if recipe.build else self._own(recipe) as path:
+            yield path
+
+    def sweep(self) -> tuple[Path, ...]:
+        """Remove what killed runs left and return the paths; what living ones use stays."""
+        if not self._trees.parent.exists():
+            return ()
+        removed = list(self._builds.sweep())
+        with explaining(f"looking through {self._trees}"):
+            entries = self._trees.iterdir() if self._trees.exists() else ()
+            left = {entry.name.removesuffix(".lock") for entry in entries}
+            for name in sorted(folder for folder in left if not self._lock_path(folder).is_dir()):
+                lock = take_if_free(self._lock_path(name))
+                if lock and self._end(self._trees / name, lock):
+                    removed.append(self._trees / name)
+        return tuple(removed)
+
+    @contextmanager
+    def _own(self, recipe: BuildRecipe) -> Iterator[Path]:
+        name = new_name()
+        path = self._trees / name
+        with explaining(f"making {path}"):
+            lock = take(self._lock_path(name))
+        try:
+            add_tree(self._repository, path, recipe.commit, recipe.tree, recipe.submodules)
+            yield path
+        finally:
+            self._end(path, lock)
+
+    @contextmanager
+    def _built(self, recipe: BuildRecipe) -> Iterator[Path]:
+        path, lock = self._builds.ready(recipe)
+        try:
+            yield path
+        finally:
+            lock.release()
+            self._builds.evict()
+
+    def _end(self, path: Path, lock: FolderLock) -> bool:
+        """Remove a tree and its lock file; what can't be removed must not cost the results."""
+        try:
+            remove_tree(self._repository, path)
+        except OutsideError as error:
+            self._note(f"A worktree was left behind: {error.message}")
+            lock.release()
+            return False
+        lock.release(remove=True)
+        return True
+
+    def _lock_path(self, name: str) -> Path:
+        return self._trees / f"{name}.lock"
+
+    def _prepare(self) -> None:
+        with explaining(f"making the cache folder {self._cache}"):
+            self._trees.mkdir(parents=True, exist_ok=True)
+            ignore = self._cache / ".gitignore"
+            if not ignore.exists():  # a cache inside the repository is no change of the user's
+                ignore.write_text("*\n", encoding="utf-8")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _submodules(self, resolved: ResolvedRev, recipe: BuildRecipe) -> tuple[Submodule, ...]:
+        """Return what to check out; notes what the user's clone leaves empty, too."""
+        if recipe.checks_out_submodules:
+            return ()
+        submodules = submodules_of(self._repository, resolved.tree)
+        for submodule in submodules:
+            if submodule.git_dir and not submodule.available:
+                raise missing_commit(submodule, resolved.rev)
+        if empty := [module.path for module in submodules if not module.available]:
+            self._note(
+                f"This clone has submodules that are not checked out, nor are they on the sides: "
+                f"{readable(', '.join(empty))}. Run `git submodule update --init --recursive` if "
+                "benchmarks need them."
+            )
+        if resolved.rev == WORKING_TREE:
+            for path in changed_in_working_tree(self._repository):
+                self._note(
+                    f"Changes in the submodule {readable(path)} that are not committed there are "
+                    "not measured."
+                )
+        return tuple(module for module in submodules if module.available)
+
+    def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
+        root = self._repository.root
+        uses = attempt(
+            root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
+        )
+        if uses.status == 0 and attempt(root, "config", "filter.lfs.smudge").status != 0:
+            self._note(
+                f"{resolved.rev} has files in Git LFS, which is not set up here, so that they are "
+                "pointers: run `git lfs install` and `git lfs fetch --all`."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +175,12 @@ class TreeDifferences:
 
 
 def make_manifest(tree: Path) -> str:
-    """Return the manifest of all that lies below ``tree``, which nobody writes to. OSError."""
+    """Return the manifest of all that lies below ``tree``, which no process writes to. OSError."""
     return json.dumps({name: _told(entry) for name, entry in _entries(tree)})
 
 
 def changed_since(before: str, after: str) -> tuple[str, ...]:
-    """Return the paths of the manifest ``before`` that ``after`` hasn't got, or as another file."""
+    """Return the paths of the manifest ``before`` that ``after`` lacks, or has as another file."""
     old, new = json.loads(before), json.loads(after)
     return tuple(
         name for name in sorted(old) if new.get(name) != old[name] and not _is_bytecode(name)
@@ -128,38 +261,20 @@ def _is_bytecode(name: str) -> bool:
     return file == _CACHE or (inside and file.endswith(".pyc"))
 
 
-@dataclass(frozen=True, slots=True)
 class _BuildFolder:
-    """The folder of one build. Its users share the lock. Its builder holds it alone."""
+    """The folder of one build. Its users share the lock. Its builder holds it alone.
 
-    folder: Path
-    name: str
+    The ``marker`` is there only after every command succeeded; its time is that of the last use.
+    Its first line names the commit's files that the build changed, the rest is the manifest of
+    what was built. ``partial`` is the marker while it is written.
+    """
 
-    @property
-    def tree(self) -> Path:
-        return self.folder / self.name
-
-    @property
-    def lock(self) -> Path:
-        return self.folder / f"{self.name}.lock"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / f"{self.name}.log"
-
-    @property
-    def marker(self) -> Path:
-        """There only after every command succeeded; its time is that of the last use.
-
-        Its first line names the commit's files that the build changed, the rest is the manifest
-        of what was built.
-        """
-        return self.folder / f"{self.name}.complete"
-
-    @property
-    def partial(self) -> Path:
-        """The marker while it is written."""
-        return self.folder / f"{self.name}.partial"
+    def __init__(self, folder: Path, name: str) -> None:
+        self.tree = folder / name
+        self.lock = folder / f"{name}.lock"
+        self.log = folder / f"{name}.log"
+        self.marker = folder / f"{name}.complete"
+        self.partial = folder / f"{name}.partial"
 
     def complete(self) -> bool:
         return self.marker.exists() and self.tree.is_dir()
@@ -282,7 +397,7 @@ class KeptBuilds:
                 "build-changed",
                 f"the kept build {place.tree} was changed by what another session measures in it: "
                 f"{_some(differences.changed)}",
-                "Try again when that session has ended; the build is then made anew.",
+                "Try again when that session has ended; the build is then made again.",
             )
 
     def _note_what_the_build_changed(self, place: _BuildFolder, recipe: BuildRecipe) -> None:
@@ -302,8 +417,7 @@ class KeptBuilds:
             add_tree(self._repository, place.tree, recipe.commit, recipe.tree, recipe.submodules)
             before = make_manifest(place.tree)
             installed = installed_for(recipe)
-            own = in_own_environment(recipe, place.tree) if recipe.own_environment else recipe
-            run_build(own, place.tree, place.log)
+            run_build(recipe, place.tree, place.log)
             require_unchanged(installed, recipe)
             manifest = make_manifest(place.tree)
             changed = changed_since(before, manifest)
@@ -344,63 +458,3 @@ def _last_use(marker: Path) -> float:
         return marker.stat().st_mtime
     except FileNotFoundError:  # another process gave it up
         return 0.0
-
-
-def new_name() -> str:
-    """Return a name that no other worktree has; all have one length, and so have the paths.
-
-    A path's length moves a process's stack, which can change what is measured.
-    """
-    return PREFIX + secrets.token_hex(8)
-
-
-def add_tree(
-    repository: Repository,
-    path: Path,
-    commit: str,
-    tree: str,
-    submodules: Sequence[Submodule] = (),
-) -> None:
-    """Check ``tree`` out at ``path`` as a worktree of ``commit``, which no branch follows.
-
-    The tree is the commit's own, or has other benchmark files. The
-    ``submodules`` are checked out in it.
-    OutsideError where that fails; ``remove_tree`` then removes what there is.
-    """
-    # In two steps, so that nothing is locked in the repository while files are written.
-    _register(repository, path, commit)
-    filling = ("read-tree", "--reset", "-u", tree)
-    filled = attempt(path, *filling)
-    if filled.status != 0:
-        with explaining(f"checking out at {path}"):
-            # git names a file that it can't write, but gives no reason.
-            (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
-        raise failure(filled, *filling)
-    check_out_submodules(submodules, path)
-
-
-def _register(repository: Repository, path: Path, commit: str) -> None:
-    """Try again where it fails: a git that runs beside this one can take a folder from under it.
-
-    ``git worktree prune`` removes the folder of all registrations while it is empty, for instance.
-    """
-    arguments = ("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit)
-    for _ in range(_TRIES - 1):
-        if attempt(repository.root, *arguments).status == 0:
-            return
-    git(repository.root, *arguments)
-
-
-def remove_tree(repository: Repository, path: Path) -> None:
-    """Remove the worktree at ``path``, whole or half made, and its registration.
-
-    Only ever by its own path: ``git worktree prune`` would take the user's worktrees on a disk
-    that is not mounted at the moment. And by hand: ``git worktree remove`` does not know one
-    whose making was cut short. OutsideError where it can't be removed.
-    """
-    registration = repository.common_dir / "worktrees" / path.name
-    # The folder `worktrees` stays, even empty: another git may be about to write into it.
-    with explaining(f"removing {path}"):
-        for folder in (path, registration):
-            if folder.exists():
-                remove_folder(folder)

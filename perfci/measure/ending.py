@@ -1,4 +1,4 @@
-"""Finding and ending every process that a worker started, wherever it hid.
+"""How a session ends: by a signal, and with every process that a worker started, wherever it hid.
 
 A process that double-forks leaves its group and its parent, but not its environment: each
 worker carries ``PERFCI_WORKER`` and each session ``PERFCI_SESSION``. Standard library only:
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
 
 GRACE_S = 0.3
@@ -72,13 +72,13 @@ def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0)
 
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH")
-"""No secret among them: it lives beside the workers, and they are of the same user."""
+"""No secret among them: the workers, of the same user, can read them."""
 
 
 class Guardian:
     """A tiny process that outlives the parent: when that dies, however, it ends the workers.
 
-    Then it takes back what ``machine.cgroup.divide`` did, where that gave ``cgroup``.
+    Then it takes back what ``machine.quiet.divide`` did, where that gave ``cgroup``.
     """
 
     def __init__(self, token: str, cgroup: str = "", *, enabled: bool = False) -> None:
@@ -113,7 +113,7 @@ def _watch(token: str, cgroup: str, controller: str) -> None:
 
 
 def undivide(leaf: Path, controller: str) -> None:
-    """Remove the cgroups of a session's workers, and its own ``leaf``: whoever is there moves up.
+    """Remove the cgroups of a session's workers, and its own ``leaf``, whose processes move up.
 
     ``controller`` is what the cgroup above is no longer to give to others. It can have processes
     only after that.
@@ -126,7 +126,7 @@ def undivide(leaf: Path, controller: str) -> None:
         for pid in (leaf / "cgroup.procs").read_text(encoding="ascii").split():
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 (leaf.parent / "cgroup.procs").write_text(pid, encoding="ascii")
-    except OSError:  # it stays, and with it what whoever delegated the cgroup removes
+    except OSError:  # it stays: who delegated the cgroup removes it
         return
     _remove(leaf)
 
@@ -145,6 +145,54 @@ def _remove(cgroup: Path) -> None:
             time.sleep(0.005)
         else:
             return
+
+
+class InterruptHandler:
+    """Handles Ctrl-C, or a cancelled CI job's SIGINT and then SIGTERM.
+
+    The first signal ends the measuring. The next one finds perfci tidying up and writing its report
+    of what is there, which must not be lost, and is passed over, as is a first one that comes when
+    the measuring has ended. Then another one ends perfci.
+    """
+
+    def __init__(self) -> None:
+        self._spare = False
+        self._raised = False
+        self._pending = False
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        """Handle a signal: raise KeyboardInterrupt, or pass over it."""
+        if self._spare:
+            self._spare = False
+            self._pending = not self._raised
+            return
+        self._spare = self._raised = True
+        raise KeyboardInterrupt
+
+    def measuring_begins(self) -> None:
+        """Let the next signal end it; one that was passed over meanwhile ends it now."""
+        if self._pending:
+            self._pending, self._raised = False, True
+            raise KeyboardInterrupt
+        self._spare = self._raised
+
+    def measuring_ended(self) -> None:
+        """Pass over the next signal: there is a report to be written."""
+        self._spare = True
+
+
+def measuring_begins() -> None:
+    """Say so to this process's handler. Raises KeyboardInterrupt where a signal waits for it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, InterruptHandler):
+        handler.measuring_begins()
+
+
+def measuring_ended() -> None:
+    """Say so to this process's handler, where it is perfci's."""
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, InterruptHandler):
+        handler.measuring_ended()
 
 
 if __name__ == "__main__":

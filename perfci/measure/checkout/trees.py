@@ -1,0 +1,457 @@
+"""Trees in git's objects: one with another's benchmark files, and how two of them differ.
+
+Both sides have the same benchmark files, each in its own tree: what a benchmark reaches through
+``__file__`` is its own side's. Nothing is written to a working tree or to the user's index.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from glob import escape
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from perfci.errors import UsageError
+from perfci.measure.checkout.disk import explaining
+from perfci.measure.checkout.git import Repository, attempt, failure, git, readable
+from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of
+from perfci.worker.own_packages import NO_LIBRARY
+
+_Entries: TypeAlias = Mapping[str, tuple[str, str]]
+"""Modes and ids by path."""
+_LINK = "120000"
+_MOST_LINKS = 40
+"""As many as Linux follows before it gives up."""
+MOST = 5_000
+"""Of more files than these no use is followed: a change so large is measured."""
+_UNWATCHABLE = frozenset({"120000", MODE})
+"""git's modes of a symbolic link, which is followed without being opened, and of a submodule."""
+_COMPARING = ("diff-tree", "-r", "--raw", "--no-renames", "-z")
+_BYTECODE = "__pycache__"
+KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
+_SOURCES = frozenset(
+    {
+        *(".py", ".pyx", ".pxd", ".pxi", ".pth", ".so", ".pyd", ".rs", ".go", ".zig"),
+        *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp"),
+        *(".cu", ".cuh", ".ptx", ".hip", ".cl", ".metal", ".mm", ".s", ".asm", ".ispc"),
+        *(".f", ".for", ".f90", ".f95", ".f03", ".f08", ".proto"),
+    }
+)
+_NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
+"""Folders whose files no benchmark of the library runs."""
+_NOT_IMPORTED = ("test_*.py", "*_test.py", "conftest.py", "noxfile.py", "tasks.py")
+_LOCKS = ("*.lock", "conda-lock.yml", "pylock.toml", "pylock.*.toml")
+_REQUIREMENTS = (
+    *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "Pipfile", "pixi.toml"),
+    *("environment.yml", "environment.yaml"),
+)
+_PACKAGING = (
+    *("setup.py", "setup.cfg", "entry_points.txt", "Cargo.toml"),
+    *("CMakeLists.txt", "CMakePresets.json", "*.cmake"),
+    *("meson.build", "meson_options.txt", "meson.options"),
+)
+_CI_FILES = (
+    *("Dockerfile*", "*.dockerfile", ".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml"),
+    *(".python-version", ".tool-versions", "tox.ini"),
+)
+_CI_FOLDERS = (
+    *(".github/workflows/", ".github/actions/", ".gitlab/", ".forgejo/", ".gitea/"),
+    *(".circleci/", ".buildkite/", ".devcontainer/"),
+)
+_OF_PROJECT = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
+_ENTRY_POINTS = ("scripts", "gui-scripts", "entry-points")
+_BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-python", "pdm", "uv")
+_OF_POETRY = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
+_SHA1_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A git ``tree``: a commit's own, with the benchmark files of another commit.
+
+    The commit lacks those that were ``added``, and has those that were ``changed`` with another
+    content. Of ``converted`` both commits have other ``.gitattributes``, by which git may write
+    another content when it checks them out. All are paths relative to the tree's root.
+    """
+
+    tree: str
+    added: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFiles:
+    """The benchmarks of a tree: the ``folder``, or only the files of ``pattern`` in it.
+
+    ``python_path`` are the folders that libraries are imported from. ``excluded`` are files that
+    each side has of its own, such as saved models. All paths are relative to the tree's root.
+    """
+
+    folder: str
+    pattern: str
+    python_path: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
+
+    def selection(
+        self, names: Collection[str], target_of: Callable[[str], str | None]
+    ) -> tuple[Callable[[str], bool], Mapping[str, str]]:
+        """Return what says whether a file is of the benchmarks, and links out of these.
+
+        ``names`` are the files of the tree whose benchmarks run; ``target_of`` returns where a
+        symbolic link of that tree leads, and None for any other path. The links are benchmark
+        files, each with the file outside of the benchmarks that it leads to.
+        """
+        folder = PurePosixPath(self.folder)
+        real = _resolved(folder, target_of)
+        whole = self._is_whole(real, names)
+
+        def is_benchmark(name: str) -> bool:
+            path = PurePosixPath(name)
+            inside = path.is_relative_to(folder) or path.is_relative_to(real)
+            return inside and (whole or path.match(self.pattern)) and name not in self.excluded
+
+        links = {
+            name: str(_resolved(PurePosixPath(name), target_of))
+            for name in names
+            if is_benchmark(name)
+            and PurePosixPath(name).match(self.pattern)
+            and target_of(name) is not None
+        }
+        outside = {name: target for name, target in links.items() if not is_benchmark(target)}
+        behind = {place for place in outside.values() if PurePosixPath(place).match(self.pattern)}
+        parts = map(str, (folder, *folder.parents))
+        through = {name for name in parts if target_of(name) is not None}
+        links = {name: target for name, target in outside.items() if target not in behind}
+        return lambda name: is_benchmark(name) or name in behind or name in through, links
+
+    def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
+        """Return whether all of the folder is the benchmarks', helpers and data included.
+
+        Where libraries are imported from it (``benchmarks = "."``), or where it is in such a
+        package (``benchmarks = "mylib"``), what lies next to the benchmark files is the library.
+        """
+        libraries = [PurePosixPath(os.path.normpath(entry)) for entry in self.python_path]
+        return folder.parts != () and not any(
+            library.is_relative_to(folder) or _is_in_package(folder, library, names)
+            for library in libraries
+        )
+
+
+def _is_in_package(folder: PurePosixPath, library: PurePosixPath, names: Collection[str]) -> bool:
+    if not folder.is_relative_to(library):
+        return False
+    parts = folder.relative_to(library).parts
+    return not NO_LIBRARY.intersection(parts) and str(library / parts[0] / "__init__.py") in names
+
+
+def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> PurePosixPath:
+    """Return where ``path`` leads inside the tree; itself where it leads out of it."""
+    real = path
+    for _ in range(_MOST_LINKS):
+        parts = (*reversed(real.parents), real)
+        link = next(
+            ((part, to) for part in parts if (to := target_of(str(part))) is not None), None
+        )
+        if link is None:
+            return real
+        place, target = link
+        rest = real.relative_to(place)
+        real = PurePosixPath(os.path.normpath(place.parent / target / rest))
+        if real.is_absolute() or ".." in real.parts:
+            return path
+    return path
+
+
+def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
+    """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
+
+    UsageError for a benchmark that is a link to a file of which each side has another content: each
+    would run its own. OutsideError where git fails.
+    """
+    if tree == source:
+        return Overlay(tree)
+    theirs = _entries(repository, source)
+    targets: dict[str, str] = {}
+
+    def target_of(name: str) -> str | None:
+        mode, blob = theirs.get(name, ("", ""))
+        if mode != _LINK:
+            return None
+        if name not in targets:
+            targets[name] = git(repository, "cat-file", "blob", blob)
+        return targets[name]
+
+    is_benchmark, links = benchmarks.selection(theirs, target_of)
+    laid = {name: entry for name, entry in theirs.items() if is_benchmark(name)}
+    mine = _entries(repository, tree)
+    replaced = {name: entry for name, entry in mine.items() if is_benchmark(name)}
+    for name, target in links.items():
+        if mine.get(target) != theirs.get(target):
+            raise UsageError(
+                "linked-benchmark",
+                f"{readable(name)} is a link to {readable(target)}, which differs between the "
+                "sides: each would run a benchmark of its own",
+                f"Give it a name that matches `pattern`, {benchmarks.pattern}, or make "
+                f"{readable(name)} a file.",
+            )
+    declared = _declarations(mine, theirs, laid)
+    return Overlay(
+        tree if laid == replaced else _written(repository, tree, replaced, {**laid, **declared}),
+        frozenset(laid.keys() - mine.keys()),
+        frozenset(name for name in laid.keys() & mine.keys() if laid[name] != mine[name]),
+        _converted(mine, theirs, laid),
+    )
+
+
+def _converted(mine: _Entries, theirs: _Entries, laid: _Entries) -> frozenset[str]:
+    """Return the files that lie below ``.gitattributes`` which differ between the trees."""
+    folders = {
+        PurePosixPath(name).parent
+        for name in {**mine, **theirs}
+        if PurePosixPath(name).name == ".gitattributes"
+        and name not in laid
+        and mine.get(name) != theirs.get(name)
+    }
+    return frozenset(name for name in laid if folders.intersection(PurePosixPath(name).parents))
+
+
+def _declarations(mine: _Entries, theirs: _Entries, laid: _Entries) -> _Entries:
+    """Return ``.gitmodules`` of the other tree where it declares all submodules that are there.
+
+    Submodules among the benchmarks need it. Nothing where there are none, and where that file
+    would leave out a submodule outside of the benchmarks.
+    """
+
+    def submodules(entries: _Entries) -> frozenset[str]:
+        return frozenset(name for name, (mode, _) in entries.items() if mode == MODE)
+
+    if not submodules(laid) or not submodules(mine) - laid.keys() <= submodules(theirs):
+        return {}
+    return {name: entry for name, entry in theirs.items() if name == ".gitmodules"}
+
+
+def _entries(folder: Path, tree: str, *options: str) -> dict[str, tuple[str, str]]:
+    """Return the mode and the id of each file, link and submodule of a git tree, by its path."""
+    listed = git(folder, *options, "ls-tree", "-r", "-z", "--full-tree", tree)
+    entries = {}
+    for entry in filter(None, listed.split("\0")):
+        description, _, path = entry.partition("\t")
+        mode, _, blob = description.split()
+        entries[path] = mode, blob
+    return entries
+
+
+def _written(
+    repository: Path,
+    tree: str,
+    removed: Collection[str],
+    added: _Entries,
+) -> str:
+    """Return the id of ``tree`` without the files ``removed`` and with those ``added``."""
+    lines = [f"0 {'0' * len(tree)}\t{name}\0" for name in removed]
+    lines += [f"{mode} {blob}\t{name}\0" for name, (mode, blob) in added.items()]
+    with (
+        explaining("making an index"),
+        tempfile.TemporaryDirectory(prefix="perfci-") as folder,
+        Path(folder, "entries").open("w+", encoding="utf-8", errors="surrogateescape") as entries,
+    ):
+        environment = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+        git(repository, "read-tree", tree, environment=environment)
+        entries.write("".join(lines))
+        entries.seek(0)
+        arguments = ("update-index", "-z", "--index-info")
+        outcome = attempt(repository, *arguments, environment=environment, given=entries)
+        if outcome.status != 0:
+            raise failure(outcome, *arguments)
+        return git(repository, "write-tree", environment=environment)
+
+
+def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
+    """Return the paths, relative to both roots, of the files that differ or are in one root only.
+
+    ``trees`` are git's hashes of what was checked out. ``.git`` is among them: it names the commit.
+    Submodules that are checked out in both are looked into. None where a link, another submodule or
+    ``.gitattributes`` (what git makes of a file as it checks it out) differs, and where there are
+    more than ``MOST``. Bytecode that Python makes of a source counts as its source. OutsideError
+    where git fails.
+    """
+    changed = _differing(path, other, trees)
+    return frozenset(changed) if changed is not None and len(changed) <= MOST else None
+
+
+def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | None:
+    submodules = {*checked_out_in(base)} & {*checked_out_in(head)}
+    changed = _changed(base, trees, submodules)
+    if changed is None:
+        return None
+    for name in (_not_as_committed(base) | _not_as_committed(head)) - submodules:
+        pair = (base / name, head / name)
+        if any(path.is_symlink() or path.is_dir() for path in pair):
+            return None  # or another repository in this one
+        if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
+            changed.add(name)
+    for name in submodules:
+        inner_one, inner_other = base / name, head / name
+        commits = (git(inner_one, "rev-parse", "HEAD"), git(inner_other, "rev-parse", "HEAD"))
+        inner = _differing(inner_one, inner_other, commits)
+        if inner is None:
+            return None
+        changed |= {f"{name}/{path}" for path in inner}
+    return {*changed, ".git"}
+
+
+def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) -> set[str] | None:
+    """Return the files in which two trees of git's differ; None where one can't be watched.
+
+    Those of ``submodules`` are left out. None, too, where this repository lacks one of the trees.
+    """
+    outcome = attempt(root, *_COMPARING, *trees)
+    if outcome.status != 0:
+        return None
+    changed = set()
+    for name, modes in _raw_changes(outcome.output):
+        if modes == {MODE} and name in submodules:
+            continue
+        if modes & _UNWATCHABLE or Path(name).name == ".gitattributes":
+            return None
+        changed.add(name)
+    return changed
+
+
+def _raw_changes(output: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield the name of each file that git lists as changed, and its modes on both sides."""
+    fields = iter(output.split("\0"))
+    for entry in filter(None, fields):
+        yield next(fields), {*entry.removeprefix(":").split()[:2]}
+
+
+def _not_as_committed(root: Path) -> set[str]:
+    """Return what was changed, removed or added there since it was checked out."""
+    listing = git(root, "ls-files", "--modified", "--deleted", "--others", "-z")
+    names = filter(None, listing.split("\0"))
+    return {name for name in names if _BYTECODE not in Path(name).parts}
+
+
+def bytecode_of(source: Path) -> Iterator[Path]:
+    """Yield the files of bytecode that Python has made of ``source``, and reads in its place."""
+    if source.suffix == ".py":
+        yield from (source.parent / _BYTECODE).glob(f"{escape(source.stem)}.*.pyc")
+
+
+def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the changed files by kind: sources, requirements, locks, packaging, submodules, ci.
+
+    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data and tests are left out.
+    Raises OutsideError where git fails.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, modes in _raw_changes(git(head, *_COMPARING, *trees)):
+        kind = "submodules" if MODE in modes else kind_of(name)
+        if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
+            kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
+        if kind:
+            kinds.setdefault(kind, []).append(name)
+    return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of the changed file ``name``; empty where no benchmark need exercise it."""
+    path = PurePosixPath(name)
+
+    def is_named(patterns: tuple[str, ...]) -> bool:
+        return any(fnmatch(path.name, pattern) for pattern in patterns)
+
+    not_measured = _NOT_MEASURED.intersection(path.parts[:-1]) or is_named(_NOT_IMPORTED)
+    listed = path.parent.name == "requirements" and path.suffix == ".txt"
+    kinds = (
+        ("ci", name.startswith(_CI_FOLDERS) or is_named(_CI_FILES)),
+        ("submodules", path.name == ".gitmodules"),
+        ("", not_measured),
+        ("locks", is_named(_LOCKS)),
+        ("requirements", is_named(_REQUIREMENTS) or listed),
+        ("packaging", is_named(_PACKAGING)),
+        ("sources", path.suffix.lower() in _SOURCES),
+    )
+    return next((kind for kind, holds in kinds if holds), "")
+
+
+def _runs_otherwise(base: Path, head: Path) -> bool:
+    """Say whether dependencies, entry points or the build differ; where unreadable, yes."""
+    try:
+        before, after = (
+            tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            for path in (base, head)
+        )
+    except (OSError, ValueError):
+        return True
+    return _what_runs(before) != _what_runs(after)
+
+
+def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
+    def parts(table: Any, names: tuple[str, ...]) -> list[Any]:
+        return [table.get(name) if isinstance(table, dict) else None for name in names]
+
+    tools = pyproject.get("tool")
+    poetry = parts(tools, ("poetry",))[0]
+    return [
+        *parts(pyproject, ("build-system", "dependency-groups")),
+        *parts(pyproject.get("project"), (*_OF_PROJECT, *_ENTRY_POINTS)),
+        *parts(tools, _BUILDERS),
+        *parts(poetry, _OF_POETRY),
+    ]
+
+
+def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
+    """Return the path of each file in git's ``tree``, with the id of its content.
+
+    Files of submodules are among them, as their commit in ``tree`` has them, where the user's clone
+    has that commit. OutsideError where git fails.
+    """
+    files = _blobs(repository.git_dir, tree)
+    for submodule in submodules_of(repository, tree):
+        if submodule.git_dir and submodule.available:
+            below = _blobs(submodule.git_dir, submodule.commit)
+            files |= {f"{readable(submodule.path)}/{name}": blob for name, blob in below.items()}
+    return MappingProxyType(files)
+
+
+def _blobs(git_dir: Path, tree: str) -> dict[str, str]:
+    entries = _entries(git_dir, tree, f"--git-dir={git_dir}").items()
+    return {readable(path): blob for path, (mode, blob) in entries if mode != MODE}
+
+
+def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:
+    """Return the id that git would give the content of ``file``. OSError where it can't be read.
+
+    ``digits`` is the length of the repository's ids: 40 for SHA-1, 64 for SHA-256.
+    """
+    content = file.read_bytes()
+    header = b"blob %d\0" % len(content)
+    algorithm = "sha1" if digits == _SHA1_DIGITS else "sha256"
+    return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
+
+
+def known_blobs(repository: Path, ids: Iterable[str]) -> frozenset[str]:
+    """Return those of ``ids`` that any revision of the repository has. Asks no server."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return frozenset()
+    with tempfile.TemporaryFile("w+") as questions:
+        questions.write("\n".join(wanted) + "\n")
+        questions.seek(0)
+        answer = attempt(
+            repository,
+            *("cat-file", "--batch-check"),
+            environment={"GIT_NO_LAZY_FETCH": "1"},
+            given=questions,
+        )
+    return frozenset(line.split()[0] for line in answer.output.splitlines() if " blob " in line)
