@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
+from tests.builders.warm import Warm
 
 # The same examples in each run, and no clock: a run fails for the code alone. New examples:
 # `pytest --hypothesis-profile=default`.
@@ -85,3 +87,11 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     """
     real = request.node.get_closest_marker("processes")
     return Project(tmp_path / "project", None if real else Simulated())
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """A process that has torch and forks."""
+    process = Warm()
+    yield process
+    process.close()

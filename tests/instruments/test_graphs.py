@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from perfci.instruments import words
 from perfci.instruments.graphs import differences
+from tests.builders.warm import Warm
 
 _RECORD = """
 import json, sys
@@ -34,24 +33,22 @@ def forward(x):
 """
 
 
-def recorded(root: Path, line: str) -> list[Any]:
+def recorded(warm: Warm, root: Path, line: str) -> list[Any]:
     root.mkdir()
     (root / "model.py").write_text(_MODEL.format(line), encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(root)]
-    done = subprocess.run(command, check=True, capture_output=True)
-    return [json.loads(done.stdout)]
+    return [json.loads(warm.run(_RECORD, str(root)))]
 
 
-def test_nodes_and_breaks_are_named_by_their_line(tmp_path: Path) -> None:
-    base = recorded(tmp_path / "base", "y = y.tanh()")
-    (node,) = differences(base, recorded(tmp_path / "head", "y = y.tanh().tanh()"))
+def test_nodes_and_breaks_are_named_by_their_line(warm: Warm, tmp_path: Path) -> None:
+    base = recorded(warm, tmp_path / "base", "y = y.tanh()")
+    (node,) = differences(base, recorded(warm, tmp_path / "head", "y = y.tanh().tanh()"))
     assert (node.file, node.line) == ("model.py", 6)
     assert words(node) == "the graphs call `tanh` 0 → 2 times"
-    broken = recorded(tmp_path / "broken", "y = y.tanh(); print(end='')")
+    broken = recorded(warm, tmp_path / "broken", "y = y.tanh(); print(end='')")
     found = [one for one in differences(base, broken) if one.code == "graph-new"]
     assert [(one.file, one.line) for one in found] == [("model.py", 6)]
     assert words(found[0]).startswith("new graph break: ")
-    assert not [*differences(base, recorded(tmp_path / "same", "y = y.tanh()"))]
+    assert not [*differences(base, recorded(warm, tmp_path / "same", "y = y.tanh()"))]
 
 
 def side(kernels: int | None, *nodes: tuple[str, int]) -> list[Any]:

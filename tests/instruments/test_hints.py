@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from perfci.instruments import Recorded, words
 from perfci.instruments.hints import differences, hints
+from tests.builders.warm import Warm
 
 _RECORD = """
 import json, sys
@@ -69,12 +68,10 @@ _NAMES = ("careless", "careful", "training", "reading", "loading", "elementwise"
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+def recorded(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
     root = tmp_path_factory.mktemp("model")
     (root / "model.py").write_text(_MODEL, encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(root), *_NAMES]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    lines = map(json.loads, done.stdout.splitlines())
+    lines = map(json.loads, warm.run(_RECORD, str(root), *_NAMES).splitlines())
     return dict(zip(_NAMES, lines, strict=True))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from perfci.instruments import Recorded, words
 from perfci.instruments.memory import device_row, differences, held_at_peak
 from perfci.model.finding import Difference
+from tests.builders.warm import Warm
 
 _RECORD = """
 import gc, json, sys
@@ -57,21 +56,19 @@ def call():
 """
 
 
-def recorded(root: Path, text: str) -> Sequence[Recorded]:
+def recorded(warm: Warm, root: Path, text: str) -> Sequence[Recorded]:
     root.mkdir()
     (root / "model.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(root)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [json.loads(done.stdout)]
+    return [json.loads(warm.run(_RECORD, str(root)))]
 
 
 def place(one: Difference) -> tuple[str, str, int, float]:
     return one.code, one.file, one.line, one.bytes
 
 
-def test_what_a_call_holds_at_its_peak_is_named_by_its_line(tmp_path: Path) -> None:
-    base = recorded(tmp_path / "a", _MODEL.format(rows=16, scratch=256))
-    head = recorded(tmp_path / "b", "# moved\n" + _MODEL.format(rows=1024, scratch=4096))
+def test_what_a_call_holds_at_its_peak_is_named_by_its_line(warm: Warm, tmp_path: Path) -> None:
+    base = recorded(warm, tmp_path / "a", _MODEL.format(rows=16, scratch=256))
+    head = recorded(warm, tmp_path / "b", "# moved\n" + _MODEL.format(rows=1024, scratch=4096))
     first, second = sorted(differences(base, head), key=lambda one: -one.bytes)
     assert place(first) == ("memory-peak", "model.py", 13, float((4096 - 256) * 4096))
     assert words(first) == (
@@ -203,15 +200,15 @@ def test_a_free_that_was_not_seen_requested_is_one() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.torch
-def test_a_real_devices_peak_is_told_by_its_stack(tmp_path: Path) -> None:
+def test_a_real_devices_peak_is_told_by_its_stack(warm: Warm, tmp_path: Path) -> None:
     model = _MODEL.replace("torch.zeros(", 'torch.zeros(device="cuda", size=(').replace(
         ", 1024)", ", 1024))"
     )
     model = model.replace("size=(1024, 64)", "size=(1024, 64))").replace(
         "model, x = Model()", 'device, model, x = "cuda:0", Model().cuda()'
     )
-    base = recorded(tmp_path / "a", model.format(rows=16, scratch=256))
-    head = recorded(tmp_path / "b", "# moved\n" + model.format(rows=16, scratch=4096))
+    base = recorded(warm, tmp_path / "a", model.format(rows=16, scratch=256))
+    head = recorded(warm, tmp_path / "b", "# moved\n" + model.format(rows=16, scratch=4096))
     (one,) = differences(base, head)
     assert place(one)[:3] == ("memory-peak", "model.py", 13)
     assert one.bytes == pytest.approx((4096 - 256) * 4096, rel=0.1)

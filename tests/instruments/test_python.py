@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from perfci.instruments import Recorded, words
 from perfci.instruments.python import differences, stacks
+from tests.builders.warm import Warm
 
 _RECORD = """
 import json, sys
@@ -50,17 +49,15 @@ def call():
 """
 
 
-def recorded(root: Path, text: str) -> Sequence[Recorded]:
+def recorded(warm: Warm, root: Path, text: str) -> Sequence[Recorded]:
     root.mkdir()
     (root / "model.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(root)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in warm.run(_RECORD, str(root)).splitlines()]
 
 
-def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(tmp_path: Path) -> None:
-    base = recorded(tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
-    head = recorded(tmp_path / "b", "# longer\n" + _LOOP.format(count=20_000, before="pass"))
+def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(warm: Warm, tmp_path: Path) -> None:
+    base = recorded(warm, tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
+    head = recorded(warm, tmp_path / "b", "# longer\n" + _LOOP.format(count=20_000, before="pass"))
     (one,) = differences(base, head)
     assert (one.file, one.arguments["function"], one.metric) == ("model.py", "loop", "latency")
     assert one.line == 5
@@ -70,9 +67,9 @@ def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(tmp_path: Path) 
     assert not list(differences(head, head))
 
 
-def test_an_operators_time_is_not_pythons(tmp_path: Path) -> None:
+def test_an_operators_time_is_not_pythons(warm: Warm, tmp_path: Path) -> None:
     base, head = (
-        recorded(tmp_path / name, _OPERATORS.format(count=count))
+        recorded(warm, tmp_path / name, _OPERATORS.format(count=count))
         for name, count in (("a", 2), ("b", 8))
     )
     assert not list(differences(base, head))
@@ -119,14 +116,14 @@ def test_what_few_samples_hit_by_chance_is_no_reason() -> None:
     assert [one.arguments["function"] for one in differences(*many)] == ["rare"]
 
 
-def test_a_frame_without_lines_is_sampled_like_any_other(tmp_path: Path) -> None:
+def test_a_frame_without_lines_is_sampled_like_any_other(warm: Warm, tmp_path: Path) -> None:
     text = """
 import types
 def work():
     return sum(number * number for number in range(20_000))
 call = types.FunctionType(work.__code__.replace(co_linetable=b""), globals())
 """
-    runs = recorded(tmp_path / "a", text)
+    runs = recorded(warm, tmp_path / "a", text)
     assert all(run["samples"] for run in runs)
 
 

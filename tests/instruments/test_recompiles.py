@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from perfci.instruments import words
 from perfci.instruments.recompiles import differences
 from perfci.metrics.graphs.watch import recompile_place
+from tests.builders.warm import Warm
 
 _RECORD = """
 import json, sys
@@ -43,17 +42,15 @@ def call():  # nobody calls this compiled
 """
 
 
-def recorded(root: Path, line: str) -> list[Any]:
+def recorded(warm: Warm, root: Path, line: str) -> list[Any]:
     root.mkdir()
     (root / "model.py").write_text(_MODEL.format(line), encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(root)]
-    done = subprocess.run(command, check=True, capture_output=True)
-    return [json.loads(done.stdout)]
+    return [json.loads(warm.run(_RECORD, str(root)))]
 
 
-def test_a_guard_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
-    base = recorded(tmp_path / "base", "x = x + 1")
-    head = recorded(tmp_path / "head", "self.turn += 1")
+def test_a_guard_that_fails_is_named_with_its_line(warm: Warm, tmp_path: Path) -> None:
+    base = recorded(warm, tmp_path / "base", "x = x + 1")
+    head = recorded(warm, tmp_path / "head", "self.turn += 1")
     found = {str(one.arguments["guard"]): one for one in differences(base, head)}
     guard = found["self.turn == 1"]
     assert (guard.file, guard.line, guard.metric) == ("model.py", 7, "recompiles")
@@ -67,12 +64,10 @@ def test_a_guard_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
     assert not [*differences(head, head)]
 
 
-def test_who_compiles_nothing_has_nothing_untold(tmp_path: Path) -> None:
+def test_who_compiles_nothing_has_nothing_untold(warm: Warm, tmp_path: Path) -> None:
     eager = _MODEL.replace('torch.compile(Net(), backend="eager")', "Net()")
     (tmp_path / "model.py").write_text(eager.format("pass"), encoding="utf-8")
-    command = [sys.executable, "-c", _RECORD, str(tmp_path)]
-    done = subprocess.run(command, check=True, capture_output=True)
-    assert json.loads(done.stdout) == {"calls": [[]] * 16}
+    assert json.loads(warm.run(_RECORD, str(tmp_path))) == {"calls": [[]] * 16}
 
 
 def side(*calls: list[list[Any]]) -> list[Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 import zlib
 
 import pytest
 
 from perfci.instruments.trace import MOST_BYTES, trace_text
+from tests.builders.warm import Warm
 
 _RECORD = """
 import json, torch
@@ -37,11 +36,8 @@ def packed(text: bytes) -> str:
     return base64.b64encode(zlib.compress(text)).decode()
 
 
-def test_a_trace_is_json_whatever_its_names_are_and_has_a_limit() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _RECORD], check=True, capture_output=True, text=True
-    )
-    recorded, refused = done.stdout.splitlines()
+def test_a_trace_is_json_whatever_its_names_are_and_has_a_limit(warm: Warm) -> None:
+    recorded, refused = warm.run(_RECORD).splitlines()
     names = {one["name"] for one in json.loads(trace_text(json.loads(recorded)))["traceEvents"]}
     assert "aten::add" in names
     assert 'a "name" \\ of\nits </script> own' in names

@@ -10,6 +10,7 @@ import pytest
 
 from perfci.model.finding import Finding
 from perfci.model.words import words
+from tests.builders.warm import Warm
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.torch
@@ -20,8 +21,8 @@ FLOPS = 2.0 * 64 * 256 * 512
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path, warm: Warm) -> Bench:
+    return Bench(tmp_path, warm)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.warm import Warm
 from tests.worker.driver import Bench
 
 
@@ -13,3 +14,9 @@ from tests.worker.driver import Bench
 def bench(tmp_path: Path) -> Bench:
     """A side's tree, empty but for the folder of its benchmarks."""
     return Bench(tmp_path / "tree")
+
+
+@pytest.fixture
+def torch_bench(tmp_path: Path, warm: Warm) -> Bench:
+    """The same as ``bench``, whose workers find torch imported."""
+    return Bench(tmp_path / "tree", warm)

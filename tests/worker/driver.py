@@ -18,10 +18,12 @@ from typing import Any, Self
 import perfci.worker
 from perfci.model.worker import WorkOrder
 from perfci.worker.protocol import encode
+from tests.builders.warm import Warm, WarmWorker
 
 BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")
 MISBEHAVING = Path(__file__).parent.parent / "data" / "misbehaving"
 WITHIN_S = 60.0
+Process = subprocess.Popen[bytes] | WarmWorker
 OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
 """The metrics that only what runs on a device has."""
 
@@ -36,6 +38,7 @@ class Driver:
         python: str = sys.executable,
         log: Path,
         turns: int = -1,
+        warm: Warm | None = None,
         **environment: str,
     ) -> None:
         self.log = log
@@ -49,25 +52,23 @@ class Driver:
             for name, value in os.environ.items()
             if not name.startswith(("PYTHON", "TORCH_LOGS"))
         }
+        environment = {**kept, **environment}
         with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [
-                    python,
-                    "-P",
-                    str(BOOTSTRAP),
-                    str(order_read),
-                    str(result_write),
-                    str(turns),
-                    str(time.monotonic_ns()),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=tuple(one for one in (order_read, result_write, turns) if one >= 0),
-                cwd=order.root,
-                env={**kept, **environment},
-                start_new_session=True,
-            )
+            if warm is not None:
+                ends = (order_read, result_write, output.fileno())
+                self.process: Process = warm.start(environment, order.root, *ends)
+            else:
+                numbers = (order_read, result_write, turns, time.monotonic_ns())
+                self.process = subprocess.Popen(
+                    [python, "-P", str(BOOTSTRAP), *map(str, numbers)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=tuple(one for one in (order_read, result_write, turns) if one >= 0),
+                    cwd=order.root,
+                    env=environment,
+                    start_new_session=True,
+                )
         os.close(order_read)
         os.close(result_write)
         self.send(asdict(order))
@@ -122,10 +123,15 @@ class Driver:
 
 
 class Bench:
-    """A folder with benchmark files, standing for a side's tree."""
+    """A folder with benchmark files, standing for a side's tree.
 
-    def __init__(self, root: Path) -> None:
+    With ``warm``, its workers are forked from a process that has torch: for tests of what they do
+    once they have imported it.
+    """
+
+    def __init__(self, root: Path, warm: Warm | None = None) -> None:
         self.root = root
+        self.warm = warm
         self.folder = root / "benchmarks"
         self.folder.mkdir(parents=True)
 
@@ -152,7 +158,7 @@ class Bench:
         return replace(order, **fields)
 
     def start(self, order: WorkOrder, **options: Any) -> Driver:
-        return Driver(order, log=self.root / "log.txt", **options)
+        return Driver(order, log=self.root / "log.txt", warm=self.warm, **options)
 
     def discover(
         self, *, python: str = sys.executable, env: dict[str, str] | None = None, **fields: Any

@@ -22,8 +22,8 @@ SHAPES = """\
 COUNTS = ("graphs", "graph_breaks", "recompiles")
 
 
-def test_a_plain_callable_around_torch_compile_is_compiled(bench: Bench) -> None:
-    measured = bench.measure(HEAD + SHAPES, cold_cache=True)
+def test_a_plain_callable_around_torch_compile_is_compiled(torch_bench: Bench) -> None:
+    measured = torch_bench.measure(HEAD + SHAPES, cold_cache=True)
     assert {name: measured["values"][name] for name in COUNTS} == {
         "graphs": 5.0,
         "graph_breaks": 0.0,
@@ -34,33 +34,33 @@ def test_a_plain_callable_around_torch_compile_is_compiled(bench: Bench) -> None
     assert measured["missing"]["cold_start"] == "the compile cache was empty"
 
 
-def test_what_set_up_compiles_is_seen_and_is_no_part_of_the_first_call(bench: Bench) -> None:
+def test_what_set_up_compiles_is_seen_and_is_no_part_of_the_first_call(torch_bench: Bench) -> None:
     source = HEAD + SHAPES.replace(
         "    return", "    for _ in range(5): model(next(inputs))\n    return"
     )
-    measured = bench.measure(source)
+    measured = torch_bench.measure(source)
     assert measured["values"]["recompiles"] == 4.0
     assert measured["compiled"] is False
     assert "in set-up" in reduced(measured).missing["compile_time"]
 
 
 def test_what_is_compiled_is_counted_and_kernels_where_the_cache_was_empty(
-    bench: Bench, tmp_path: Path
+    torch_bench: Bench, tmp_path: Path
 ) -> None:
     imported = "\ntorch.compile(torch.sin, backend='eager')(torch.ones(3))\n"
     work = "    return perfci.inference(torch.nn.ReLU(), torch.ones(4), mode='default')\n"
     source = HEAD.replace("import perfci\n", f"import perfci{imported}") + work
     env = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
-    cold = bench.measure(source, cold_cache=True, env=env)
+    cold = torch_bench.measure(source, cold_cache=True, env=env)
     assert (cold["values"]["captured_calls"], cold["values"]["generated_kernels"]) == (1.0, 1.0)
-    warm = bench.measure(source, env=env)
+    warm = torch_bench.measure(source, env=env)
     assert warm["values"]["captured_calls"] == 1.0
     assert "generated_kernels" not in {**warm["values"], **warm["missing"]}
 
 
-def test_torchs_logs_set_by_set_up_do_not_hide_a_recompile(bench: Bench) -> None:
+def test_torchs_logs_set_by_set_up_do_not_hide_a_recompile(torch_bench: Bench) -> None:
     source = HEAD + "    torch._logging.set_logs(recompiles=False)\n" + SHAPES
-    assert bench.measure(source)["values"]["recompiles"] == 4.0
+    assert torch_bench.measure(source)["values"]["recompiles"] == 4.0
 
 
 def test_a_training_loop_that_loads_dynamo_and_compiles_nothing_is_not_compiled(

@@ -329,12 +329,12 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.torch
 @pytest.mark.parametrize("case", ["nothing", "tensor", "named"])
 def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
-    bench: Bench, simulated: str, case: str
+    torch_bench: Bench, simulated: str, case: str
 ) -> None:
     environment = {"SIMULATED": simulated}
     if case != "nothing":  # what is in use isn't asked where the work itself shows its device
         environment["SIMULATED_UNUSED"] = "1"
-    measured: dict[str, Any] = bench.measure(SIMULATED, case, env=environment)
+    measured: dict[str, Any] = torch_bench.measure(SIMULATED, case, env=environment)
     wall, device = (samples(measured[name]) for name in ("samples_ns", "device_samples_ns"))
     assert len(wall) == len(device) > 0
     assert min(wall) >= KERNEL_NS
@@ -348,10 +348,10 @@ def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
 
 @pytest.mark.torch
 def test_what_an_accelerator_does_not_time_or_count_is_missing_and_not_zero(
-    bench: Bench, simulated: str
+    torch_bench: Bench, simulated: str
 ) -> None:
     without = {"SIMULATED_UNTIMED": "1", "SIMULATED_UNCOUNTED": "1"}
-    measured = bench.measure(SIMULATED, "tensor", env={"SIMULATED": simulated, **without})
+    measured = torch_bench.measure(SIMULATED, "tensor", env={"SIMULATED": simulated, **without})
     assert min(samples(measured["samples_ns"])) >= KERNEL_NS
     assert measured["device_samples_ns"] == []
     assert "stopwatch stands still" in measured["missing"]["device_time_p50"]
@@ -362,21 +362,21 @@ def test_what_an_accelerator_does_not_time_or_count_is_missing_and_not_zero(
 
 @pytest.mark.torch
 def test_work_beside_an_accelerator_that_nothing_uses_is_the_hosts(
-    bench: Bench, simulated: str
+    torch_bench: Bench, simulated: str
 ) -> None:
     unused = {"SIMULATED": simulated, "SIMULATED_UNUSED": "1"}
-    measured = bench.measure(SIMULATED, "host", env=unused, growth=False)
+    measured = torch_bench.measure(SIMULATED, "host", env=unused, growth=False)
     assert set(measured["missing"]) >= set(OF_A_DEVICE)
     for metric in OF_A_DEVICE:
         assert measured["missing"][metric] == "it ran on the host, on no accelerator"
 
 
 @pytest.mark.torch
-def test_an_accelerators_facts_and_a_misplaced_output(bench: Bench, simulated: str) -> None:
-    path = bench.write(SIMULATED)
-    facts = bench.discover(env={"SIMULATED": simulated})["facts"]
+def test_an_accelerators_facts_and_a_misplaced_output(torch_bench: Bench, simulated: str) -> None:
+    path = torch_bench.write(SIMULATED)
+    facts = torch_bench.discover(env={"SIMULATED": simulated})["facts"]
     assert (facts["device_type"], facts["device_count"]) == ("simulated", "1")
-    with bench.start(bench.order(path, "on_host"), SIMULATED=simulated) as worker:
+    with torch_bench.start(torch_bench.order(path, "on_host"), SIMULATED=simulated) as worker:
         failed = worker.wait_for("failed")
     assert failed["kind"] == "wrong_device"
     assert "runs on simulated, but its output is on cpu" in failed["message"]
@@ -386,12 +386,14 @@ def test_an_accelerators_facts_and_a_misplaced_output(bench: Bench, simulated: s
 @pytest.mark.parametrize(
     "returned", ["lambda: None", "lambda: torch._C._acc.create_empty_tensor((2,), torch.float32)"]
 )
-def test_an_accelerator_that_cannot_be_waited_for_is_refused(bench: Bench, returned: str) -> None:
+def test_an_accelerator_that_cannot_be_waited_for_is_refused(
+    torch_bench: Bench, returned: str
+) -> None:
     import torch
 
     if not hasattr(torch._C, "_acc"):
         pytest.skip(f"torch {torch.__version__} takes no backend from Python")
-    failed = bench.failure(DEAF.format(returned=returned))
+    failed = torch_bench.failure(DEAF.format(returned=returned))
     assert failed["kind"] == "device_not_synchronised", failed
     assert "can't wait for the device deaf:0" in failed["message"]
     assert "doesn't support synchronizing" in failed["message"]

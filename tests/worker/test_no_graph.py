@@ -48,8 +48,11 @@ def judged(
 
 
 @pytest.mark.torch
-def test_a_head_that_compiles_no_more_fails_and_says_where(bench: Bench) -> None:
-    base, head = measured(bench, "base", "pass"), measured(bench, "head", 'print(end="")')
+def test_a_head_that_compiles_no_more_fails_and_says_where(torch_bench: Bench) -> None:
+    base, head = (
+        measured(torch_bench, "base", "pass"),
+        measured(torch_bench, "head", 'print(end="")'),
+    )
     rows, verdict = judged([base], [head])
     assert rows["graph_breaks"].status == "regressed"
     assert rows["graphs"].status == "regressed"

@@ -68,7 +68,7 @@ def test_a_worker_that_waits_alone_is_not_busy() -> None:
 
 def test_a_worker_that_runs_alone_says_nothing() -> None:
     bursts = Bursts(lambda: None, None, StrayCopies())
-    bursts.block(20, 1, 0, OtherSide(lambda: True))
+    bursts.block(3, 1, 0, OtherSide(lambda: True))
     assert bursts.busy_share() < 0.05
 
 

@@ -135,16 +135,16 @@ def test_the_sides_own_folders_come_before_the_benchmarks(bench: Bench) -> None:
     assert [case["id"] for case in bench.discover()["cases"]] == ["library"]
 
 
-def test_a_saved_model_is_one_case_a_mode(bench: Bench) -> None:
-    model = bench.write("model", "model.pt2")
-    inputs = bench.write("inputs", "inputs.pt")
+def test_a_saved_model_is_one_case_a_mode(torch_bench: Bench) -> None:
+    model = torch_bench.write("model", "model.pt2")
+    inputs = torch_bench.write("inputs", "inputs.pt")
     saved = SavedModel("saved", str(model), str(inputs), ("eager", "default"))
-    first = bench.discover(saved=(saved,))["cases"]
+    first = torch_bench.discover(saved=(saved,))["cases"]
     assert [case["id"] for case in first] == ["saved[mode=eager]", "saved[mode=default]"]
     assert [case["compiled"] for case in first] == [False, True]
     assert {(case["file"], case["line"]) for case in first} == {("model.pt2", 0)}
     inputs.write_text("others", encoding="utf-8")
-    second = bench.discover(saved=(saved,))["cases"]
+    second = torch_bench.discover(saved=(saved,))["cases"]
     assert second[0]["source_hash"] != first[0]["source_hash"]
 
 
@@ -158,11 +158,11 @@ def test_the_facts_are_text_and_do_not_need_torch_to_be_imported(bench: Bench) -
 
 
 @pytest.mark.torch
-def test_the_facts_tell_the_torch_that_a_benchmark_imported(bench: Bench) -> None:
+def test_the_facts_tell_the_torch_that_a_benchmark_imported(torch_bench: Bench) -> None:
     import torch
 
-    bench.write("import torch\n" + NAMED.format(name="with_torch"))
-    facts = bench.discover()["facts"]
+    torch_bench.write("import torch\n" + NAMED.format(name="with_torch"))
+    facts = torch_bench.discover()["facts"]
     assert facts["torch"] == torch.__version__
     assert int(facts["torch_threads"]) >= 1
     assert facts["cuda"] == (torch.version.cuda or "none")

@@ -251,20 +251,20 @@ TORCH = "import torch\nimport perfci\n\n@perfci.benchmark\ndef case():\n"
 
 
 @pytest.mark.torch
-def test_an_inference_tells_its_items_and_its_accuracy(bench: Bench) -> None:
+def test_an_inference_tells_its_items_and_its_accuracy(torch_bench: Bench) -> None:
     source = (
         TORCH + "    return perfci.inference(torch.nn.Linear(8, 8), torch.ones(4, 8), items=4)\n"
     )
-    measured = bench.measure(source)
+    measured = torch_bench.measure(source)
     assert measured["items"] == 4
     assert measured["compiled"] is False
     assert 0 <= measured["values"]["accuracy_loss"] < 100
 
 
 @pytest.mark.torch
-def test_accuracy_is_measured_only_where_it_is_asked_for(bench: Bench) -> None:
+def test_accuracy_is_measured_only_where_it_is_asked_for(torch_bench: Bench) -> None:
     source = TORCH + "    return perfci.inference(torch.nn.Linear(8, 8), torch.ones(4, 8))\n"
-    assert "accuracy_loss" not in bench.measure(source, accuracy=False)["values"]
+    assert "accuracy_loss" not in torch_bench.measure(source, accuracy=False)["values"]
 
 
 WRONG_WORK = """\
@@ -279,10 +279,10 @@ def case():
 
 
 @pytest.mark.torch
-def test_outputs_that_differ_in_shape_fail_the_case(bench: Bench) -> None:
+def test_outputs_that_differ_in_shape_fail_the_case(torch_bench: Bench) -> None:
     source = WRONG_WORK.format(candidate="torch.ones(2)", reference="torch.ones(3)")
-    path = bench.write(source)
-    with bench.start(bench.order(path, "case")) as worker:
+    path = torch_bench.write(source)
+    with torch_bench.start(torch_bench.order(path, "case")) as worker:
         worker.wait_for("ready")
         worker.send({"do": "finish"})
         failed = worker.wait_for("failed")
@@ -291,8 +291,8 @@ def test_outputs_that_differ_in_shape_fail_the_case(bench: Bench) -> None:
 
 
 @pytest.mark.torch
-def test_an_output_that_cannot_be_compared_is_missing_with_a_warning(bench: Bench) -> None:
-    measured = bench.measure(WRONG_WORK.format(candidate="object()", reference="object()"))
+def test_an_output_that_cannot_be_compared_is_missing_with_a_warning(torch_bench: Bench) -> None:
+    measured = torch_bench.measure(WRONG_WORK.format(candidate="object()", reference="object()"))
     assert "object" in measured["missing"]["accuracy_loss"]
     assert any("could not be checked" in warning for warning in measured["warnings"])
 
@@ -306,16 +306,16 @@ def test_threads_and_seed_are_set_even_when_set_up_imports_torch(bench: Bench) -
 
 
 @pytest.mark.torch
-def test_a_compiled_case_on_an_empty_cache_has_no_cold_start(bench: Bench) -> None:
+def test_a_compiled_case_on_an_empty_cache_has_no_cold_start(torch_bench: Bench) -> None:
     source = (
         TORCH + '    return perfci.inference(torch.nn.ReLU(), torch.ones(4), mode="aot_eager")\n'
     )
-    measured = bench.measure(source, cold_cache=True)
+    measured = torch_bench.measure(source, cold_cache=True)
     assert measured["missing"]["cold_start"] == "the compile cache was empty"
     assert "cold_start" not in measured["values"]
     assert measured["compiled"] is True
     assert measured["values"]["graphs"] == 1.0
-    warm = bench.measure(source, cold_cache=False)
+    warm = torch_bench.measure(source, cold_cache=False)
     assert warm["values"]["cold_start"] > 0
 
 
