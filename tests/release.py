@@ -15,9 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # PEP 440's public versions, as perfci uses them: 1.2.3, and 1.2.3rc1 before it
 PUBLIC = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
 PLACEHOLDER = "OWNER/"
-MENTIONING = ("pyproject.toml", "CONTRIBUTING.md", ".github/CODEOWNERS",
-              ".github/ISSUE_TEMPLATE/config.yml", "docs/commands.md",
-              "docs/github.md", "docs/tutorial.md")  # fmt: skip
+MENTIONING = ("pyproject.toml", ".github/CODEOWNERS", ".github/ISSUE_TEMPLATE/config.yml")
 """Those that have to name the repository's address."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ from perfci.model.report import Report
 from perfci.report.reading import shape_of
 from perfci.version import BISECTION_SCHEMA, REPORT_SCHEMA
 
-FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "schemas"
+MEANINGS = tomllib.loads((ROOT / "docs" / "reference" / "fields.toml").read_text(encoding="utf-8"))
+"""What each field of a file means, by record and field."""
 DRAFT = "http://json-schema.org/draft-07/schema#"
 """What SchemaStore asks for, and what every editor's validator knows."""
 STORE = "https://json.schemastore.org/pyproject.json"
@@ -53,10 +57,20 @@ def _record(kind: type, name: str) -> dict[str, Any]:
     for each in definitions.values():
         each.pop("additionalProperties", None)
         each["description"] = inspect.cleandoc(each["description"])
-    record = definitions.pop(schema["$ref"].rpartition("/")[2])
-    record["properties"]["schema"] = {"const": name}
-    record["required"].append("schema")
+    own = schema["$ref"].rpartition("/")[2]
+    definitions[own]["properties"]["schema"] = {"const": name}
+    definitions[own]["required"].append("schema")
+    for of, each in definitions.items():
+        each["properties"] = _with_meanings(of, each["properties"])
+    record = definitions.pop(own)
     return {**record, "title": name, "definitions": definitions}
+
+
+def _with_meanings(of: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the record ``of``, each with its meaning. KeyError without one."""
+    return {
+        name: {"description": MEANINGS[of][name], **field} for name, field in properties.items()
+    }
 
 
 def _bisection() -> dict[str, Any]:
@@ -64,7 +78,7 @@ def _bisection() -> dict[str, Any]:
     found = _record(Bisection, BISECTION_SCHEMA)
     culprit = found["definitions"][Culprit.__name__]
     culprit["properties"]["replay"] = {
-        "description": "The command that measures it again.",
+        "description": MEANINGS[Culprit.__name__]["replay"],
         "type": "string",
     }
     for each in (found, *found["definitions"].values()):
@@ -85,6 +99,8 @@ def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:
             each.pop("anyOf", None)
         if each.get("default") in ("", [], {}, ()):
             del each["default"]
+        if each.get("type") == "boolean":
+            each["examples"] = [not each["default"]]
     keys = definitions.pop(schema["$ref"].rpartition("/")[2])
     about = {name: text for family in families() for name, text in family.about.items()}
     policy = definitions[MetricTable.__name__]
@@ -104,6 +120,8 @@ def _of(metric: Metric, keys: dict[str, Any]) -> dict[str, Any]:
     if metric.absolute:
         threshold = {"description": f"An amount in {metric.unit}.", "type": "number", "minimum": 0}
     own = {key: {**keys[key], "default": getattr(metric, key)} for key in keys}
+    for key in own.values():
+        del key["examples"]  # they are of no metric in particular
     own["threshold"] = {**threshold, "default": metric.threshold}
     return {key: of for key, of in own.items() if key != "share" or metric.share}
 
@@ -122,7 +140,7 @@ def written(content: Any) -> str:
 
 
 def main() -> None:
-    """Write them anew."""
+    """Write them all."""
     for name, content in schemas().items():
         (FOLDER / name).write_text(written(content), encoding="utf-8")
         print(FOLDER / name)

@@ -43,7 +43,7 @@ def test_what_is_ready_has_no_fault(ready: Path) -> None:
         ("perfci/version.py", '"0.1.0"', '"0.1.1"'),
         ("CHANGELOG.md", "(2026-01-31)", "(unreleased)"),
         ("CHANGELOG.md", "## 0.1.0", "## 0.2.0"),
-        ("docs/tutorial.md", "somebody/", "OWNER/"),
+        (".github/CODEOWNERS", "somebody/", "OWNER/"),
     ],
 )
 def test_each_fault_is_the_only_one_named(ready: Path, name: str, old: str, new: str) -> None:

@@ -1,30 +1,29 @@
-"""Build the documentation's site: the pages of docs/, the API from its docstrings, the keys of the
-configuration from their schema. A link that leads nowhere, or any other warning, fails it.
+"""Build the documentation's site from the pages of docs/. A broken link or any warning fails it.
 
     python docs/site/build.py OUTPUT
 
-The pages are written for a repository's browser, so that their links lead to files: what the site
-doesn't have is linked there.
+docs/README.md gives the order of the pages. They are written for a repository's browser, so their
+links lead to files. Files that the site doesn't have are linked in the repository.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from sphinx.cmd.build import build_main
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LINK = re.compile(r"(\])\((?!#)([^)\s]+)\)")
+ITEM = re.compile(r"^(?:\d+\.|-) \[([^\]]+)\]\(([^)]+)\)", re.MULTILINE)
 PAGES = {
     "README.md": "index.md",
+    "docs/README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting.md",
@@ -42,21 +41,46 @@ def main(output: str) -> int:
 
 def assemble(source: Path) -> None:
     """Fill the folder ``source`` with all that the site is made of."""
-    shutil.copytree(
-        ROOT / "docs", source, ignore=shutil.ignore_patterns("site"), dirs_exist_ok=True
-    )
-    for name in ("conf.py", "reference.md"):
-        shutil.copy(HERE / name, source)
+    skipped = shutil.ignore_patterns("site", "*.toml", "*.json")
+    shutil.copytree(ROOT / "docs", source, ignore=skipped, dirs_exist_ok=True)
+    order = contents((source / "README.md").read_text(encoding="utf-8"))
+    (source / "README.md").unlink()
+    shutil.copy(HERE / "conf.py", source)
     for name, page in PAGES.items():
-        shutil.copy(ROOT / name, source / page)
-    schema = json.loads((ROOT / "schemas" / "perfci.schema.json").read_text(encoding="utf-8"))
-    (source / "keys.md").write_text("\n".join(keys(schema)), encoding="utf-8")
+        if not name.startswith("docs/"):
+            shutil.copy(ROOT / name, source / page)
     repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
     for page in source.rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        page.write_text(linked(text, page, source, f"{repository}/blob/main"), encoding="utf-8")
+        text = linked(page.read_text(encoding="utf-8"), page, source, f"{repository}/blob/main")
+        if page.parent.name == "results":
+            text = aside(page.name) + text
+        page.write_text(text, encoding="utf-8")
     with (source / "index.md").open("a", encoding="utf-8") as index:
-        index.write((HERE / "contents.md").read_text(encoding="utf-8"))
+        index.write(order)
+
+
+def contents(text: str) -> str:
+    """Return the site's navigation: a list of pages for each section of docs/README.md."""
+    lists = []
+    for section in text.split("\n## ")[1:]:
+        title = section.partition("\n")[0]
+        numbered = ":numbered: 1\n" if title == "Guide" else ""
+        pages = [f"{words} <{_place(file)}>" for words, file in ITEM.findall(section)]
+        names = "\n".join(pages)
+        lists.append(f"```{{toctree}}\n:hidden:\n:caption: {title}\n{numbered}\n{names}\n```\n")
+    return "\n" + "\n".join(lists)
+
+
+def _place(file: str) -> str:
+    """Return a page's place in the site, from its place relative to docs/."""
+    return PAGES.get(file.removeprefix("../"), file).removesuffix(".md")
+
+
+def aside(name: str) -> str:
+    """Return what keeps a page of results out of the search, and all but their list out of the
+    navigation."""
+    orphan = "" if name == "README.md" else "orphan: true\n"
+    return f"---\nno-search: true\nnosearch: true\n{orphan}---\n\n"
 
 
 def linked(text: str, page: Path, source: Path, repository: str) -> str:
@@ -69,37 +93,16 @@ def linked(text: str, page: Path, source: Path, repository: str) -> str:
         if not file or "://" in file:
             return match[0]
         target = (ROOT / at / file).resolve().relative_to(ROOT)
-        if target.parts[0] == "docs" and (ROOT / target).is_file():
-            inside = target.relative_to("docs")
-        elif str(target) in PAGES:
+        if str(target) in PAGES:
             inside = Path(PAGES[str(target)])
+        elif target.parts[0] == "docs" and (ROOT / target).is_file():
+            inside = target.relative_to("docs")
         else:
             return f"{match[1]}({repository}/{target}{hash_}{anchor})"
         up = "../" * len(folder.parts)
         return f"{match[1]}({up}{inside}{hash_}{anchor})"
 
     return LINK.sub(link, text)
-
-
-def keys(schema: dict[str, Any]) -> list[str]:
-    """Return the lines of the page of the configuration's keys, made of their JSON Schema."""
-    lines = ["# Keys of the configuration", "", schema["description"], ""]
-    for name, key in schema["properties"].items():
-        lines += [f"## `{name}`", "", key.get("description", ""), "", *described(key)]
-        within = key.get("properties", {})
-        lines += [f"- `{name}.{one}`: {sub.get('description', '')}" for one, sub in within.items()]
-        lines.append("")
-    return lines
-
-
-def described(key: dict[str, Any]) -> list[str]:
-    """Return what values a key takes, as items of a list."""
-    kind = key.get("type", "one of several")
-    said = [f"- takes: {' or '.join(kind) if isinstance(kind, list) else kind}"]
-    said += [f"- one of: {', '.join(f'`{one}`' for one in key['enum'])}"] if "enum" in key else []
-    said += [f"- at least: {key['minimum']}"] if "minimum" in key else []
-    said += [f"- default: `{json.dumps(key['default'])}`"] if "default" in key else []
-    return said
 
 
 if __name__ == "__main__":

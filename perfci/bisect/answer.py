@@ -1,6 +1,7 @@
 """The result of a search: what ``perfci bisect`` answers.
 
-Schema ``perfci.bisection/1``. Field names are fixed: scripts read them.
+Schema ``perfci.bisection/1``. Field names are fixed: scripts read them, and
+``docs/reference/fields.toml`` says what they mean.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def short_name(sha: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamedCommit:
-    """A commit, and what it says of itself; or a release, named by its version."""
+    """A commit, or a release."""
 
     sha: str
     subject: str
@@ -39,16 +40,7 @@ class NamedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A change: made by one of ``commits``, the oldest first, which is mostly one.
-
-    ``probability`` is that it lies among them. ``found`` says that it is 95 % or more and that no
-    comparison could narrow them down: those between can't be measured, or differ by luck as much as
-    by the change. ``ratio`` is the new level ÷ the old one with its 95 % interval, or
-    ``difference`` stands, in the metric's unit. Without an interval the last was not compared with
-    ``before``, and it is an estimate from other comparisons. ``before`` is the commit before them.
-    ``merged_by`` is the merge that brought them, or empty. ``why`` is what instruments found to
-    differ inside of the case between ``before`` and the last, or None while the search goes on.
-    """
+    """A change, made by one of a few commits, mostly by one."""
 
     commits: tuple[NamedCommit, ...]
     before: str
@@ -67,7 +59,7 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class SkippedCommit:
-    """A commit that could not be measured, and why."""
+    """A commit that could not be measured."""
 
     commit: NamedCommit
     why: str
@@ -75,10 +67,7 @@ class SkippedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Commits after ``after`` up to ``last``, of which only the last was measured.
-
-    Both have one level: what one of the ``commits`` changed and another took back is in no answer.
-    """
+    """Commits of one level, of which only the last was measured."""
 
     after: NamedCommit
     last: NamedCommit
@@ -87,13 +76,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Result of a search over a range of commits, the oldest culprit first.
-
-    ``ratio`` or ``difference`` is bad against good. ``comparisons`` and ``rounds`` are those of
-    the whole search, earlier starts included. ``ended`` is budget or interrupted where the same
-    command would go on. ``package``: the commits are releases of it, named by their versions.
-    ``unseen`` is where changes that cancel out would not show, the longest first.
-    """
+    """Result of a search over a range of commits."""
 
     good: NamedCommit
     bad: NamedCommit

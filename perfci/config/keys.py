@@ -37,9 +37,9 @@ def written(expected: str = "", read: Callable[[Any], Any] | None = None, **in_s
     return Meta(extra={"expected": expected, "read": read}, extra_json_schema=in_schema or None)
 
 
-def about(meaning: str, **bounds: Any) -> Meta:
-    """Return a key's meaning and bounds."""
-    return Meta(description=meaning, **bounds)
+def about(meaning: str, *example: Any, **bounds: Any) -> Meta:
+    """Return a key's meaning, an example of its value (no switch needs one), and bounds."""
+    return Meta(description=meaning, examples=list(example) or None, **bounds)
 
 
 def _inside(value: Any) -> str:
@@ -145,168 +145,271 @@ Chance = Annotated[
 Threshold = Annotated[
     int | float | str,
     written(
-        'a share such as "5%" or 0.05, or an amount',
-        **_NUMBER_OR_TEXT,
-        **_PERCENTAGE,
-        minimum=0,
+        'a share such as "5%" or 0.05, or an amount', **_NUMBER_OR_TEXT, **_PERCENTAGE, minimum=0
     ),
 ]
 """A share or an amount, which depends on the metric."""
 Day = Annotated[
     str,
-    written(
-        "a day, such as 2026-12-31",
-        _day,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    ),
+    written("a day, such as 2026-12-31", _day, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
 ]
 
 
 class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings that keep a worker undisturbed. Part of the environment."""
+    """Settings that keep a worker undisturbed. They are part of the environment."""
 
-    pin: Annotated[bool, about("Pin workers to cores of their own.")] = True
-    malloc: Annotated[bool, about("Have glibc keep its pages.")] = True
-    hash_seed: Annotated[bool, about("Set PYTHONHASHSEED to 0.")] = True
-    gc: Annotated[bool, about("Collect garbage between bursts, not in them.")] = True
-    threads: Annotated[bool, about("Set the number of threads.")] = True
-    vec_isa: Annotated[bool, about("Spare Inductor a test of the CPU's vectors.")] = True
-    fork: Annotated[bool, about("Fork workers from one process a file.")] = True
+    pin: Annotated[
+        bool,
+        about("Pin workers to cores of their own, the parent to others if possible."),
+    ] = True
+    malloc: Annotated[
+        bool,
+        about("Make glibc keep its pages, so that large tensors don't page-fault on each call."),
+    ] = True
+    hash_seed: Annotated[bool, about("Set `PYTHONHASHSEED` to 0.")] = True
+    gc: Annotated[
+        bool,
+        about("Collect Python's garbage before each burst, not in it."),
+    ] = True
+    threads: Annotated[bool, about("Set the number of threads (`OMP_NUM_THREADS` and so on).")] = (
+        True
+    )
+    vec_isa: Annotated[
+        bool,
+        about("Spare Inductor a test of the CPU's vector instructions."),
+    ] = True
+    fork: Annotated[bool, about("Fork workers from a process that has done their imports.")] = True
 
 
 class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of what `perfci trend` calls a change or a drift."""
 
-    alpha: Annotated[Chance, about("Chance of any false change in a series.")] = _TREND.alpha
-    false_discoveries: Annotated[Chance, about("Share of false ones in a report.")] = (
-        _TREND.false_discoveries
+    alpha: Annotated[Chance, about("Chance of any false change in a quiet series.", 1e-6)] = (
+        _TREND.alpha
     )
-    floor: Annotated[Share, about("Smallest change worth reporting.")] = _TREND.floor
-    drift_days: Annotated[int, about("Days compared with the accepted level.", ge=2)] = (
-        _TREND.drift_days
+    false_discoveries: Annotated[
+        Chance,
+        about("Largest share of false changes, and of drifts, in a report.", 0.01),
+    ] = _TREND.false_discoveries
+    floor: Annotated[
+        Share, about("Smallest change worth reporting, as a share of the level.", "1%")
+    ] = _TREND.floor
+    drift_days: Annotated[
+        int, about("Last days that are compared with the accepted level.", 30, ge=2)
+    ] = _TREND.drift_days
+    drift_floor: Annotated[Share, about("Smallest drift worth reporting.", "3%")] = (
+        _TREND.drift_floor
     )
-    drift_floor: Annotated[Share, about("Smallest drift worth reporting.")] = _TREND.drift_floor
 
 
 class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
     """One metric's policy. A key that isn't set has the metric's own default."""
 
     threshold: (
-        Annotated[Threshold, about("What counts: a share of base, or an amount.")] | UnsetType
+        Annotated[
+            Threshold,
+            about("The change that is too much: a share of base, or an amount.", "3%"),
+        ]
+        | UnsetType
     ) = UNSET
-    gate: Annotated[Gate, about("What a regression of it does to the verdict.")] | UnsetType = UNSET
-    undecided: Annotated[Undecided, about("What an inconclusive one does.")] | UnsetType = UNSET
-    share: Annotated[float, about("Least threshold, as a share of base.", ge=0)] | UnsetType = UNSET
+    gate: (
+        Annotated[Gate, about("Whether a regression fails, warns, or is only shown.", "warn")]
+        | UnsetType
+    ) = UNSET
+    undecided: (
+        Annotated[Undecided, about("What an inconclusive comparison makes of the verdict.", "pass")]
+        | UnsetType
+    ) = UNSET
+    share: (
+        Annotated[float, about("Least threshold, as a share of base.", 0.05, ge=0)] | UnsetType
+    ) = UNSET
 
 
 class SavedTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A saved model and its inputs, measured as a benchmark."""
 
-    name: Annotated[Name, about("The benchmark's name.")]
-    model_path: Annotated[Text, about("The saved model, from the repository's root.")]
-    inputs_path: Annotated[Text, about("Its inputs, from the repository's root.")]
-    modes: Annotated[tuple[Text, ...], about("eager, or modes of torch.compile.", min_length=1)] = (
-        "eager",
+    name: Annotated[Name, about("The benchmark's name.", "resnet")]
+    model_path: Annotated[
+        Text, about("The saved model, relative to the repository's root.", "models/resnet.pt2")
+    ]
+    inputs_path: Annotated[
+        Text, about("Its inputs, relative to the repository's root.", "models/inputs.pt")
+    ]
+    modes: Annotated[
+        tuple[Text, ...],
+        about("`eager`, or modes of `torch.compile`: a case for each.", ["default"], min_length=1),
+    ] = ("eager",)
+    items: Annotated[float, about("Items of one call, for throughput.", 16, gt=0)] | UnsetType = (
+        UNSET
     )
-    items: Annotated[float, about("Items a call, for throughput.", gt=0)] | UnsetType = UNSET
     allow_pickle: Annotated[bool, about("Unpickle the model, which may run any code.")] = False
 
 
 class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A regression that is meant, and no longer fails: one case's one metric."""
+    """A regression that is meant, and no longer fails: one metric of one case."""
 
-    case: Annotated[Text, about("The case, as the report names it.")]
-    metric: Annotated[Text, about("The metric.")]
-    because: Annotated[Text, about("Why it is meant.")]
-    by: Annotated[Text, about("Who accepts it; else the line's author by git.")] | UnsetType = UNSET
-    up_to: (
-        Annotated[Threshold, about("The largest change that is accepted, as a threshold.")]
+    case: Annotated[Text, about("The case, as the report names it.", "encoder[batch=1]")]
+    metric: Annotated[Text, about("The metric.", "latency_p50")]
+    because: Annotated[Text, about("Why it is meant.", "masks are applied to every head now")]
+    by: (
+        Annotated[Text, about("Who accepts it. Default: the line's author by git.", "Ada")]
         | UnsetType
     ) = UNSET
-    until: Annotated[Day, about("The last day on which it counts.")] | UnsetType = UNSET
+    up_to: (
+        Annotated[Threshold, about("The largest change that is accepted.", "10%")] | UnsetType
+    ) = UNSET
+    until: Annotated[Day, about("The last day on which it counts.", "2026-12-31")] | UnsetType = (
+        UNSET
+    )
 
 
 class ProjectKeys(Struct, frozen=True):
     """Keys that ``Config`` keeps as they are written."""
 
-    benchmarks: Annotated[Inside, about("The folder of benchmark files.")] = "benchmarks"
-    pattern: Annotated[FilePattern, about("Which files in it.")] = "bench_*.py"
-    python: Annotated[Text, about("The Python of the benchmarks; else perfci's own.")] = ""
+    benchmarks: Annotated[Inside, about("The folder of benchmark files.", "perf")] = "benchmarks"
+    pattern: Annotated[FilePattern, about("Which files in it are read.", "test_speed_*.py")] = (
+        "bench_*.py"
+    )
+    python: Annotated[
+        Text,
+        about("The Python that runs the benchmarks. Default: perfci's own.", ".venv/bin/python"),
+    ] = ""
     launcher: Annotated[
-        tuple[Text, ...], about("Words before Python where workers and builds start.")
+        tuple[Text, ...],
+        about(
+            "Words that go before Python where workers and builds start.",
+            ["numactl", "--membind=0"],
+        ),
     ] = ()
     python_path: Annotated[
         tuple[Inside, ...],
         written("a list of paths inside the repository, relative to its root"),
-        about("Folders of a side's tree that are imported from first."),
+        about("Folders of a side's tree that are imported from first.", ["libs/core"]),
     ] = (".", "src")
     installed: Annotated[
         tuple[Text, ...],
-        about("Packages of which the installed copy is measured."),
+        about("Packages of the repository whose installed copy is meant to run.", ["mylib"]),
     ] = ()
-    build: Annotated[Commands, about("Commands that build a side's tree, without a shell.")] = ()
+    build: Annotated[
+        Commands,
+        about(
+            "Commands that build a side's tree, once per tree, without a shell. `{python}` is the "
+            "side's Python.",
+            ["{python} setup.py build_ext --inplace"],
+        ),
+    ] = ()
     environment: Annotated[
-        Environments, about("Whether each side's build has a Python environment of its own.")
+        Environments,
+        about("`own`: `build` installs into a Python environment of each side's own.", "own"),
     ] = "shared"
-    build_timeout: Annotated[Duration, about("The most that they may take.")] = 1800.0
-    pass_env: Annotated[Variables, about("Environment variables for workers and builds.")] = ()
-    baselines: Annotated[Inside, about("Where baselines are stored.")] = "baselines"
-    history: Annotated[Text, about("A path or a database's URL; else a file of your own.")] = ""
-    project: Annotated[Name, about("Names the history where the first commit doesn't.")] = ""
+    build_timeout: Annotated[Duration, about("The longest time that `build` may take.", "1h")] = (
+        1800.0
+    )
+    pass_env: Annotated[
+        Variables,
+        about("Further environment variables that workers and builds may see.", ["HF_HOME"]),
+    ] = ()
+    baselines: Annotated[Inside, about("The folder of stored baselines.", "perf/baselines")] = (
+        "baselines"
+    )
+    history: Annotated[
+        Text,
+        about(
+            "The history: a path or an address of PostgreSQL. Default: a file of the repository's "
+            "own in your data folder.",
+            "postgresql://perf@db/perfci",
+        ),
+    ] = ""
+    project: Annotated[
+        Name,
+        about("Name of the repository's own history. Default: its first commit.", "mylib"),
+    ] = ""
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
     bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False
-    aliases: Annotated[dict[str, Text], about("New names of benchmarks or cases, by the old.")] = {}
+    aliases: Annotated[
+        dict[str, Text],
+        about("New names of renamed benchmarks or cases, by the old name.", {"encode": "encoder"}),
+    ] = {}
 
 
 class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
 
-    budget: Annotated[Duration, about("Time for all that a command measures.")] = _MEASURE.budget
-    rounds: Annotated[int, about("The least rounds of a case.", ge=2)] = _MEASURE.rounds
+    budget: Annotated[Duration, about("Time for all that a command measures.", "15m")] = (
+        _MEASURE.budget
+    )
+    rounds: Annotated[
+        int, about("Least rounds of a case. Fewer than 5 give no verdict.", 8, ge=2)
+    ] = _MEASURE.rounds
     max_rounds: (
         Annotated[
             int,
-            about("The most rounds of a case; a larger `rounds` lifts it.", ge=2),
+            about("Most rounds of a case; a larger `rounds` raises it.", 40, ge=2),
             written(default=_MEASURE.max_rounds),
         ]
         | UnsetType
     ) = UNSET
-    compile_rounds: Annotated[int, about("Rounds with an empty compile cache.", ge=1)] = (
-        _MEASURE.compile_rounds
-    )
-    round_time: Annotated[Duration, about("Bursts of a worker in a round.")] = _MEASURE.round_time
+    compile_rounds: Annotated[
+        int,
+        about("Rounds with an empty compile cache. Five or more can fail a build.", 5, ge=1),
+    ] = _MEASURE.compile_rounds
+    round_time: Annotated[
+        Duration, about("Time of recorded calls per worker and round.", "0.5s")
+    ] = _MEASURE.round_time
     burst: Annotated[
-        Duration, about("One burst: what a side measures before it is the other's turn.")
+        Duration, about("Time until it is the other side's turn; a longer call is one turn.", 0.005)
     ] = _MEASURE.burst
-    warmup: Annotated[Duration, about("The longest warm-up.")] = _MEASURE.warmup
-    timeout: Annotated[Duration, about("For each step of a worker.")] = _MEASURE.timeout
-    seed: Annotated[int, about("Of the cases' order and the benchmarks' data.", ge=0)] = (
-        _MEASURE.seed
+    warmup: Annotated[Duration, about("Longest warm-up of a worker.", "5s")] = _MEASURE.warmup
+    timeout: Annotated[Duration, about("Longest time of each step of a worker.", "10m")] = (
+        _MEASURE.timeout
     )
-    cores: Annotated[int, about("Cores of a worker; 0: up to four.", ge=0)] = _MEASURE.cores
-    threads: Annotated[int, about("Threads of a worker; 0: one a core.", ge=0)] = _MEASURE.threads
-    memory_limit: Annotated[Size, about("For a worker's data; 0: none.")] = _MEASURE.memory_limit
-    hints: Annotated[bool, about("Hint at frequent mistakes, in addition to a why.")] = (
-        _MEASURE.hints
+    seed: Annotated[
+        int, about("Seed of the order of cases and of the benchmarks' data.", 1, ge=0)
+    ] = _MEASURE.seed
+    cores: Annotated[
+        int, about("Cores that workers are pinned to; 0: up to four, one left free.", 2, ge=0)
+    ] = _MEASURE.cores
+    threads: Annotated[int, about("Threads of a worker; 0: one per core.", 1, ge=0)] = (
+        _MEASURE.threads
     )
+    memory_limit: Annotated[Size, about("Limit of a worker's data; 0: none.", "8GiB")] = (
+        _MEASURE.memory_limit
+    )
+    hints: Annotated[bool, about("Show hints at frequent mistakes.")] = _MEASURE.hints
     flush_l2: Annotated[bool, about("Flush a device's L2 cache before each call.")] = (
         _MEASURE.flush_l2
     )
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
-    alpha: Annotated[Chance, about("Chance of a false alarm in a report.")] = _POLICY.alpha
+    alpha: Annotated[Chance, about("Chance of a false alarm in a report.", "5%")] = _POLICY.alpha
     cohens_d: Annotated[
         float,
         about(
-            "`check`: the least effect size, unless the whole interval is beyond the threshold.",
+            "`check` only: least effect size, unless the whole interval is beyond the threshold.",
+            0.5,
             ge=0,
         ),
     ] = _POLICY.cohens_d
-    metrics: Annotated[dict[str, MetricTable], about("Policies, by metric.")] = {}
+    metrics: Annotated[
+        dict[str, MetricTable],
+        about("A metric's policy, by its name.", {"latency_p50": {"threshold": "3%"}}),
+    ] = {}
     thresholds: Annotated[
         dict[str, dict[str, Threshold]],
-        about("Thresholds by benchmark, then by metric."),
+        about("Thresholds by benchmark, then by metric.", {"encoder": {"latency_p50": "8%"}}),
     ] = {}
-    accept: Annotated[tuple[AcceptTable, ...], about("Regressions that are meant.")] = ()
+    accept: Annotated[
+        tuple[AcceptTable, ...],
+        about(
+            "Regressions that are meant.",
+            [{"case": "encoder", "metric": "latency_p50", "because": "safer masks"}],
+        ),
+    ] = ()
     quiet: QuietTable = QuietTable()
     trend: TrendTable = TrendTable()
-    saved: Annotated[tuple[SavedTable, ...], about("Saved models that are benchmarks.")] = ()
+    saved: Annotated[
+        tuple[SavedTable, ...],
+        about(
+            "Saved models that are measured as benchmarks.",
+            [{"name": "resnet", "model_path": "resnet.pt2", "inputs_path": "inputs.pt"}],
+        ),
+    ] = ()

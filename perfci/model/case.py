@@ -39,11 +39,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure to measure something. Field names are those of the report file.
-
-    ``alone`` is how base did when it was tried again without head: ``ran`` or ``failed``; empty
-    where it was not tried.
-    """
+    """A failure to measure something."""
 
     case: str
     side: str

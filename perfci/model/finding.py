@@ -50,7 +50,7 @@ Plain = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about a row. ``code`` is a stable slug, ``arguments`` are its plain values."""
+    """A finding about a row."""
 
     code: str
     arguments: Mapping[str, Plain] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason for a verdict: of which case and metric, where it is of one, and why that is."""
+    """One reason for a verdict."""
 
     code: str
     case: str = ""
@@ -91,15 +91,7 @@ def because(code: str, why: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between the sides that one instrument found, as a code with its arguments.
-
-    ``seconds`` is how much slower that made a call of head, or its start, and ``bytes`` how much
-    larger; below zero where it is better, 0 where that isn't known. ``metric`` is what such a
-    difference moves, or what the names of its metrics begin with: ``latency``, ``cold_start``,
-    ``import_time``, ``compile_time``, ``peak_host_memory``, ``peak_device_memory``. ``file`` is
-    relative to head's tree, where it is in one, and ``hunk`` says that its line was changed. One
-    that is not ``exact`` may be variance between processes, of which a side has one here.
-    """
+    """A difference between the sides that one instrument found."""
 
     instrument: str
     code: str
@@ -126,7 +118,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack of functions, the outermost first, and what it takes of a call on each side, in s."""
+    """A stack of functions, and the time that it takes of a call."""
 
     frames: tuple[str, ...]
     base: float
@@ -135,11 +127,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The differences that explain why one case moved, the likeliest first.
-
-    ``stacks`` are where both sides' calls spend their time on the host, those that take most.
-    ``untold`` says by instrument why it could not say anything, ``""`` standing for all of them.
-    """
+    """The differences that explain why one case moved."""
 
     case: str
     differences: tuple[Difference, ...] = ()

@@ -1,6 +1,6 @@
 """The report: comparisons, verdict and all that a renderer needs. Schema ``perfci.report/1``.
 
-Field names are fixed: scripts read them.
+Field names are fixed: scripts read them. ``docs/reference/fields.toml`` says what they mean.
 """
 
 from __future__ import annotations
@@ -37,14 +37,7 @@ Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One side of a comparison: centre and 95 % interval in the metric's unit.
-
-    ``values`` are the workers' own, of a paired row, those of one round stand
-    at the same place on both sides. Exact rows have none. ``quantiles`` are those of the calls'
-    latency at 0, 1, 5, 25, 50, 75, 95, 99 and 100 %, each the median over the workers, beside
-    ``latency_p50`` alone, as are ``first_calls``, the latencies of a process's first calls, which
-    warm it up, each the median over the workers. All have six digits.
-    """
+    """One side of a comparison, in the metric's unit."""
 
     center: float | None
     lo: float | None
@@ -58,11 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An accepted regression, which fails nothing up to a limit.
-
-    ``by`` is who wrote that, as far as it is known. ``up_to`` is the largest change that is
-    accepted, of the kind that the row's threshold is. ``until`` is the last day (ISO 8601).
-    """
+    """An accepted regression, which fails nothing up to a limit."""
 
     because: str
     by: str = ""
@@ -72,24 +61,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The numbers for one case and metric, and what policy made of them.
-
-    ``ratio`` is head ÷ base with its 95 % interval, which is corrected for the session's looks:
-    ``confidence`` is that of one look. For absolute metrics it is absent and
-    ``difference`` (head - base, in ``unit``) stands with its interval. ``detectable`` is the
-    smallest change, as a share of base, that this comparison would have called significant in
-    95 % of runs. ``se`` is the standard error of the logarithm of ``ratio``, or of ``difference``,
-    with ``df`` degrees of freedom. ``welch_p`` stands next to the paired test. ``rounds_set_aside``
-    and ``set_aside_worse`` are 0: no round is excluded.
-    ``findings`` are what a reader has to know beside the numbers, the reason for the status last.
-    ``caveat`` is why a significant change would not be believed. ``base_sessions`` is how many
-    sessions a stored baseline has, 0 where both sides were measured together. ``ancestors`` is how
-    many ancestors the rounds come from: as many as there are rounds where each had its own; 0 of
-    unpaired sides. ``outliers`` are the places of
-    excluded rounds in the sides' ``values``. ``disturbance`` is what disturbed most bursts of a
-    worker of the case: its numbers are those of a busy or throttled machine. ``accepted`` says why
-    a row that regressed fails nothing.
-    """
+    """The numbers for one case and metric, and what policy made of them."""
 
     case: str
     metric: str
@@ -139,7 +111,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The whole in one word, with its reasons, the most important first."""
+    """The whole in one word, with its reasons."""
 
     status: VerdictStatus
     findings: tuple[Reason, ...]
@@ -152,7 +124,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Durations of the session, in s. ``measured_s`` is inside bursts only."""
+    """Durations of the session."""
 
     wall_s: float
     measured_s: float
@@ -161,7 +133,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A reason why a comparison moved: a graph break at a line, an import, a cold-start phase."""
+    """A reason why a comparison moved: a graph break, an import, a cold-start phase."""
 
     case: str
     metric: str
@@ -173,7 +145,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Place of a definition. ``file`` is relative to the repository, ``line`` counts from 1."""
+    """The place where a benchmark is written."""
 
     benchmark: str
     file: str
@@ -182,7 +154,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A metric's newest recorded values in the report's environment, the oldest first."""
+    """A metric's recorded values in the report's environment."""
 
     case: str
     metric: str
@@ -191,21 +163,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One compare, check or run, ready to be rendered.
-
-    ``injected`` is by which shares head was made worse on purpose: such a report is a test of the
-    gate and says nothing of the code. ``interrupted`` reports hold what was measured until the
-    session had to end. ``shard`` is "2/4" in the report of a part, empty in a whole one; parts of
-    one report have the same ``split``. ``missing`` are the shards that a merged report lacks.
-    ``durations`` is how long each case was measured, both sides' workers together, in s of wall
-    time. ``definitions`` says where the measured benchmarks are written, as far as they are
-    functions in a file. ``past`` is what the history says of the rows that moved, where there is a
-    history. ``ran`` is what the workers ran; of the cases in ``same_code`` nothing that ran differs
-    between the sides. ``findings`` are those of ``notes`` that have a code,
-    and whether nothing of the change was exercised.
-    ``why`` is what instruments found to differ inside of cases that moved. ``benchmarks_of`` is the
-    commit whose benchmark files ran on both sides, or empty where it is head.
-    """
+    """One compare, check or run, ready to be rendered."""
 
     perfci_version: str
     created_at: str

@@ -134,7 +134,7 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A shared library of a side's tree that its workers loaded, and its content's SHA-256."""
+    """A shared library of a side's tree that its workers loaded."""
 
     file: str
     sha256: str
@@ -142,16 +142,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class SideRan:
-    """Code that one side's workers ran. Paths are relative to its tree.
-
-    ``tree`` is git's hash of the tree that was checked out, uncommitted changes included.
-    ``folders`` are those that modules were imported from. ``outside`` are files in the user's
-    checkout that no tree has (weights, say), the same for both sides. ``installed`` are packages of
-    the project that both sides imported from one installed copy, because the configuration lets
-    them. ``unknown`` says what could not be seen of what ran: ``program NAME`` for one that is no
-    Python, ``unseen fork`` for a child that ended at once. ``cases`` has a hash of all that a case
-    used, where that is known: equal ones ran the same code.
-    """
+    """Code that one side's workers ran. Paths are relative to its tree."""
 
     tree: str
     folders: tuple[str, ...] = ()
@@ -164,7 +155,7 @@ class SideRan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Code that ran on both sides. ``base`` is None where one side was measured alone."""
+    """Code that ran on both sides."""
 
     base: SideRan | None
     head: SideRan

@@ -52,7 +52,7 @@ def examples() -> dict[str, str]:
         str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
         for file in (ROOT / "pyproject.toml", *(ROOT / "examples").rglob("pyproject.toml"))
     }
-    for name in ("configuration.md", "benchmarks.md"):
+    for name in ("configuration.md", "benchmarks.md", "how-do-i.md", "commenting.md"):
         for number, block in enumerate(re.findall(r"```toml\n(.*?)```", page(name), re.DOTALL)):
             if "[tool.perfci" in block:
                 found[f"{name}:{number}"] = block

@@ -10,6 +10,7 @@ RESULTS = tuple(sorted((ROOT / "docs" / "results").glob("*.md")))
 PAGES = (
     *(ROOT / f"{one}.md" for one in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "reference").glob("*.md")),
     *RESULTS,
 )
 

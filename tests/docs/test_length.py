@@ -1,7 +1,6 @@
-"""The pages stay short enough to be read. Generated tables belong in docs/results, uncounted.
+"""The guide stays short enough to be read: the README and the pages of docs/.
 
-28,000 words, and what came since: ancestors, the same code, bisect, why, modes, shapes, pages,
-attacks, ranks on several nodes, installed copies and environments, looks from below.
+Pages made from the code (docs/reference) and tables of measurements (docs/results) don't count.
 """
 
 from __future__ import annotations

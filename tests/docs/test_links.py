@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, RESULTS, ROOT, anchors
+from tests.docs.pages import PAGES, RESULTS, ROOT, anchors, section
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
@@ -28,23 +28,31 @@ def test_each_link_leads_to_a_file_and_each_anchor_to_a_heading(path: Path) -> N
     assert wrong == []
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    missing = [one.name for one in (ROOT / "docs").glob("*.md") if f"docs/{one.name}" not in readme]
-    assert missing == []
+def test_the_list_of_pages_has_each_once_and_the_guide_is_numbered_in_order() -> None:
+    contents = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = LINK.findall(contents)
+    pages = [one for one in (ROOT / "docs").glob("*.md") if one.name != "README.md"]
+    references = (ROOT / "docs" / "reference").glob("*.md")
+    names = sorted([*(one.name for one in pages), *(f"reference/{one.name}" for one in references)])
+    assert sorted(one for one in listed if not one.startswith(("../", "results/"))) == names
+    numbers = re.findall(r"^(\d+)\. ", section(contents, "## Guide"), flags=re.MULTILINE)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
 
 
-def test_every_page_is_in_the_contents_of_the_site() -> None:
-    contents = (ROOT / "docs" / "site" / "contents.md").read_text(encoding="utf-8").splitlines()
-    assert [one.name for one in (ROOT / "docs").glob("*.md") if one.stem not in contents] == []
+def test_the_readme_leads_to_the_list_of_pages() -> None:
+    assert "](docs/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_page_of_results_is_in_their_table_and_read_from_a_page_of_its_own() -> None:
+def test_every_page_of_results_is_in_their_table() -> None:
     table = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
-    pages = "".join(one.read_text(encoding="utf-8") for one in (ROOT / "docs").glob("*.md"))
     names = [one.name for one in RESULTS]
     assert [one for one in names if one != "README.md" and f"]({one})" not in table] == []
-    assert [one for one in names if f"](results/{one}" not in pages] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_no_page_has_a_command_that_names_a_stranger(path: Path) -> None:
+    """The repository has no known owner: a command with a placeholder can't be typed."""
+    assert "OWNER/" not in path.read_text(encoding="utf-8").replace("OWNER/NAME", "")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=NAMES)

@@ -45,7 +45,7 @@ def shown() -> list[str]:
     text = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
     blocks = [textwrap.dedent(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     whole = [one if "jobs:" in one else AROUND + textwrap.indent(one, 6 * " ") for one in blocks]
-    return [one.replace("OWNER", "o").replace("COMMIT", 40 * "a") for one in whole]
+    return [one.replace("YOUR-ORG", "o").replace("COMMIT", 40 * "a") for one in whole]
 
 
 def complaints(folder: Path, *files: Path) -> dict[str, str]:

@@ -1,0 +1,354 @@
+"""Write the pages of docs/reference from the code: ``python docs/site/reference.py``.
+
+Keys come from the configuration's schema, metrics from their modules, commands from click, fields
+from the files' schemas, and Python's names from their docstrings. Nothing there is edited by hand;
+a test fails where a page differs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import click
+
+import perfci
+from perfci.cli.main import cli
+from perfci.metrics import METRICS, families
+from perfci.units import format_share, format_value
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "docs" / "reference"
+MEANINGS = tomllib.loads((FOLDER / "fields.toml").read_text(encoding="utf-8"))
+NAMES = (
+    *("benchmark", "inference", "training_step", "command", "generate", "server", "distributed"),
+    *("metric", "compare", "check", "load", "PerfciError"),
+)
+_GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"
+_LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")
+_TABLES = {
+    "quiet": ("QuietTable", "[tool.perfci.quiet]"),
+    "trend": ("TrendTable", "[tool.perfci.trend]"),
+    "saved": ("SavedTable", "[[tool.perfci.saved]]"),
+    "accept": ("AcceptTable", "[[tool.perfci.accept]]"),
+    "metrics": ("MetricTable", "[tool.perfci.metrics.latency_p50]"),
+}
+"""Keys that are tables, each with its definition in the schema and how it is written."""
+_WIDTH = 88
+
+
+def pages() -> dict[str, str]:
+    """Return each page's text by its file name."""
+    return {
+        "configuration.md": configuration(),
+        "metrics.md": metrics(),
+        "commands.md": commands(),
+        "report.md": report(),
+        "trend.md": trend(),
+        "python.md": python(),
+    }
+
+
+def main() -> None:
+    """Write them all."""
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join((f"# {title}", _GENERATED, *parts)) + "\n"
+
+
+def _schema(name: str) -> dict[str, Any]:
+    text = (ROOT / "schemas" / name).read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+# --- configuration ---
+
+
+def configuration() -> str:
+    """Return the page of the configuration's keys."""
+    schema = _schema("perfci.schema.json")
+    parts = [
+        (
+            "Keys of `[tool.perfci]` in `pyproject.toml`. In `perfci.toml` they are written "
+            "without that prefix. [Configuration](../configuration.md) says which file is read, "
+            "and what is worth setting."
+        )
+    ]
+    for name, key in schema["properties"].items():
+        if name not in _TABLES:
+            parts.append(_key("[tool.perfci]", name, key, "##"))
+    for name, (definition, header) in _TABLES.items():
+        table = schema["definitions"][definition]
+        parts += [f"## `{name}`", table["description"]]
+        for key, of in table["properties"].items():
+            needed = key in table.get("required", ())
+            parts.append(_key(header, key, of, "###", needed=needed))
+    return _page("Configuration keys", *parts)
+
+
+def _key(header: str, name: str, key: Mapping[str, Any], level: str, needed: bool = False) -> str:
+    facts = [_kind(key)]
+    if needed:
+        facts.append("required")
+    if "default" in key:
+        facts.append(f"default: `{_toml(key['default'])}`")
+    kind = "; ".join(facts)
+    lines = [f"{level} `{name}`", "", key["description"], "", f"{kind[0].upper()}{kind[1:]}."]
+    (example,) = key["examples"]
+    lines += ["", "```toml", *_example(header, name, example), "```"]
+    return "\n".join(lines)
+
+
+def _example(header: str, name: str, example: Any) -> list[str]:
+    """Return the lines of TOML that set ``name`` below ``header``."""
+    if isinstance(example, dict) and all(isinstance(each, dict) for each in example.values()):
+        header, example = f"{header[:-1]}.{name}.{next(iter(example))}]", *example.values()
+        return [header, *(f"{key} = {_toml(value)}" for key, value in example.items())]
+    if isinstance(example, dict):
+        header = f"{header[:-1]}.{name}]"
+        return [header, *(f"{_toml_key(key)} = {_toml(value)}" for key, value in example.items())]
+    return [header, f"{name} = {_toml(example)}"]
+
+
+def _kind(key: Mapping[str, Any]) -> str:
+    """Return the type of a key's value in words."""
+    kind = key.get("type")
+    if "enum" in key:
+        return "one of " + ", ".join(f"`{_toml(each)}`" for each in key["enum"])
+    if isinstance(kind, list):
+        return _number_or_text(key)
+    if kind == "array":
+        return "list of tables" if "$ref" in key["items"] else "list of texts"
+    words = {"boolean": "`true` or `false`", "string": "text", "object": "table"}
+    return words.get(kind or "", "") or _number(
+        key, "whole number" if kind == "integer" else "number"
+    )
+
+
+def _number_or_text(key: Mapping[str, Any]) -> str:
+    if "%" in key["pattern"]:
+        return 'share such as `0.05` or `"5%"`'
+    if "[smhSMH]" in key["pattern"]:
+        return 'duration in seconds, or such as `"90s"`, `"10m"`, `"1h"`'
+    return 'size in bytes, or such as `"8GiB"`'
+
+
+def _number(key: Mapping[str, Any], kind: str) -> str:
+    if "minimum" in key:
+        return f"{kind}, at least {key['minimum']}"
+    return f"{kind} above {key['exclusiveMinimum']}" if "exclusiveMinimum" in key else kind
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+
+# --- metrics ---
+
+
+def metrics() -> str:
+    """Return the page of the metrics and their policies."""
+    about = {name: text for family in families() for name, text in family.about.items()}
+    lines = [
+        "| metric | unit | threshold | gate | undecided | what it is |",
+        "|---|---|---|---|---|---|",
+    ]
+    for metric in METRICS.values():
+        if metric.absolute:
+            amount = format_value(metric.threshold, metric.unit)
+            threshold = re.sub(r"\.0+ ", " ", amount)  # 1 MiB, not 1.00
+        else:
+            threshold = format_share(metric.threshold)
+        cells = (
+            f"`{metric.name}`", metric.unit, threshold, metric.gate, metric.undecided,
+            _LINK.sub(r"](../\1)", about[metric.name]),
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return _page(
+        "Metrics",
+        "A threshold is a share of base, or an amount. 0 means that any more is too much. *gate* "
+        "says what a regression does: it fails the comparison, is a warning, or only informs. "
+        "*undecided* says what an inconclusive comparison makes of the verdict. What a machine "
+        "can't measure is reported as not measured, never as zero. "
+        "[Configuration](../configuration.md#metrics) says how to change a policy.",
+        "\n".join(lines),
+    )
+
+
+# --- commands ---
+
+
+def commands() -> str:
+    """Return the page of the commands and their options."""
+    parts = [
+        (
+            "`perfci COMMAND --help` shows the same. [Commands](../commands.md) says which command "
+            "is for what, and [the README](../../README.md#exit-codes) has the exit codes."
+        )
+    ]
+    for name, command in _every(cli):
+        parts += [f"## perfci {name}", *_described(name, command)]
+    return _page("Commands and options", *parts)
+
+
+def _every(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from _every(command, f"{before}{name} ")
+
+
+def _described(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"perfci {name}")
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"    perfci {name} {usage}"
+    yield inspect.cleandoc(command.help or "").replace("\b\n", "")
+    rows = [
+        record
+        for option in command.get_params(context)
+        if isinstance(option, click.Option) and not option.hidden and "--help" not in option.opts
+        if (record := option.get_help_record(context)) is not None
+    ]
+    if rows:
+        table = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in rows]
+        yield "\n".join(["| option | |", "|---|---|", *table])
+    for part in (command.epilog or "").split("\n\n"):
+        if "\b" in part:
+            lines = inspect.cleandoc(part.replace("\b", "").strip("\n")).splitlines()
+            yield "\n".join(f"    {line.removeprefix('Example: ')}" for line in lines)
+        elif part.startswith("Example: "):
+            yield f"    {' '.join(part.split()).removeprefix('Example: ')}"
+        elif part.strip():
+            yield " ".join(part.split())
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# --- files for programs ---
+
+
+def report() -> str:
+    """Return the page of the fields of reports and of bisections."""
+    schema = _schema("report.schema.json")
+    bisection = _schema("bisection.schema.json")
+    shared = set(schema["definitions"])
+    parts = [
+        (
+            "`--json FILE` writes a report. Fields stay, because scripts read them. New fields may "
+            "come. Times are in s, sizes in bytes, changes are ratios, and what isn't known is "
+            "`null`. A script should look at `interrupted` and `injected` before it believes the "
+            "rest. [Report files](../report-files.md) says what is refused. The JSON Schemas are "
+            "in the package: `perfci/schemas/report.schema.json` and `bisection.schema.json`."
+        ),
+        "## Report",
+        *_record(schema),
+    ]
+    for name, definition in schema["definitions"].items():
+        parts += [f"## {name}", *_record(definition)]
+    parts += ["## Bisection", "`perfci bisect --json FILE` writes it.", *_record(bisection)]
+    for name, definition in bisection["definitions"].items():
+        if name not in shared:
+            parts += [f"## {name}", *_record(definition)]
+    return _page("Fields of report files", *parts)
+
+
+def _record(definition: Mapping[str, Any]) -> Iterator[str]:
+    yield " ".join(definition["description"].split())
+    lines = ["| field | type | |", "|---|---|---|"]
+    for name, field in definition["properties"].items():
+        lines.append(f"| `{name}` | {_field_kind(field)} | {_cell(field['description'])} |")
+    yield "\n".join(lines)
+
+
+def _field_kind(field: Mapping[str, Any]) -> str:
+    if "anyOf" in field:
+        return " or ".join(map(_field_kind, field["anyOf"]))
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "const" in field or "enum" in field:
+        return "text"
+    kind = field.get("type", "any")
+    if kind == "array":
+        return f"list of {_field_kind(field['items'])}"
+    if kind == "object":
+        return f"{_field_kind(field['additionalProperties'])} by name"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    return str(words.get(kind, kind))
+
+
+def trend() -> str:
+    """Return the page of the fields of the trend's JSON."""
+    parts = [
+        (
+            "`perfci trend --json FILE` writes `perfci.trend/1`. Fields stay, new ones may come. "
+            "Numbers are in base units (s, bytes, ratio), and what isn't known is `null`. "
+            "[The trend report](../trend-report.md) says more."
+        )
+    ]
+    for title, fields in MEANINGS["trend"].items():
+        lines = ["| field | |", "|---|---|"]
+        lines += [f"| `{name}` | {_cell(text)} |" for name, text in fields.items()]
+        parts += [f"## {title}", _LINK.sub(r"](../\1)", "\n".join(lines))]
+    return _page("Fields of the trend's JSON", *parts)
+
+
+# --- Python ---
+
+
+def python() -> str:
+    """Return the page of the names that benchmark files and scripts import."""
+    parts = [
+        (
+            "What benchmark files and scripts import from `perfci`. [From Python](../api.md) shows "
+            "it at work, and [benchmarks](../benchmarks.md) says what is measured."
+        )
+    ]
+    for name in NAMES:
+        of = getattr(perfci, name)
+        text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(of) or "")
+        call = "" if inspect.isclass(of) else _call(of)
+        parts += [f"## perfci.{name}", *([call] if call else []), text]
+    return _page("Python", *parts)
+
+
+def _call(function: Any) -> str:
+    signature = inspect.signature(function)
+    plain = [
+        each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()
+    ]
+    shown = signature.replace(parameters=plain, return_annotation=signature.empty)
+    line = f"{function.__name__}{shown}"
+    lines = wrap(line, _WIDTH, subsequent_indent="    ", break_long_words=False)
+    return "\n".join(["```python", *lines, "```"])
+
+
+if __name__ == "__main__":
+    main()
