@@ -1,4 +1,4 @@
-"""What perfci itself costs, as ratios within one run: ``docs/results/performance.md`` holds the figures.
+"""Costs of perfci itself, as ratios within one run. docs/results/performance.md has the figures.
 
     python benchmarks/performance.py [--json FILE] [--only NAME …]
 

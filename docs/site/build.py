@@ -80,7 +80,7 @@ def aside(name: str) -> str:
     """Return what keeps a page of results out of the search, and all but their list out of the
     navigation."""
     orphan = "" if name == "README.md" else "orphan: true\n"
-    return f"---\nno-search: true\nnosearch: true\n{orphan}---\n\n"
+    return f"---\nnosearch: true\n{orphan}---\n\n"
 
 
 def linked(text: str, page: Path, source: Path, repository: str) -> str:

@@ -1,4 +1,4 @@
-"""Sphinx: the site of the documentation. ``build.py`` beside it fills the folder it works in."""
+"""Sphinx: the site of the documentation. ``build.py`` fills the folder that it works in."""
 
 import perfci
 
@@ -6,12 +6,10 @@ project = "perfci"
 author = "the perfci developers"
 copyright = author
 version = release = perfci.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser"]
 html_theme = "furo"
+smartquotes = False  # options have two dashes
 html_title = f"perfci {version}"
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
-autodoc_typehints = "description"
-autodoc_member_order = "bysource"
-napoleon_numpy_docstring = True
 exclude_patterns = ["images/**"]  # comments as they are posted, which pages show as pictures

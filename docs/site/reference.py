@@ -40,6 +40,8 @@ _TABLES = {
     "metrics": ("MetricTable", "[tool.perfci.metrics.latency_p50]"),
 }
 """Keys that are tables, each with its definition in the schema and how it is written."""
+_OF_SHARE = "[tool.perfci.metrics.host_memory_over_setup]"
+"""A metric whose threshold has a share."""
 _WIDTH = 88
 
 
@@ -92,7 +94,8 @@ def configuration() -> str:
         parts += [f"## `{name}`", table["description"]]
         for key, of in table["properties"].items():
             needed = key in table.get("required", ())
-            parts.append(_key(header, key, of, "###", needed=needed))
+            own = _OF_SHARE if key == "share" else header
+            parts.append(_key(own, key, of, "###", needed=needed))
     return _page("Configuration keys", *parts)
 
 
@@ -347,7 +350,7 @@ def _call(function: Any) -> str:
     shown = signature.replace(parameters=plain, return_annotation=signature.empty)
     line = f"{function.__name__}{shown}"
     lines = wrap(line, _WIDTH, subsequent_indent="    ", break_long_words=False)
-    return "\n".join(["```python", *lines, "```"])
+    return "\n".join(f"    {line}" for line in lines)
 
 
 if __name__ == "__main__":

@@ -109,5 +109,5 @@ def test_no_meaning_is_of_a_field_that_is_gone() -> None:
     for name, root in (("report.schema.json", "Report"), ("bisection.schema.json", "Bisection")):
         known[root] = set(files[name]["properties"])
         for record, definition in files[name]["definitions"].items():
-            known[record] = set(definition["properties"])
+            known.setdefault(record, set()).update(definition["properties"])
     assert {name: set(of) for name, of in MEANINGS.items() if name != "trend"} == known
