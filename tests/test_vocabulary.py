@@ -51,7 +51,7 @@ LIMITS = {
     "whoever": 31,
     "long functions": 2,
     "modules": 295,
-    "lines": 65_044,
+    "lines": 64_956,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
