@@ -139,8 +139,8 @@ MUTANTS = (
     ),
     Mutant(
         "measure/session.py",
-        "self._scale * len(self._states) / max(1, len(ready))",
-        "self._scale",
+        "self._options.scale * len(self._states) / max(1, len(ready))",
+        "self._options.scale",
         SESSION,
     ),
     Mutant(

@@ -393,10 +393,11 @@ class Journal:
         match result:
             case WorkerOutput() as output:
                 p50 = output.values.get("latency_p50")
+                measured = "None" if p50 is None else f"{p50:.6g} s"
                 self.note(
                     f"{output.case} round {output.round} {output.side}"
                     f"{f' of ancestor {output.ancestor}' if output.ancestor else ''}: "
-                    f"{output.samples} samples, p50 {p50 if p50 is None else f'{p50:.6g} s'}, "
+                    f"{output.samples} samples, p50 {measured}, "
                     f"{output.bursts_set_aside} bursts excluded"
                 )
                 side, number = output.side, output.round

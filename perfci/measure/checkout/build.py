@@ -42,7 +42,7 @@ _SITES = (
     "import site; user = site.getusersitepackages(); "
     "print(*[user] * bool(site.ENABLE_USER_SITE), *site.getsitepackages(), sep='\\n')"
 )
-_HAS_PIP = "import sys, importlib.util as u; sys.exit(u.find_spec('pip') is None)"
+_HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
 _METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
 _LISTED = "Available versions:"
 _TIMEOUT_S = 1800.0

@@ -319,7 +319,7 @@ class AmdWatch(CardWatch):
 def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:
     """Return a watch on the card of that serial number. Raises Unwatchable with the reason.
 
-    ``amdsmi`` stands for the module, which is imported where it is None. Without a number the
+    ``amdsmi`` stands for the module, which is imported where None is given. Without a number the
     machine's only card is meant.
     """
     if amdsmi is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.files import parse_toml
@@ -18,50 +19,92 @@ _USUAL = frozenset({".", "src"})
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py"})
 
 
-def build_advice(tree: Path, python_path: Sequence[str] = ()) -> str:
-    """Return the ``build`` key for a project whose compiled files its tree lacks."""
-    if not any(map(_is_buildable, _project_folders(tree))):
-        return "Set `build` in [tool.perfci] to the commands that compile it."
-    return _set(tree, (), python_path, build=True)
+@dataclass(frozen=True, slots=True)
+class ConfigurationAdvice:
+    """Advice for a side's ``tree`` under this ``python_path``; ``built`` where it has a ``build``.
 
-
-def path_advice(
-    tree: Path, file: str, module: str, python_path: Sequence[str], *, built: bool = False
-) -> str:
-    """Return the ``python_path`` with which ``file`` (relative to ``tree``) is found; or nothing.
-
-    ``module`` is its dotted name where that is known. Where nothing was ``built`` and something has
-    to be, the build comes with it: else it would be what is missing next.
+    Each answer is the setting to make, or an empty text.
     """
-    folder = folder_of(tree, file, module)
-    if folder in python_path:
-        return ""
-    return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
 
+    tree: Path
+    python_path: Sequence[str] = ()
+    built: bool = False
 
-def missing_advice(
-    tree: Path, names: Sequence[str], python_path: Sequence[str], *, built: bool
-) -> str:
-    """Return what to set for modules that were imported and not found; or nothing.
+    def build(self) -> str:
+        """Return the ``build`` key for a project whose compiled files its tree lacks."""
+        if not any(
+            (folder / "setup.py").is_file() or _backend(folder) for folder in self._projects
+        ):
+            return "Set `build` in [tool.perfci] to the commands that compile it."
+        return self._set((), build=True)
 
-    Those of a package that was found have to be compiled, where the project compiles anything.
-    """
-    tops = dict.fromkeys(name for name in names if "." not in name)
-    advice = (package_advice(tree, name, python_path, built=built) for name in tops)
-    if result := next(filter(None, advice), ""):
-        return result
-    inner = any("." in name for name in names)
-    return build_advice(tree, python_path) if inner and not built and _compiles_any(tree) else ""
+    def path(self, file: str, module: str) -> str:
+        """Return the ``python_path`` with which ``file`` (relative to the tree) is found.
 
+        ``module`` is its dotted name where that is known. Where nothing was built and something has
+        to be, the build comes with it: else it would be what is missing next.
+        """
+        return self._folder(folder_of(self.tree, file, module))
 
-def package_advice(
-    tree: Path, package: str, python_path: Sequence[str], *, built: bool = False
-) -> str:
-    """Return the ``python_path`` with which the tree's ``package`` is found; or nothing."""
-    folder = packages_in(str(tree)).get(package)
-    if folder is None or folder in python_path:
-        return ""
-    return _set(tree, (folder,), python_path, build=not built and _compiles_any(tree))
+    def package(self, name: str) -> str:
+        """Return the ``python_path`` with which the tree's package is found."""
+        return self._folder(packages_in(str(self.tree)).get(name))
+
+    def missing(self, names: Sequence[str]) -> str:
+        """Return what to set for modules that were imported and not found.
+
+        Those of a package that was found have to be compiled, where the project compiles anything.
+        """
+        tops = dict.fromkeys(name for name in names if "." not in name)
+        if advice := next(filter(None, map(self.package, tops)), ""):
+            return advice
+        return self.build() if any("." in name for name in names) and self._must_build() else ""
+
+    def _folder(self, folder: str | None) -> str:
+        if folder is None or folder in self.python_path:
+            return ""
+        return self._set((folder,), build=self._must_build())
+
+    def _must_build(self) -> bool:
+        return not self.built and any(map(_compiles, self._projects))
+
+    def _set(self, folders: Sequence[str], *, build: bool) -> str:
+        """Return the advice: ``folders`` and, in a monorepo, those of its other distributions.
+
+        One alone would only lead to the next: what is imported first imports the others.
+        """
+        tree = self.tree
+        kept = [
+            entry for entry in self.python_path if entry not in _USUAL or _has_modules(tree / entry)
+        ]
+        sources = _sources(tree)
+        more = [*folders, *(sources if {*kept, *folders} & {*sources} else ())]
+        settings = []
+        if build:
+            commands = [_build_command(tree, folder) for folder in self._projects]
+            settings.append(f"build = {_listed(commands)}")
+            if any(_TARGET in command for command in commands):
+                kept.insert(0, _TARGET)
+        if {*kept, *more} - {*self.python_path}:
+            settings.append(f"python_path = {_listed(dict.fromkeys([*kept, *more]))}")
+        return f"Set {' and '.join(settings)} in [tool.perfci]."
+
+    @property
+    def _projects(self) -> tuple[Path, ...]:
+        """The folders of what is built: the tree's root, or the projects below it that compile.
+
+        The first of these, where no project is known to.
+        """
+        inner = sorted(
+            folder
+            for depth in ("*", "*/*")
+            for folder in self.tree.glob(depth)
+            if not any(part.startswith(".") for part in folder.relative_to(self.tree).parts)
+            and any((folder / name).is_file() for name in ("pyproject.toml", "setup.py"))
+        )
+        if (self.tree / "setup.py").is_file() or _backend(self.tree) or not inner:
+            return (self.tree,)
+        return tuple(filter(_compiles, inner)) or (inner[0],)
 
 
 def folder_of(tree: Path, file: str, module: str) -> str:
@@ -79,34 +122,10 @@ def folder_of(tree: Path, file: str, module: str) -> str:
     return str(folder)
 
 
-def _set(tree: Path, folders: Sequence[str], python_path: Sequence[str], *, build: bool) -> str:
-    """Return the advice: ``folders`` and, in a monorepo, those of its other distributions.
-
-    One alone would only lead to the next: what is imported first imports the others.
-    """
-    kept = [entry for entry in python_path if entry not in _USUAL or _has_modules(tree / entry)]
-    sources = _sources(tree)
-    more = [*folders, *(sources if {*kept, *folders} & {*sources} else ())]
-    settings = []
-    if build:
-        commands = [_build_command(tree, folder) for folder in _project_folders(tree)]
-        settings.append(f"build = [{', '.join(map(_quoted, commands))}]")
-        if any(_TARGET in command for command in commands):
-            kept.insert(0, _TARGET)
-    if {*kept, *more} - {*python_path}:
-        named = dict.fromkeys([*kept, *more])
-        settings.append(f"python_path = [{', '.join(map(_quoted, named))}]")
-    return f"Set {' and '.join(settings)} in [tool.perfci]."
-
-
 def _has_modules(folder: Path) -> bool:
     """Return whether something of a project's is imported from ``folder``."""
     packages = {path.parent.name for path in folder.glob("*/__init__.py")}
     return bool(packages - NO_LIBRARY or {path.name for path in folder.glob("*.py")} - _NO_MODULES)
-
-
-def _is_buildable(folder: Path) -> bool:
-    return (folder / "setup.py").is_file() or _backend(folder) != ""
 
 
 def _build_command(tree: Path, folder: Path) -> str:
@@ -131,48 +150,19 @@ def _sources(tree: Path) -> tuple[str, ...]:
     )
 
 
-def _quoted(command: str) -> str:
-    return f'"{command}"'
-
-
-def _project_folders(tree: Path) -> tuple[Path, ...]:
-    """Return the folders of what is built: the tree's root, or the projects below it that compile.
-
-    The first of these, where none is known to.
-    """
-    names = ("pyproject.toml", "setup.py")
-    inner = sorted(
-        folder
-        for depth in ("*", "*/*")
-        for folder in tree.glob(depth)
-        if not any(part.startswith(".") for part in folder.relative_to(tree).parts)
-        and any((folder / name).is_file() for name in names)
-    )
-    at_root = (tree / "setup.py").is_file() or _backend(tree)
-    if at_root or not inner:
-        return (tree,)
-    return tuple(folder for folder in inner if _compiles(folder)) or (inner[0],)
-
-
-def _compiles_any(tree: Path) -> bool:
-    return any(_compiles(folder) for folder in _project_folders(tree))
+def _listed(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(f'"{text}"' for text in texts) + "]"
 
 
 def _compiles(folder: Path) -> bool:
     """Return whether the project in ``folder`` has something to compile."""
-    others = any((folder / name).is_file() for name in ("CMakeLists.txt", "Cargo.toml"))
-    meson = folder / "meson.build"
-    return (
-        others
-        or _has_extensions(folder / "setup.py")
-        or (meson.is_file() and "extension_module" in meson.read_text("utf-8", "replace"))
+    if any((folder / name).is_file() for name in ("CMakeLists.txt", "Cargo.toml")):
+        return True
+    signs = {"setup.py": r"ext_modules|Extension\(", "meson.build": "extension_module"}
+    return any(
+        (folder / name).is_file() and re.search(sign, (folder / name).read_text("utf-8", "replace"))
+        for name, sign in signs.items()
     )
-
-
-def _has_extensions(script: Path) -> bool:
-    if not script.is_file():
-        return False
-    return re.search(r"ext_modules|Extension\(", script.read_text("utf-8", "replace")) is not None
 
 
 def _backend(folder: Path) -> str:

@@ -10,12 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from perfci.measure.provenance.advice import (
-    build_advice,
-    missing_advice,
-    package_advice,
-    path_advice,
-)
+from perfci.measure.provenance.advice import ConfigurationAdvice
 from perfci.measure.provenance.counterparts import Resemblance, distribution_at
 from perfci.measure.provenance.events import (
     ENTRY_POINTS,
@@ -161,7 +156,8 @@ class _Attribution:
         *,
         built: bool,
     ) -> None:
-        self.places, self.python_path, self.built = places, python_path, built
+        self.places = places
+        self.advise = ConfigurationAdvice(Path(places.root), python_path, built)
         self._events = events
         self._place = places.place()
         self.meant = _meant_folders(events, places.installed)
@@ -192,7 +188,6 @@ class _Attribution:
         outside = _paths(event for event in checked_out if event.how != "kept out")
         looks = (event for event in self._events if event.how in LOOKS)
         missing = [event.name for event in self._events if event.how == "missing"]
-        root = Path(self.places.root)
         return Provenance(
             wrong=tuple(self._wrong.values()),
             used=_paths(self._own),
@@ -210,7 +205,7 @@ class _Attribution:
                 if where != "checkout" and event.how in {"import", "load", "map"}
             ),
             looked_at=tuple(look for look in looks if self._place(f"{look.path}/") == "own"),
-            advice=missing_advice(root, missing, self.python_path, built=self.built),
+            advice=self.advise.missing(missing),
             watched=bool(self.watched),
         )
 
@@ -289,7 +284,7 @@ class _Attribution:
         module = event.name if event.how == "import" else ""
         advice = [f"The repository has it as {path}."]
         if is_code(path) and (tree / path).exists():
-            advice.append(path_advice(tree, path, module, self.python_path, built=self.built))
+            advice.append(self.advise.path(path, module))
         top = event.name.partition(".")[0] if event.how != "open" else ""
         top = top or _package_in(event.path) or Path(event.path).stem
         advice.append(f'Where the installed file is meant: installed = ["{top}"].')
@@ -315,7 +310,7 @@ class _Attribution:
         was built.
         """
         has_module = has_it or self._has_module(event.name)
-        return has_module or (not self.built and is_library(event.path))
+        return has_module or (not self.advise.built and is_library(event.path))
 
     def is_installed(self, event: CodeEvent, where: str) -> bool:
         """Return whether it is a module of the project's, from an installed copy."""
@@ -339,31 +334,29 @@ class _Attribution:
         return path.is_dir() or any(path.parent.glob(f"{path.name}.*"))
 
     def _advice(self, event: CodeEvent, relative: str, *, has_it: bool) -> str:
-        tree = Path(self.places.root)
         if has_it:
             module = event.name if event.how in {"import", "load", "kept out"} else ""
             runs = event.how != "open" or is_code(event.path)
             advice = ""
             if runs:
-                advice = path_advice(tree, relative, module, self.python_path, built=self.built)
+                advice = self.advise.path(relative, module)
             return advice or (
                 f"This side has it as {relative}: use a path that is relative to the module's "
                 "`__file__`, or to the current directory, which is the side's tree."
             )
         if is_library(event.path):
-            return build_advice(tree, self.python_path)
+            return self.advise.build()
         top = event.name.partition(".")[0]
-        return (top and package_advice(tree, top, self.python_path, built=self.built)) or (
+        return (top and self.advise.package(top)) or (
             "The commit doesn't have it. Add it to the repository, or make it with `build`."
         )
 
     def _copy_advice(self, event: CodeEvent) -> str:
-        tree = Path(self.places.root)
         top = event.name.partition(".")[0] or _package_in(event.path)
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
-        advice = package_advice(tree, top, self.python_path, built=self.built) if top else ""
+        advice = self.advise.package(top) if top else ""
         if not advice and is_library(event.path):
-            advice = build_advice(tree, self.python_path)
+            advice = self.advise.build()
         return f"{advice} {meant}".strip()
 
     def is_meant(self, event: CodeEvent) -> bool:

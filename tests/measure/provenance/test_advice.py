@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perfci.measure.provenance.advice import build_advice, package_advice, path_advice
+from perfci.measure.provenance.advice import ConfigurationAdvice
 
 INPLACE = 'Set build = ["{python} setup.py build_ext --inplace"] in [tool.perfci].'
 TARGET = (
@@ -27,7 +28,7 @@ def test_setup_py_with_extensions_is_built_in_place(tmp_path: Path) -> None:
     write(
         tmp_path, "pyproject.toml", text='[build-system]\nbuild-backend = "setuptools.build_meta"'
     )
-    assert build_advice(tmp_path) == INPLACE
+    assert ConfigurationAdvice(tmp_path).build() == INPLACE
 
 
 @pytest.mark.parametrize(
@@ -38,12 +39,12 @@ def test_other_backends_build_into_a_folder_that_is_imported_from(
     tmp_path: Path, backend: str
 ) -> None:
     write(tmp_path, "pyproject.toml", text=f'[build-system]\nbuild-backend = "{backend}"')
-    assert build_advice(tmp_path) == TARGET
+    assert ConfigurationAdvice(tmp_path).build() == TARGET
 
 
 def test_what_no_python_project_says_how_to_build_is_left_to_the_user(tmp_path: Path) -> None:
     write(tmp_path, "CMakeLists.txt")
-    assert build_advice(tmp_path) == (
+    assert ConfigurationAdvice(tmp_path).build() == (
         "Set `build` in [tool.perfci] to the commands that compile it."
     )
 
@@ -51,7 +52,10 @@ def test_what_no_python_project_says_how_to_build_is_left_to_the_user(tmp_path: 
 def test_the_project_of_a_monorepo_that_compiles_is_built(tmp_path: Path) -> None:
     write(tmp_path, "libs/pure/pyproject.toml", text='[build-system]\nbuild-backend = "hatchling"')
     write(tmp_path, "libs/fast/setup.py", text="setup(ext_modules=cythonize('a.pyx'))")
-    assert "cd libs/fast && {python} setup.py build_ext --inplace" in build_advice(tmp_path)
+    assert (
+        "cd libs/fast && {python} setup.py build_ext --inplace"
+        in ConfigurationAdvice(tmp_path).build()
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,7 @@ def test_the_folder_is_the_one_from_which_the_file_is_imported(
     tmp_path: Path, file: str, module: str, folder: str
 ) -> None:
     write(tmp_path, file, "libs/core/core/__init__.py")
-    assert path_advice(tmp_path, file, module, (".", "src")) == (
+    assert ConfigurationAdvice(tmp_path, (".", "src")).path(file, module) == (
         f'Set python_path = ["{folder}"] in [tool.perfci].'
     )
 
@@ -77,10 +81,10 @@ def test_folders_that_were_set_are_kept_and_those_of_the_default_with_code(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, "core/__init__.py", "libs/other/other/__init__.py", "a.py")
-    assert path_advice(tmp_path, "core/__init__.py", "core", (".", "src")) == ""
-    told = path_advice(tmp_path, "a.py", "a", ("lib",))
+    assert ConfigurationAdvice(tmp_path, (".", "src")).path("core/__init__.py", "core") == ""
+    told = ConfigurationAdvice(tmp_path, ("lib",)).path("a.py", "a")
     assert told == 'Set python_path = ["lib", "."] in [tool.perfci].'
-    told = package_advice(tmp_path, "other", (".", "src", "lib"))
+    told = ConfigurationAdvice(tmp_path, (".", "src", "lib")).package("other")
     assert told == 'Set python_path = [".", "lib", "libs/other"] in [tool.perfci].'
 
 
@@ -90,12 +94,13 @@ def test_a_monorepo_is_told_all_at_once(tmp_path: Path) -> None:
     write(tmp_path, *(f"packages/{one}/src/{one}/__init__.py" for one in ("core", "extra")))
     write(tmp_path, "packages/core/tests/__init__.py")
     file = "packages/extra/src/extra/__init__.py"
-    told = path_advice(tmp_path, file, "extra", (".", "src"))
+    advise = ConfigurationAdvice(tmp_path, (".", "src"))
+    told = advise.path(file, "extra")
     paths = 'python_path = ["packages/extra/src", "packages/core/src"]'
     assert told == f"Set {paths} in [tool.perfci]."
     write(tmp_path, "packages/core/setup.py", text="setup(ext_modules=[])")
-    assert path_advice(tmp_path, file, "extra", (".", "src"), built=True) == told
-    told = path_advice(tmp_path, file, "extra", (".", "src"))
+    assert replace(advise, built=True).path(file, "extra") == told
+    told = advise.path(file, "extra")
     assert told == (
         "Set build = [\"bash -c 'cd packages/core && {python} setup.py build_ext --inplace'\"] "
         f"and {paths} in [tool.perfci]."
