@@ -316,6 +316,7 @@ class SimulatedChannel:
         }
         if order.growth:
             values["memory_growth"] = self._executor.growth(order)
+        values |= {extra.metric.name: float(extra.measure()) for extra in self._work.metrics}
         missing = dict(_MISSING)
         if order.cold_start:
             values |= {"cold_start": self._cold_start_s, "import_time": 0.003 * self._noise(10)}

@@ -17,7 +17,7 @@ BENCHMARK = """\
 import perfci
 import quarry
 
-@perfci.benchmark
+@perfci.benchmark(metrics=["latency_p50"])
 def counting():
     return quarry.work
 """
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def index(project: Project) -> dict[str, str]:
-    """Six releases of a package, one of which can't be installed, and what tells pip of them."""
+    """Five releases of a package, one of which can't be installed, and what tells pip of them."""
     project.write("benchmarks/bench_counting.py", BENCHMARK)
     project.commit("the project")
     folder = project.folder.parent / "index"
-    loops = {"1.0.0": 3000, "1.1.0": 3000, "1.2.0": 3000, "1.3.0": 3000, "1.10.0": 6000}
+    loops = {"1.0.0": 3000, "1.2.0": 3000, "1.3.0": 3000, "1.10.0": 6000}
     for version, count in {**loops, "2.0": 6000}.items():
         needs = "nowhere-to-be-found>=3" if version == "1.3.0" else ""
         wheel(folder, "quarry", version, WORK.format(version, count), needs)
@@ -61,7 +61,7 @@ def test_the_slower_release_of_a_dependency_is_found_and_its_environments_are_ke
     found = bisected(project, index, *asked)
     (culprit,) = found["culprits"]
     assert [one["sha"] for one in culprit["commits"]] == ["1.3.0", "1.10.0"]
-    assert (found["package"], found["commits"]) == ("quarry", 4)
+    assert (found["package"], found["commits"]) == ("quarry", 3)
     assert 1.5 < culprit["ratio"] < 2.5
     (skipped,) = found["skipped"]
     assert skipped["commit"]["sha"] == "1.3.0"

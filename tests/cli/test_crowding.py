@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
 
-CARD = """\
+BENCHMARKS = """\
 import fcntl
 from pathlib import Path
 
@@ -22,63 +22,74 @@ from lib import fits
 class OutOfMemoryError(RuntimeError):
     '''torch's, of a card that a lock stands for: whoever has it has the memory.'''
 
-def take():
-    card = open(CARD, "w")
+def take(name, error=OutOfMemoryError):
+    card = open(CARD + name, "w")
     try:
         fcntl.flock(card, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ERROR("CUDA out of memory. Tried to allocate 50.00 GiB")
+        raise error("CUDA out of memory. Tried to allocate 50.00 GiB")
     if not fits:
-        raise ERROR("CUDA out of memory. Tried to allocate 500.00 GiB")
+        raise error("CUDA out of memory. Tried to allocate 500.00 GiB")
     return card
 
 @perfci.benchmark
-def large():
-    SETUP
+def at_setup():
+    card = take("setup")
+    return lambda: card.fileno()
+
+@perfci.benchmark
+def at_a_call():
+    cards = []
+    return lambda: cards or cards.append(take("call"))
+
+@perfci.benchmark
+def without_a_name():
+    card = take("unnamed", RuntimeError)
+    return lambda: card.fileno()
 
 @perfci.benchmark
 def small():
     return lambda: sum(range(500))
 """
-AT_SETUP = "card = take(); return lambda: card.fileno()"
-AT_A_CALL = "cards = []; return lambda: cards or cards.append(take())"
+LARGE = ("at_setup", "at_a_call", "without_a_name")
 
 
-def written(project: Project, card: Path, setup: str, error: str = "OutOfMemoryError") -> str:
-    source = CARD.replace("SETUP", setup).replace("CARD", repr(str(card))).replace("ERROR", error)
+@pytest.fixture
+def written(project: Project) -> Project:
+    source = BENCHMARKS.replace("CARD", repr(f"{project.folder.parent}/card-"))
     project.write("benchmarks/bench_large.py", source)
-    project.write("lib.py", "fits = True\n")
-    return project.commit("base")
+    project.commit("base", **{"lib.py": "fits = True\n"})
+    return project
 
 
-@pytest.mark.parametrize(
-    ("setup", "error"),
-    [(AT_SETUP, "OutOfMemoryError"), (AT_A_CALL, "OutOfMemoryError"), (AT_SETUP, "RuntimeError")],
-    ids=["set-up", "first call", "an error without a name"],
-)
+def failures_of(report: dict[str, Any], case: str) -> dict[str, dict[str, Any]]:
+    return {one["side"]: one for one in report["failures"] if one["case"] == case}
+
+
 def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_blamed(
-    project: Project, tmp_path: Path, setup: str, error: str
+    written: Project,
 ) -> None:
-    base = written(project, tmp_path / "card", setup, error)
-    report = project.report("compare", base, base, "--same")
+    report = written.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
     assert report["verdict"]["status"] == "inconclusive", report["verdict"]
-    failures = {f["side"]: f for f in report["failures"] if f["case"] == "large"}
-    assert set(failures) == {"base", "head"}
-    for failure in failures.values():
-        assert failure["kind"] == "no_room_for_both"
-        assert "don't fit at once" in failure["message"]
-        assert "Tried to allocate 50.00 GiB" in failure["message"]
+    for case in LARGE:
+        failures = failures_of(report, case)
+        assert set(failures) == {"base", "head"}
+        for failure in failures.values():
+            assert failure["kind"] == "no_room_for_both", case
+            assert "don't fit at once" in failure["message"]
+            assert "Tried to allocate 50.00 GiB" in failure["message"]
     assert any("fails on both sides" in reason for reason in report["verdict"]["reasons"])
-    assert rows(report, "small")["latency_p50"]["status"] != "failed"
+    assert rows(report, "small")["latency_p50"]["status"] == "inconclusive"
 
 
-def test_a_head_that_has_no_room_alone_is_to_blame(project: Project, tmp_path: Path) -> None:
-    base = written(project, tmp_path / "card", AT_SETUP)
-    project.commit("hungrier", **{"lib.py": "fits = False\n"})
-    report = project.report("compare", base, "HEAD", code=3)
+def test_a_head_that_has_no_room_alone_is_to_blame(written: Project) -> None:
+    written.commit("hungrier", **{"lib.py": "fits = False\n"})
+    options = ("--rounds", "2", "-k", "at_setup")
+    report = written.report("compare", "HEAD~1", "HEAD", *options, code=3)
     assert report["verdict"]["status"] == "error"
-    failures = [f for f in report["failures"] if f["case"] == "large"]
-    assert [(f["side"], f["kind"]) for f in failures] == [("head", "OutOfMemoryError")]
+    (failure,) = report["failures"]
+    assert (failure["case"], failure["side"]) == ("at_setup", "head")
+    assert failure["kind"] == "OutOfMemoryError"
 
 
 @pytest.mark.parametrize(

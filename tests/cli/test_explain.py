@@ -26,6 +26,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.finding import Difference, Stack
 from perfci.model.worker import WorkOrder
 from perfci.report.exporters.json import render as render_json
+from tests.builders.in_process import Done
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 from tests.report.examples import passing_report
@@ -52,58 +53,115 @@ def forward(x):
     return y.sum()
 """
 BENCHMARK = """\
-import os
 import perfci
 import torch
 from model import forward
 
-@perfci.benchmark(metrics=["latency_p50"])
+@perfci.benchmark
 def net():
     x = torch.randn(512, 512)
     return lambda: forward(x)
 
 @perfci.benchmark
+def still():
+    x = torch.randn(512, 512)
+    return lambda: torch.relu(x)
+"""
+DIES = """\
+import os, sys
+import perfci
+
+@perfci.benchmark
 def dies():
-    x = torch.randn(8)
     def call():
-        if torch.autograd._profiler_enabled():
+        if sys.getswitchinterval() < 1e-4:  # so the sampler of stacks sets it
             os.abort()
-        return x + 1
     return call
+"""
+COUNTING = "def work():\n    return sum(x for x in range({}))\n"
+PLAIN = """\
+import perfci
+from lib import work
+
+@perfci.benchmark(metrics=["latency_p50"])
+def counting():
+    return work
 """
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose head's ``counting`` takes ten times as long, without torch."""
     project = Project(tmp_path_factory.mktemp("why") / "project")
-    project.write("benchmarks/bench_net.py", BENCHMARK)
-    project.commit("base", **{"model.py": MODEL})
-    project.commit("copies", **{"model.py": COPIES})
+    project.write("benchmarks/bench_one.py", PLAIN)
+    project.commit("base", **{"lib.py": COUNTING.format(400)})
+    project.commit("slower", **{"lib.py": COUNTING.format(4000)})
     return project
 
 
-def test_extra_copies_are_named_with_their_line(grown: Project) -> None:
-    done = grown.perfci("explain", "HEAD~1", "HEAD", "-k", "net", "--within", "5m")
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> Explained:
+    folder = tmp_path_factory.mktemp("explained")
+    project = Project(folder / "project")
+    project.write("benchmarks/bench_dies.py", DIES)
+    project.write("benchmarks/bench_net.py", BENCHMARK)
+    project.commit("base", **{"model.py": MODEL})
+    project.commit("copies", **{"model.py": COPIES})
+    options = ("--within", "5m", "--trace", str(folder / "traces"))
+    done = project.perfci("explain", "HEAD~1", "HEAD", *options)
     assert done.code == 0, done.text
-    first = done.out.splitlines()[1]
-    assert first.startswith("  `aten::copy_` 0 → 12 calls, +"), done.out
-    assert first.endswith(", model.py:6 (a changed line)"), done.out
+    return Explained(done, folder / "traces")
+
+
+class Explained:
+    """``perfci explain`` of cases that copy more, that are the same, and that die."""
+
+    def __init__(self, done: Done, traces: Path) -> None:
+        self.err = done.err
+        self.traces = traces
+        self.lines: dict[str, list[str]] = {}
+        case = ""
+        for line in done.out.splitlines():
+            if line.startswith("  "):
+                self.lines[case].append(line.strip())
+            else:
+                case = line
+                self.lines[case] = []
+
+
+@pytest.mark.torch
+def test_extra_copies_are_named_with_their_line(explained: Explained) -> None:
+    first = explained.lines["net"][0]
+    assert first.startswith("`aten::copy_` 0 → 12 calls, +"), first
+    assert first.endswith(", model.py:6 (a changed line)"), first
+
+
+@pytest.mark.torch
+def test_the_same_code_is_silent(explained: Explained) -> None:
+    assert explained.lines["still"] == ["nothing differs inside"]
+    assert "times that differ by less than twice are left out: `perfci compare`" in explained.err
+
+
+@pytest.mark.torch
+def test_a_side_that_dies_only_under_an_instrument_says_so(explained: Explained) -> None:
+    said = " ".join(explained.lines["dies"])
+    assert "unavailable from python: base failed under it in record (SIGABRT)" in said
+
+
+@pytest.mark.torch
+def test_traces_of_both_sides_are_written(explained: Explained) -> None:
+    base, head = sorted(explained.traces.glob("net.*"))
+    assert base.name.endswith(".base.json")
+    events = [one["name"] for one in json.loads(head.read_text())["traceEvents"]]
+    assert events.count("aten::clone") == 12 * events.count("aten::relu")
+
+
+def test_where_every_case_differs_nothing_is_said_to_be_left_out(grown: Project) -> None:
+    done = grown.perfci("explain", "HEAD~1", "HEAD", "--within", "5m")
+    assert done.code == 0, done.text
+    assert "`work` takes " in done.out
+    assert ", lib.py:2 (a changed line)" in done.out
     assert "left out" not in done.err
-
-
-def test_the_same_code_is_silent(grown: Project) -> None:
-    done = grown.perfci("explain", "HEAD", "HEAD", "-k", "net", "--within", "5m")
-    assert done.out == "net\n  nothing differs inside\n"
-    assert "times that differ by less than twice are left out: `perfci compare`" in done.err
-
-
-def test_a_side_that_dies_only_under_a_profiler_says_so(grown: Project) -> None:
-    done = grown.perfci("explain", "HEAD~1", "HEAD", "-k", "dies", "--within", "5m")
-    assert done.code == 0, done.text
-    assert (
-        "unavailable from operators, memory, python: base failed under it in record (SIGABRT)"
-        in done.out
-    )
 
 
 def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
@@ -113,19 +171,19 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     assert "[other-report]" in done.text
 
 
+@pytest.mark.torch
 def test_compare_says_why_a_case_moved_and_writes_its_traces(
     grown: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perfci.measure.explaining.EXPLAIN_S", 300.0)  # on a busy machine
     traces = ("--trace", str(tmp_path / "traces"))
-    report = grown.report("compare", "HEAD~1", "HEAD", "-k", "net", *traces, code=1)
+    report = grown.report("compare", "HEAD~1", "HEAD", *traces, code=1)
     (why,) = report["why"]
-    assert why["case"] == "net"
-    assert why["differences"][0]["file"] == "model.py"
-    base, head = sorted((tmp_path / "traces").iterdir())
-    assert base.name.endswith(".base.json")
-    events = [one["name"] for one in json.loads(head.read_text())["traceEvents"]]
-    assert events.count("aten::clone") == 12 * events.count("aten::relu")
+    assert why["case"] == "counting"
+    assert why["differences"][0]["file"] == "lib.py"
+    for path, side in zip(sorted((tmp_path / "traces").iterdir()), ("base", "head"), strict=True):
+        assert path.name.endswith(f".{side}.json")
+        assert set(json.loads(path.read_text())) == {"traceEvents"}  # without torch there are none
 
 
 def test_a_trace_of_no_case_is_refused_before_anything_is_measured(grown: Project) -> None:

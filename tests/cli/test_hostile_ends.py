@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
+from tests.builders.project import Project, rows
 from tests.builders.simulated import Simulated
 
 pytestmark = pytest.mark.processes
@@ -34,29 +34,25 @@ def ready(project: Project) -> Project:
     return project
 
 
-@pytest.fixture
-def passing(ready: Project) -> Project:
-    ready.write("pyproject.toml", QUICK + NOISE_PASSES)
-    return ready
-
-
 def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, str]:
     """Run perfci, interrupt it while it measures, and return its exit code and what it said."""
+    logs = project.folder.parent / "logs"
+    options = ("--rounds", "500", "--budget", "60s", "--log-dir", str(logs))
     before = signal.signal(number, signal.SIG_DFL)  # as nohup leaves SIGHUP, it would be ignored
     try:
-        process = project.start(*arguments, "--rounds", "500", "--budget", "60s")
+        process = project.start(*arguments, *options)
     finally:
         signal.signal(number, before)
-    assert process.stderr is not None
-    said = ""
-    while "rounds," not in said:
-        line = process.stderr.readline()
-        assert line, said
-        said += line
-    time.sleep(1.0)
+    log = logs / "session.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and "round 2" in log.read_text()):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    return process.returncode, out + said + err
+    assert "Traceback" not in err
+    return process.returncode, out + err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -66,7 +62,9 @@ def test_an_interrupted_compare_leaves_a_report_and_is_no_pass(ready: Project, n
         ready, number, "compare", "HEAD", "HEAD", "--same", "--json", str(path)
     )
     assert code == 3, said
-    assert json.loads(path.read_text())["interrupted"] is True
+    report = json.loads(path.read_text())
+    assert report["interrupted"] is True
+    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 1
     assert not list(ready.cache.glob("session-*"))
 
 
@@ -85,21 +83,17 @@ def test_a_benchmark_file_that_hangs_on_import_leaves_time_for_the_others(ready:
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 1
 
 
-def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
-    path = passing.folder.parent / "r.json"
-    command = [
-        sys.executable,
-        "-m",
-        "perfci",
-        "compare",
-        "HEAD",
-        "HEAD",
-        "--same",
-        "--json",
-        str(path),
-    ]
+def comparing(project: Project) -> tuple[list[str], Path]:
+    """Return a command that compares, and the file that it writes."""
+    path = project.folder.parent / "r.json"
+    command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--same"]
+    return [*command, "--rounds", "2", "--json", str(path)], path
+
+
+def test_a_closed_standard_output_loses_no_file(ready: Project) -> None:
+    command, path = comparing(ready)
     process = subprocess.Popen(
-        command, cwd=passing.folder, env=passing.environment(), stdout=subprocess.PIPE
+        command, cwd=ready.folder, env=ready.environment(), stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     process.stdout.close()
@@ -108,12 +102,12 @@ def test_a_closed_standard_output_loses_no_file(passing: Project) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_standard_files_that_are_closed_are_no_bug(passing: Project, closed: str) -> None:
+def test_standard_files_that_are_closed_are_no_bug(ready: Project, closed: str) -> None:
     command = f"{sys.executable} -m perfci report {GOLDEN_REPORT} {closed}"
     done = subprocess.run(
         ["sh", "-c", command],
-        cwd=passing.folder,
-        env=passing.environment(),
+        cwd=ready.folder,
+        env=ready.environment(),
         check=False,
         capture_output=True,
         text=True,
@@ -122,22 +116,11 @@ def test_standard_files_that_are_closed_are_no_bug(passing: Project, closed: str
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_full_disk_behind_the_terminal_loses_no_file(passing: Project, stream: str) -> None:
-    path = passing.folder.parent / "r.json"
-    command = [
-        sys.executable,
-        "-m",
-        "perfci",
-        "compare",
-        "HEAD",
-        "HEAD",
-        "--same",
-        "--json",
-        str(path),
-    ]
+def test_a_full_disk_behind_the_terminal_loses_no_file(ready: Project, stream: str) -> None:
+    command, path = comparing(ready)
     with Path("/dev/full").open("w") as full:
         code = subprocess.run(
-            command, cwd=passing.folder, env=passing.environment(), check=False, **{stream: full}
+            command, cwd=ready.folder, env=ready.environment(), check=False, **{stream: full}
         ).returncode
     assert code in ({4, 120} if stream == "stdout" else {0})
     assert json.loads(path.read_text())["results"]
@@ -150,14 +133,14 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
         "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n",
     )
     ready.commit("deletes")
-    report = ready.report("compare", "HEAD", "HEAD", "--same", code=3)
+    report = ready.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2", code=3)
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds
     assert any("deleted the tree" in note for note in report["notes"])
 
 
-def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(passing: Project) -> None:
-    passing.write(
+def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(ready: Project) -> None:
+    ready.write(
         "benchmarks/bench_two.py",
         "import os, tempfile\nimport perfci\n\n@perfci.benchmark\ndef digs():\n"
         "    here = os.getcwd()\n"
@@ -168,10 +151,10 @@ def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(passing:
         "    os.chdir(here)\n"
         "    return lambda: 1\n",
     )
-    passing.commit("digs")
-    report = passing.report("compare", "HEAD", "HEAD", "--same", "-k", "digs")
+    ready.commit("digs")
+    report = ready.report("run", "--rounds", "2", "-k", "digs")
     assert rows(report, "digs")
-    assert not list(passing.cache.glob("session-*"))
+    assert not list(ready.cache.glob("session-*"))
 
 
 @pytest.mark.parametrize("option", ["--base-python", "--head-python"])

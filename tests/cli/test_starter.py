@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.builders.project import QUICK, Project, rows
@@ -19,11 +23,12 @@ def forked():
     return float(os.getpid() != IMPORTED_BY)
 
 @perfci.benchmark
-def one():
+def NAME_forked():
     return (lambda: sum(range(300))), perfci.metric("forked", forked, exact=True)
 
 @perfci.benchmark
-def two():
+def NAME_parent():
+    print(os.getppid(), file=open(PARENTS, "a"))
     parent = perfci.metric("parent", lambda: float(os.getppid()), exact=True)
     return (lambda: sum(range(300))), parent
 """
@@ -52,41 +57,84 @@ def steady():
 """
 
 
-def measured(project: Project, source: str, *options: str) -> dict:
-    project.write("benchmarks/bench_one.py", source)
-    project.commit("benchmarks")
-    return project.report("compare", "HEAD", "HEAD", "--same", *options)
+FILES = {
+    "shared": TELLS_ITS_PARENTS,
+    "apart": APART,
+    "threaded": LEAVES_A_THREAD,
+    "deadly": KILLS_ITS_PARENT,
+}
 
 
-def assert_cold_start_counts_all_imports(report: dict) -> None:
-    for case in ("one", "two"):
-        cold, imports = (rows(report, case)[name]["head"] for name in ("cold_start", "import_time"))
-        assert imports["center"] > 0.1
-        assert imports["center"] < cold["center"] < imports["center"] + 1.0
+def written(project: Project, name: str) -> None:
+    """Write the file of that name, whose benchmarks begin with it."""
+    source = FILES[name].replace("NAME", name)
+    source = source.replace("PARENTS", repr(f"{project.folder}-parents-{name}"))
+    project.write(f"benchmarks/bench_{name}.py", source)
 
 
-def test_workers_of_both_sides_have_one_ancestor_and_several_pairs_have_it(
-    project: Project,
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    return Compared(tmp_path_factory.mktemp("starters") / "project")
+
+
+class Compared:
+    """One session of all files, and its report."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = Project(folder)
+        for name in FILES:
+            written(self.project, name)
+        self.project.commit("benchmarks")
+        options = ("--same", "--rounds", "3")
+        self.report = self.project.report("compare", "HEAD", "HEAD", *options)
+
+    def row(self, case: str, metric: str = "latency_p50") -> dict[str, Any]:
+        found: dict[str, Any] = rows(self.report, case)[metric]
+        return found
+
+    def assert_cold_start_counts_all_imports(self, file: str) -> None:
+        for case in (f"{file}_forked", f"{file}_parent"):
+            imports = self.row(case, "import_time")["head"]["center"]
+            assert 0.1 < imports < self.row(case, "cold_start")["head"]["center"]
+
+    def notes_of(self, name: str) -> list[str]:
+        return [one for one in self.report["notes"] if f"bench_{name}.py" in one]
+
+
+def test_workers_of_both_sides_have_one_ancestor_and_each_round_another(
+    compared: Compared,
 ) -> None:
-    report = measured(project, TELLS_ITS_PARENTS)
-    assert_cold_start_counts_all_imports(report)
-    parent = rows(report, "two")["parent"]
-    for end in ("center", "lo", "hi", "workers"):
-        assert parent["base"][end] == parent["head"][end]
-    assert parent["head"]["lo"] < parent["head"]["hi"], "no second ancestor"
-    assert rows(report, "one")["forked"]["head"]["center"] == 0.0, "it imported a side's own code"
-    assert "by itself" not in str(report["notes"])
+    compared.assert_cold_start_counts_all_imports("shared")
+    parent = compared.row("shared_parent", "parent")
+    assert parent["base"]["center"] == parent["head"]["center"]
+    parents = Path(f"{compared.project.folder}-parents-shared").read_text().split()
+    assert {parents.count(one) for one in parents} == {2}, "no ancestor of its own for each round"
+    forked = compared.row("shared_forked", "forked")
+    assert forked["head"]["center"] == 0.0, "it imported a side's own code"
+    assert compared.notes_of("shared") == []
 
 
 def test_a_side_that_sets_a_variable_as_it_is_imported_has_starters_of_its_own(
-    project: Project,
+    compared: Compared,
 ) -> None:
-    report = measured(project, APART)
-    assert_cold_start_counts_all_imports(report)
-    assert rows(report, "one")["forked"]["head"]["center"] == 1.0
-    parent = rows(report, "two")["parent"]
+    compared.assert_cold_start_counts_all_imports("apart")
+    assert compared.row("apart_forked", "forked")["head"]["center"] == 1.0
+    parent = compared.row("apart_parent", "parent")
     assert parent["base"]["center"] != parent["head"]["center"]
-    assert any("base sets the variable SET as it is imported" in one for one in report["notes"])
+    why = "base sets the variable SET as it is imported"
+    assert any(why in note for note in compared.notes_of("apart"))
+
+
+def test_imports_that_leave_a_thread_mean_fresh_workers_and_a_note(compared: Compared) -> None:
+    assert compared.row("threaded_forked", "forked")["head"]["center"] == 0.0
+    assert any("left threads running" in note for note in compared.notes_of("threaded"))
+
+
+def test_a_benchmark_that_kills_its_parent_harms_no_other(compared: Compared) -> None:
+    assert {one["case"] for one in compared.report["failures"]} <= {"deadly"}
+    for case in ("steady", "shared_forked", "apart_forked", "threaded_forked"):
+        assert compared.row(case)["base"]["workers"] == 3
+    assert not list(compared.project.cache.glob("session-*"))
 
 
 SETS_BY_ORDER = """\
@@ -108,7 +156,8 @@ def one():
 
 @pytest.mark.torch
 def test_torch_that_is_set_otherwise_than_in_a_fresh_process_is_seen(project: Project) -> None:
-    report = measured(project, SETS_BY_ORDER, "--rounds", "2")
+    project.commit("benchmarks", **{"benchmarks/bench_one.py": SETS_BY_ORDER})
+    report = project.report("run", "--rounds", "2")
     assert rows(report, "one")["early"]["head"]["center"] == 0.0
     assert report["failures"] == []
     said = "torch's default dtype is torch.float64 after the imports, and torch.float32 in a fresh"
@@ -128,41 +177,37 @@ def test_the_side_that_killed_the_ancestor_is_blamed_and_not_the_other(project: 
     assert {one["kind"] for one in report["failures"]} == {"killed_parent"}
 
 
+CONVERTS = """\
+import colorsys
+import perfci
+
+@perfci.benchmark
+def converts():
+    value = perfci.metric("value", lambda: colorsys.rgb_to_hsv(0.5, 0.0, 0.0)[2], exact=True)
+    return (lambda: sum(range(300))), value
+"""
+
+
 def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project) -> None:
     project.write("colorsys.py", "def rgb_to_hsv(*_): return 1.0, 1.0, 1.0\n")
-    source = TELLS_ITS_PARENTS.replace("import os, time", "import os, time, colorsys").replace(
-        "lambda: float(os.getppid())", "lambda: colorsys.rgb_to_hsv(0.5, 0.0, 0.0)[2]"
-    )
-    project.write("benchmarks/bench_one.py", source)
+    project.write("benchmarks/bench_one.py", CONVERTS)
     base = project.commit("with its own")
     (project.folder / "colorsys.py").unlink()
     project.commit("with Python's")
-    report = project.report("compare", base, "HEAD", "--rounds", "2", "-k", "two")
-    found = rows(report, "two")["parent"]
+    report = project.report("compare", base, "HEAD", "--rounds", "2")
+    found = rows(report, "converts")["value"]
     assert (found["base"]["center"], found["head"]["center"]) == (1.0, 0.5)
 
 
 def test_fork_can_be_switched_off(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write("[tool.perfci.quiet]\nfork = false\n")
-    report = measured(project, TELLS_ITS_PARENTS, "-k", "two")
-    parent = rows(report, "two")["parent"]["head"]
-    assert parent["lo"] == parent["hi"]
+    written(project, "shared")
+    project.commit("benchmarks")
+    report = project.report("run", "--rounds", "3", "-k", "shared_parent")
+    parent = rows(report, "shared_parent")["parent"]["head"]
+    assert parent["lo"] == parent["hi"] == os.getpid()
     assert report["environment"]["facts"]["quiet_fork"] == "false"
-
-
-def test_imports_that_leave_a_thread_mean_fresh_workers_and_a_note(project: Project) -> None:
-    report = measured(project, LEAVES_A_THREAD, "-k", "one")
-    assert rows(report, "one")["forked"]["head"]["center"] == 0.0
-    assert any("left threads running" in note for note in report["notes"])
-
-
-def test_a_benchmark_that_kills_its_parent_harms_no_other(project: Project) -> None:
-    logs = project.folder.parent / "logs"
-    report = measured(project, KILLS_ITS_PARENT, "--log-dir", str(logs), "-k", "steady or deadly")
-    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 5
-    assert not [failure for failure in report["failures"] if failure["case"] == "steady"]
-    assert not list(project.cache.glob("session-*"))
 
 
 WAVERS = """\
@@ -186,13 +231,13 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     cores = project.folder.parent / "cores"
     project.write(
         "pyproject.toml",
-        QUICK.replace("max_rounds = 9", "max_rounds = 14")
+        QUICK.replace("max_rounds = 9", "max_rounds = 7")
         + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n',
     )
     source = WAVERS.format(path=str(cores))
-    report = measured(
-        project, source.replace("import perfci\n", "import perfci\nos.environ['SET'] = '1'\n", 1)
-    )
+    source = source.replace("import perfci\n", "import perfci\nos.environ['SET'] = '1'\n", 1)
+    project.commit("benchmarks", **{"benchmarks/bench_one.py": source})
+    report = project.report("compare", "HEAD", "HEAD", "--same")
     found = rows(report, "wavers")
     rounds = found["latency_p50"]["base"]["workers"]
     assert rounds > 5

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.builders.project import NOISE_PASSES, QUICK, Project
+from tests.builders.branch import QUICKEST
+from tests.builders.project import Project
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = Path(__file__).parent.parent / "data/kubernetes-job.json"
@@ -21,7 +22,7 @@ OWN = ("init", "--kubernetes", "--shards", "2", "--install", "true # has perfci"
 @pytest.fixture
 def job(project: Project) -> dict[str, Any]:
     """The job of a project whose origin is on a forge."""
-    project.write("pyproject.toml", QUICK + NOISE_PASSES)
+    project.write("pyproject.toml", QUICKEST)
     project.counting(1000)
     project.commit("base")
     project.git("remote", "add", "origin", "https://x:secret@example.org/octo/models.git")

@@ -48,19 +48,18 @@ def shown() -> list[str]:
     return [one.replace("YOUR-ORG", "o").replace("COMMIT", 40 * "a") for one in whole]
 
 
-def complaints(folder: Path, *files: Path) -> dict[str, str]:
-    """Return what each linter says against workflow ``files``; nothing where all pass."""
+def complaint(linter: str, folder: Path, *files: Path) -> str:
+    """Return what ``linter`` says against workflow ``files``; nothing where all pass."""
     known = folder / "labels.yaml"
     known.write_text(LABELS)
     schema = [BIN / "check-jsonschema", "--builtin-schema"]
-    linters: dict[str, list[str | Path]] = {
-        "zizmor": [BIN / "zizmor", "--offline", "--no-progress", *files],
-        "jactionlint": [BIN / "jactionlint", "--config-file", known, *files],
-        "schema": [*schema, "vendor.github-workflows", *files],
-        "timeouts": [*schema, "custom.github-workflows-require-timeout", *files],
+    commands: dict[str, list[str | Path]] = {
+        "zizmor": [BIN / "zizmor", "--offline", "--no-progress"],
+        "jactionlint": [BIN / "jactionlint", "--config-file", known],
+        "schema": [*schema, "vendor.github-workflows"],
+        "timeouts": [*schema, "custom.github-workflows-require-timeout"],
     }
-    said = {name: _run(command, folder) for name, command in linters.items()}
-    return {name: text for name, text in said.items() if text}
+    return _run([*commands[linter], *files], folder)
 
 
 def _run(command: list[str | Path], folder: Path) -> str:
@@ -79,27 +78,25 @@ def _run(command: list[str | Path], folder: Path) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_written_workflow_passes_every_linter(variant: str, tmp_path: Path) -> None:
-    folder = write_workflows(VARIANTS[variant], tmp_path)
-    said = complaints(tmp_path, *(folder / name for name in WORKFLOWS))
-    assert not said, "\n".join(said.values())
-
-
-def test_perfcis_own_workflows_pass_every_linter(tmp_path: Path) -> None:
-    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-    assert len(files) >= 3
-    said = complaints(tmp_path, *files)
-    assert not said, "\n".join(said.values())
-
-
-def test_what_the_documentation_shows_passes_every_linter(tmp_path: Path) -> None:
-    files = [tmp_path / f"shown-{number}.yml" for number in range(len(shown()))]
-    for file, text in zip(files, shown(), strict=True):
+@pytest.fixture(scope="module")
+def workflows(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All that are written for a project, perfci's own, and those that the documentation shows."""
+    folder = tmp_path_factory.mktemp("workflows")
+    folders = [write_workflows(choices, folder / name) for name, choices in VARIANTS.items()]
+    written = [one / file for one in folders for file in WORKFLOWS]
+    own = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert len(own) >= 3
+    examples = [folder / f"shown-{number}.yml" for number in range(len(shown()))]
+    for file, text in zip(examples, shown(), strict=True):
         file.write_text(text)
-    assert len(files) == 1
-    said = complaints(tmp_path, *files)
-    assert not said, "\n".join(said.values())
+    assert len(examples) == 1
+    return [*written, *own, *examples]
+
+
+@pytest.mark.parametrize("linter", ["zizmor", "jactionlint", "schema", "timeouts"])
+def test_every_workflow_passes(linter: str, workflows: list[Path], tmp_path: Path) -> None:
+    said = complaint(linter, tmp_path, *workflows)
+    assert not said, said
 
 
 def test_the_documentation_uses_the_inputs_that_the_action_has() -> None:
@@ -142,7 +139,7 @@ def test_a_bad_workflow_is_noticed(
     text = file.read_text()
     assert was in text
     file.write_text(text.replace(was, becomes))
-    assert linter in complaints(tmp_path, file)
+    assert complaint(linter, tmp_path, file)
 
 
 def test_a_script_of_the_action_that_shellcheck_would_refuse_is_noticed(tmp_path: Path) -> None:

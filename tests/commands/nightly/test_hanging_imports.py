@@ -9,8 +9,6 @@ import pytest
 from tests.builders.branch import Branch, measured
 from tests.builders.project import Project
 
-pytestmark = pytest.mark.processes
-
 HANGS = "import time\ntime.sleep(9999)\n"
 
 
@@ -84,6 +82,7 @@ def test_a_file_that_hangs_on_one_commit_leaves_that_commits_other_files(branch:
     assert (failed.sha, set(failed.failed)) == (old, {"other"})
 
 
+@pytest.mark.processes
 def test_a_night_that_is_interrupted_at_once_says_nothing_of_an_environment(
     branch: Branch,
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
+from functools import partial
+from itertools import chain, repeat
 
 import pytest
 
@@ -38,38 +38,16 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
     assert len(branch.outcomes()) == 2
 
 
-AT_MIDNIGHT = """\
-import sys
-from perfci.commands import compare
-
-moments = iter(sys.argv.pop(1).split(","))
-last = next(moments)
-
-def now():
-    global last
-    before, last = last, next(moments, last)
-    return before
-
-compare.now = now
-from perfci.cli.main import main
-main()
-"""
-
-
-def test_a_night_that_passes_midnight_is_of_the_day_on_which_it_began(branch: Branch) -> None:
+def test_a_night_that_passes_midnight_is_of_the_day_on_which_it_began(
+    branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tip = branch.commit(1000)
-    night = ("nightly", "--same", "--history", str(branch.history))
     for day in (1, 2):
-        moments = f"2026-03-0{day}T23:59:59+00:00,2026-03-0{day + 1}T00:10:00+00:00"
-        done = subprocess.run(
-            [sys.executable, "-c", AT_MIDNIGHT, moments, *night],
-            cwd=branch.project.folder,
-            env=branch.project.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        later = f"2026-03-0{day + 1}T00:10:00+00:00"
+        moments = chain([f"2026-03-0{day}T23:59:59+00:00"], repeat(later))
+        for module in ("compare", "nightly"):
+            monkeypatch.setattr(f"perfci.commands.{module}.now", partial(next, moments))
+        branch.nightly("--same")
     assert measured(branch.runs()) == {(tip, "counting"): 2}
     assert [run.measured_at[:10] for run in branch.runs()] == ["2026-03-01", "2026-03-02"]
     assert [one.created_at[:10] for one in branch.outcomes()] == ["2026-03-01", "2026-03-02"]
