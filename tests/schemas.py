@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from perfci.bisect.answer import Bisection, Culprit
+from perfci.bisect import Bisection, Culprit
 from perfci.config.keys import Keys, MetricTable
 from perfci.metrics import METRICS, families
 from perfci.model.case import Metric

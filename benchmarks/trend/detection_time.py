@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from peers import asv, otava
 
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings
 from perfci.trend.moves import examine_all
 
 POINTS = 365

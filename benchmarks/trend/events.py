@@ -23,10 +23,9 @@ import numpy as np
 
 from benchmarks.trend.synthetic import SIGMA, ar1
 from perfci.model.run import RunHeader
+from perfci.trend import Change, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Change, TrendEvent
 from perfci.trend.events import group_events
-from perfci.trend.series import Series, SeriesKey, Timeline
 
 SEED = 23
 HISTORIES = 6

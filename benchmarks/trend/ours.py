@@ -8,9 +8,8 @@ import numpy as np
 
 from benchmarks.trend.labelled import Labelled
 from perfci.model.run import RunHeader
+from perfci.trend import Change, Series, SeriesKey, Timeline, TrendSettings
 from perfci.trend.analysis import analyse
-from perfci.trend.change import Change, TrendSettings
-from perfci.trend.series import Series, SeriesKey, Timeline
 
 SETTINGS = {
     "defaults": TrendSettings(),

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, RHOS, SIGMA, ar1
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings
 from perfci.trend.moves import examine
 
 SEED = 11

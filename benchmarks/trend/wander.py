@@ -18,8 +18,7 @@ from benchmarks.trend.f1 import score
 from benchmarks.trend.labelled import Labelled, Truth, labelled_real
 from benchmarks.trend.ours import find
 from benchmarks.trend.synthetic import LEVEL, NIGHTS, SIGMA, ar1, changed_series, quiet_series
-from perfci.trend import noise
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings, noise
 
 SEED = 20261121
 EACH = 20

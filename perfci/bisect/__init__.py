@@ -2,4 +2,134 @@
 
 Positions count commits after the good one: 0 is good, the last is bad. A change is a log ratio, or
 a difference for metrics that may be zero, of a commit against good.
+
+Here is the result of ``perfci bisect``, schema ``perfci.bisection/1``. Field names are fixed:
+scripts read them, and ``docs/reference/fields.toml`` says what they mean.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from perfci.model.finding import Why
+from perfci.model.report import Comparison
+from perfci.version import BISECTION_SCHEMA
+
+Ended = Literal["done", "budget", "interrupted"]
+
+
+_SHORT = 10
+_SHA = 40
+
+
+def short_name(sha: str) -> str:
+    """Return a commit's sha shortened; a release's version is its name as it is."""
+    return sha[:_SHORT] if len(sha) >= _SHA else sha
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCommit:
+    """A commit, or a release."""
+
+    sha: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        """Its name where it is read."""
+        return short_name(self.sha)
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A change, made by one of a few commits, mostly by one."""
+
+    commits: tuple[NamedCommit, ...]
+    before: str
+    probability: float
+    found: bool
+    improved: bool
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    merged_by: str = ""
+    why: Why | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedCommit:
+    """A commit that could not be measured."""
+
+    commit: NamedCommit
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Commits of one level, of which only the last was measured."""
+
+    after: NamedCommit
+    last: NamedCommit
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """Result of a search over a range of commits."""
+
+    good: NamedCommit
+    bad: NamedCommit
+    commits: int
+    case: str
+    metric: str
+    unit: str
+    ratio: float | None
+    difference: float | None
+    culprits: tuple[Culprit, ...]
+    skipped: tuple[SkippedCommit, ...]
+    comparisons: int
+    rounds: int
+    ended: Ended
+    package: str = ""
+    unseen: tuple[Unseen, ...] = ()
+    schema: str = BISECTION_SCHEMA
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether each change is narrowed down as far as it can be.
+
+        A budget that ends later takes the interval or the why away, and not the answer.
+        """
+        return (
+            self.ended != "interrupted"
+            and bool(self.culprits)
+            and all(culprit.found for culprit in self.culprits)
+        )
+
+
+def moved_row(bisection: Bisection, culprit: Culprit) -> Comparison:
+    """Return the change as a row of a report: what explains it comes first."""
+    grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
+    return Comparison(
+        case=bisection.case,
+        metric=bisection.metric,
+        unit=bisection.unit,
+        status="improved" if culprit.improved else "regressed",
+        gate="info",
+        method="none",
+        base=None,
+        head=None,
+        ratio=culprit.ratio,
+        ratio_lo=None,
+        ratio_hi=None,
+        threshold=0.0,
+        p=None,
+        p_adjusted=None,
+        cohens_d=None,
+        detectable=None,
+        direction="higher" if grew == culprit.improved else "lower",
+    )

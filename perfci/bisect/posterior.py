@@ -115,18 +115,13 @@ def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beli
         moved = (1.0 - stay) * (forward[gap] * chain.jumped(after)).sum(axis=(1, 2))
         changed.append(float((everything * moved / (unmoved + moved)).sum()) / total)
     weights = everything / everything.sum()
-    levels, spreads = [], []
-    for before, behind in zip(forward, backward, strict=True):
-        chances = (before * behind).sum(axis=2)
-        chance = weights @ (chances / chances.sum(axis=1, keepdims=True))
-        level = float(chance @ chain.grid)
-        levels.append(level)
-        spreads.append(math.sqrt(max(0.0, float(chance @ (chain.grid - level) ** 2))))
+    both = zip(forward, backward, strict=True)
+    levels = [chain.level(before * behind, weights) for before, behind in both]
     return Beliefs(
         positions,
         tuple(changed),
-        tuple(levels),
-        tuple(spreads),
+        tuple(level for level, _ in levels),
+        tuple(spread for _, spread in levels),
         math.sqrt(float(weights @ chain.commit_luck**2)),
         math.sqrt(float(weights @ chain.session_luck**2)),
     )
@@ -227,6 +222,13 @@ class _Chain:
         if gap in self._between:
             return np.asarray(state @ self._between[gap].transpose(0, 2, 1))
         return np.asarray(state.sum(axis=2, keepdims=True))
+
+    def level(self, states: Array, weights: Array) -> tuple[float, float]:
+        """Return the mean level of a position whose state is ``states``, and its spread."""
+        chances = states.sum(axis=2)
+        chance = weights @ (chances / chances.sum(axis=1, keepdims=True))
+        level = float(chance @ self.grid)
+        return level, math.sqrt(max(0.0, float(chance @ (self.grid - level) ** 2)))
 
     def jumped(self, after: Array) -> Array:
         """Return ``after`` by the level before a gap in which the level changes."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.calibrate.calibration import FalseAlarms, SeenMetric, SettingTrial, TwoModes
+from perfci.calibrate import FalseAlarms, Helped, SeenMetric, SettingTrial, TwoModes
 from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
 from perfci.metrics import METRICS
 from perfci.model.case import Case
@@ -163,18 +163,16 @@ def judge_setting(
     pooled = spread_ratio([(off, on) for _, off, on in compared])
     if pooled is None:
         return SettingTrial(setting, "left_out", reason="too few pairs in the time there was")
-    trial = SettingTrial(
+    helped: Helped = "helps" if pooled.lo > 1.0 else "hurts" if pooled.hi < 1.0 else "unknown"
+    return SettingTrial(
         setting=setting,
-        helped="unknown",
+        helped=helped,
         ratio=pooled.ratio,
         lo=pooled.lo,
         hi=pooled.hi,
         cases=tuple(case for case, _, _ in compared),
         pairs=sum(off.df + 1 for _, off, _ in compared),
     )
-    if pooled.lo > 1.0:
-        return replace(trial, helped="helps")
-    return replace(trial, helped="hurts") if pooled.hi < 1.0 else trial
 
 
 def _seen(

@@ -12,7 +12,7 @@ from perfci.cli.options import config_option, posting_options
 from perfci.cli.printing import say
 from perfci.cli.report import exit_code, worst_code
 from perfci.errors import EXIT_PASS
-from perfci.forges.step import FORGES
+from perfci.forges import FORGES
 from perfci.report.clean import clean_line
 
 

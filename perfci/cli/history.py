@@ -186,5 +186,5 @@ def _opened(
     from perfci.history.history import open_history
 
     root = root_here()
-    address = history_address(given, configuration(root, config_path), root, say)
+    address = history_address(given, configuration(root, config_path), root)
     return open_history(address, create=create)

@@ -31,7 +31,7 @@ from perfci.units import counted
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.calibrate.calibration import Calibration
+    from perfci.calibrate import Calibration
 
 _BUDGET_S = 165.0
 _FILE = click.Path(dir_okay=False, path_type=Path)

@@ -14,7 +14,7 @@ from perfci.outputs import STANDARD_OUTPUT, check_replaceable, check_writable, r
 
 if TYPE_CHECKING:
     from perfci.commands.trend import Notifications
-    from perfci.trend.change import Trend
+    from perfci.trend import Trend
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -125,7 +125,7 @@ def trend_command(
     _check_outputs(outputs, html, notifications, history_files(history, config, root))
     notifications.check(remember=not no_remember)
     request = TrendRequest(
-        address=history_address(history, config, root, say),
+        address=history_address(history, config, root),
         now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
         branch=branch,
         last_days=last_days,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
-from perfci.forges.check import read_identity
+from perfci.forges.base import read_identity
 from perfci.forges.comment_commands import (
     AcceptRequest,
     MeasureRequest,
@@ -27,9 +27,9 @@ from perfci.report.clean import clean_line
 from perfci.verdict.acceptance import Acceptance, accept
 
 if TYPE_CHECKING:
+    from perfci.forges import Forge
+    from perfci.forges.base import Pull
     from perfci.forges.github import GitHubClient
-    from perfci.forges.pull import Pull
-    from perfci.forges.step import Forge
     from perfci.measure.workplace import SessionContext
     from perfci.model.report import Report
     from perfci.notices import Say
@@ -174,7 +174,7 @@ def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
     if not event_path:
         return False
     from perfci.forges.actions import read_event
-    from perfci.forges.pull import PostTarget
+    from perfci.forges.base import PostTarget
 
     try:
         event = read_event(read_regular(Path(event_path)), event_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.bisect.answer import Bisection, NamedCommit
+from perfci.bisect import Bisection, NamedCommit
 from perfci.bisect.search import Search
 from perfci.commands.bisect_answers import SearchedRange
 from perfci.commands.bisect_search import BisectOptions, is_begun, search
@@ -16,7 +16,7 @@ from perfci.measure.checkout.build import Releases
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.workplace import RequestedSide
-from perfci.trend.change import Change, Trend
+from perfci.trend import Change, Trend
 
 NO_TIME = "no time"
 _SHOWN = 8

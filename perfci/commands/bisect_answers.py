@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perfci.bisect.answer import Bisection, Culprit, Ended, NamedCommit, SkippedCommit, Unseen
+from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, SkippedCommit, Unseen
 from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import (
     LevelChange,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from perfci.bisect.answer import Bisection, Culprit, Ended, NamedCommit, moved_row
+from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, moved_row
 from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import Question
 from perfci.commands.bisect_answers import (

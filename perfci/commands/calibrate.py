@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.calibrate.calibration import Calibration, DefaultSession, TimeSpent
-from perfci.calibrate.promise import PROMISED_METRIC
-from perfci.calibrate.suggestions import suggest
+from perfci.calibrate import Calibration, DefaultSession, TimeSpent
+from perfci.calibrate.promise import PROMISED_METRIC, suggest
 from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config

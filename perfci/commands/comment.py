@@ -13,15 +13,15 @@ from perfci.commands.compare import with_own_thresholds
 from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.pull import MergeGroup, PostTarget, full_sha
-from perfci.forges.step import step_of
+from perfci.forges import step_of
+from perfci.forges.base import MergeGroup, PostTarget, full_sha
 from perfci.measure.selection import by_name, written_in
 from perfci.report.links import ADDRESS
 from perfci.verdict.acceptance import accepted_here, believed
 from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
 
 if TYPE_CHECKING:
-    from perfci.forges.pull import NothingToPost
+    from perfci.forges.base import NothingToPost
     from perfci.model.report import Report
     from perfci.notices import Say
     from perfci.verdict.acceptance import Acceptance

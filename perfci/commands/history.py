@@ -172,7 +172,7 @@ class _LeftOut:
         self._first: dict[tuple[str, str], str] = {}
 
     def add(self, skipped: Iterable[SkippedResult]) -> None:
-        from perfci.trend.change import benchmark_of
+        from perfci.trend import benchmark_of
 
         for left_out in skipped:
             key = benchmark_of(left_out.what), left_out.why
@@ -194,7 +194,7 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
     Where reading them fails, those before are added first.
     """
     from perfci.model.run import GateOutcome, RecordedRun
-    from perfci.trend.change import KnownChange
+    from perfci.trend import KnownChange
 
     runs = new = 0
     source = _recordable(records)

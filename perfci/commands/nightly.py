@@ -16,13 +16,17 @@ from perfci.commands.bisect import ChangeSearch, search_new
 from perfci.commands.bisect_search import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
 from perfci.commands.nightly_scope import (
+    Gap,
     NightlyOptions,
     NightPlan,
     NightScope,
     failed_run,
     find_scope,
+    gaps,
     known_broken,
     plan_night,
+    slowest_case,
+    time_for,
     whole,
 )
 from perfci.commands.project import Project, require_own
@@ -37,7 +41,6 @@ from perfci.measure.workplace import RequestedSide, SessionContext, open_workpla
 from perfci.model.case import Case
 from perfci.model.report import Report
 from perfci.model.run import Environment, GateOutcome, RecordedRun, Run, Side
-from perfci.trend.series import Gap, gaps, slowest_case, time_for
 from perfci.trend.timelines import current_name
 from perfci.units import format_duration
 

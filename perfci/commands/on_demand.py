@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perfci.errors import UsageError
 from perfci.files import require_file
 from perfci.forges import actions
+from perfci.forges.base import SHA, Comment, NothingToPost
 from perfci.forges.comment_commands import (
     MeasureRequest,
     OnDemandRun,
@@ -24,14 +25,12 @@ from perfci.forges.comment_commands import (
     read_commands,
 )
 from perfci.forges.posting import leave_answer
-from perfci.forges.pull import SHA, NothingToPost
 from perfci.forges.rest import Missing, Refused
 from perfci.measure.selection import select
 from perfci.outputs import writing
 from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
-    from perfci.forges.comment_commands import CommentEvent
     from perfci.forges.github import GitHubClient
     from perfci.notices import Say
 
@@ -64,7 +63,7 @@ def on_demand(request: OnDemandRequest, say: Say) -> OnDemandRun | None:
     if isinstance(asking, NothingToPost):
         say(f"nothing is measured: {asking.reason}", err=True)
         return None
-    selections = _selections(asking.comment.body)
+    selections = _selections(asking.body)
     if not selections:
         say("nothing is measured: the comment doesn't ask for it", err=True)
         return None
@@ -95,20 +94,20 @@ def _selections(body: str) -> list[str] | UnreadableCommand:
 
 
 def _acknowledged(
-    client: GitHubClient, asking: CommentEvent, selections: list[str] | UnreadableCommand, say: Say
+    client: GitHubClient, asking: Comment, selections: list[str] | UnreadableCommand, say: Say
 ) -> OnDemandRun | None:
     """Return what is measured, after a reaction to the comment. None where nothing is."""
 
-    permission = "" if asking.comment.bot else client.permission(asking.comment.author)
+    permission = "" if asking.bot else client.permission(asking.author)
     measuring = (
         selections.why
         if isinstance(selections, UnreadableCommand)
         else _measuring(client, asking, selections, permission)
     )
     if isinstance(measuring, str):
-        who = clean_line(asking.comment.author, 80)
+        who = clean_line(asking.author, 80)
         say(f"the command of {who} has nothing measured: {measuring}", err=True)
-        if may_write(asking.comment, permission):
+        if may_write(asking, permission):
             _react(client, asking, "confused", say)
         return None
     try:
@@ -120,12 +119,12 @@ def _acknowledged(
 
 
 def _measuring(
-    client: GitHubClient, asking: CommentEvent, selections: list[str], permission: str
+    client: GitHubClient, asking: Comment, selections: list[str], permission: str
 ) -> OnDemandRun | str:
     """Return what is measured, or the reason for nothing."""
 
-    pull = client.pull(asking.number)
-    why = measure_refusal(asking.comment, pull, permission)
+    pull = client.pull(asking.pull)
+    why = measure_refusal(asking, pull, permission)
     if why:
         return why
     if len(selections) > 1:
@@ -137,12 +136,12 @@ def _measuring(
     base = client.leaves(pull, pull.head_sha)
     if SHA.fullmatch(base) is None or SHA.fullmatch(pull.head_sha) is None:
         return "the pull request has no commit in common with its target"
-    return OnDemandRun(asking.number, asking.comment.id, base, pull.head_sha, selections[0])
+    return OnDemandRun(asking.pull, asking.id, base, pull.head_sha, selections[0])
 
 
-def _react(client: GitHubClient, asking: CommentEvent, content: str, say: Say) -> None:
+def _react(client: GitHubClient, asking: Comment, content: str, say: Say) -> None:
     try:
-        client.retry(lambda: client.react(asking.comment.id, content))
+        client.retry(lambda: client.react(asking.id, content))
     except Refused as failure:  # the measurement doesn't depend on it
         say(f"no reaction, because the token may not: {failure.message}", err=True)
 

@@ -12,7 +12,15 @@ from perfci.commands.accepting import accepted_where_allowed
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.forges import actions
-from perfci.forges.check import Posting, check_content, unreadable_content
+from perfci.forges.base import (
+    AmbiguousPull,
+    MergeGroup,
+    NothingToPost,
+    Posting,
+    Pull,
+    check_content,
+    unreadable_content,
+)
 from perfci.forges.comment_commands import answered, unmeasured_body
 from perfci.forges.posting import (
     PostOutcome,
@@ -24,7 +32,6 @@ from perfci.forges.posting import (
     set_check,
     with_other_checks,
 )
-from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, Pull
 from perfci.forges.rest import Refused
 from perfci.notices import Say
 from perfci.outputs import writing
@@ -36,9 +43,8 @@ from perfci.verdict.enforcement import with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
-    from perfci.forges.check import CheckContent
-    from perfci.forges.pull import PostTarget
-    from perfci.forges.step import CiStep, Forge
+    from perfci.forges import CiStep, Forge
+    from perfci.forges.base import CheckContent, PostTarget
     from perfci.model.report import Report
     from perfci.verdict.acceptance import Acceptance
 

@@ -1,8 +1,7 @@
 """A use case's project: repository, branch, configuration, history, and the caller.
 
 The history has one file per repository, named by its first commit, because two projects may have
-benchmarks of one name. An older perfci kept one file for all. The runs of this repository's commits
-are taken over from it.
+benchmarks of one name.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -31,11 +29,9 @@ from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionCon
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.notices import Announce, Say, silent, unheard
 from perfci.outputs import check_writable
-from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.history.history import OpenHistory
-    from perfci.history.interchange import Record
     from perfci.model.report import Report
 
 
@@ -91,7 +87,7 @@ class Project:
 
     def history_address(self, given: str | None) -> str:
         """Return the address of the history. ``given`` goes before the configured one."""
-        return history_address(given, self.config, self.root, self.caller.say)
+        return history_address(given, self.config, self.root)
 
     def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
         """Fail now where an output can't be written, or would replace a file of perfci's."""
@@ -333,19 +329,16 @@ def _known(repository: Repository, wanted: str) -> str:
     return repository.resolve(wanted).commit  # raises the error
 
 
-def history_address(given: str | None, config: Config, root: Path, say: Say) -> str:
+def history_address(given: str | None, config: Config, root: Path) -> str:
     """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
 
-    A path in the configuration is relative to the repository's ``root``, a given one to here. What
-    an older perfci kept elsewhere is taken over into the repository's own.
+    A path in the configuration is relative to the repository's ``root``, a given one to here.
     """
     if given or "://" in config.history:
         return given or config.history
     if config.history:
         return str(root / expanded(config.history))
-    own = own_history(config, root)
-    take_over(own, root, say)
-    return str(own)
+    return str(own_history(config, root))
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
@@ -395,49 +388,6 @@ def own_history(config: Config, root: Path) -> Path:
             "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
         )
     return own_file(project)
-
-
-def take_over(own: Path, root: Path, say: Say) -> None:
-    """Fill a missing ``own`` with this repository's runs from the file of all repositories.
-
-    The other file is left as it is. It may hold runs of other repositories, and of commits that are
-    gone, without their project.
-    """
-    from perfci.commands.history import add_records
-    from perfci.history.address import shared_file
-    from perfci.history.database import copy_file
-    from perfci.history.history import open_history
-    from perfci.measure.checkout.commits import known_commits
-
-    shared = shared_file()
-    if own.exists() or not shared.is_file():
-        return
-    commits = known_commits(root)
-    with tempfile.TemporaryDirectory(prefix="perfci-history-") as folder:
-        copy = Path(folder) / shared.name  # reading may upgrade it
-        copy_file(shared, copy)
-        with open_history(str(copy), create=False) as before:
-            runs = before.runs()
-            taken = sum(run.sha in commits for run in runs)
-            if taken:
-                with open_history(str(own)) as history:
-                    add_records(history, _of(before, commits))
-    if taken:
-        result = (
-            f"took {taken} of {counted(len(runs), 'run')} over from {shared}, which was for all"
-        )
-        rest = "--history with that file shows the others."
-    else:
-        result = f"{shared}, which was for all repositories, has no run of this one's commits"
-        rest = "--history with that file shows what it has."
-    say(f"perfci: {result}; it is left as it is. {rest}", err=True)
-
-
-def _of(history: OpenHistory, commits: Collection[str]) -> Iterator[Record]:
-    """Yield the records of these commits in ``history``: runs, outcomes and changes."""
-    yield from (run for run in history.read() if run.sha in commits)
-    yield from (outcome for outcome in history.outcomes() if outcome.head_sha in commits)
-    yield from (change for change in history.known_changes() if change.sha_after in commits)
 
 
 def load_report(path: Path) -> Report:

@@ -416,7 +416,7 @@ def with_past(
     from perfci.history.history import open_history
     from perfci.model.report import Past
     from perfci.report.outline import outline
-    from perfci.trend.series import SeriesKey
+    from perfci.trend import SeriesKey
     from perfci.trend.timelines import earlier_names
 
     moved = outline(report).moved[:_MOST_ROWS]

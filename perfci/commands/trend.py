@@ -19,7 +19,7 @@ from perfci.files import require_writable, write_file
 from perfci.forges import actions
 from perfci.notices import Say, silent
 from perfci.outputs import STANDARD_OUTPUT, writing
-from perfci.trend.change import Change, KnownChange, Trend
+from perfci.trend import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
     from perfci.commands.project import BranchOrder
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from perfci.history.history import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
-    from perfci.trend.change import TrendSettings
-    from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
+    from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 RUNS_WITH_WORKERS = 14
@@ -234,10 +233,10 @@ def _analysed(
     settings: TrendSettings,
 ) -> Trend:
     from perfci.report.site.catalogue import release_runs
+    from perfci.trend import dates_of
     from perfci.trend.analysis import analyse, settled
     from perfci.trend.events import group_events
     from perfci.trend.health import health, replaced_environments, replacements, series_gone
-    from perfci.trend.series import dates_of
     from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from perfci.model.case import NAME, Gate, Undecided
 from perfci.model.worker import MeasureSettings
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.policy import Policy
 

@@ -27,7 +27,7 @@ from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.worker import MeasureSettings, Quiet, SavedModel
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy

@@ -15,8 +15,8 @@ import msgspec
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
-from perfci.forges.pull import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
-from perfci.forges.step import CiStep, given_pull, token_of
+from perfci.forges import CiStep, given_pull, token_of
+from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
 from perfci.notices import Say
 from perfci.outputs import unwritable
 from perfci.report.clean import clean_line
@@ -141,14 +141,8 @@ def attempt() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owner:
-    login: str
-
-
-@dataclass(frozen=True, slots=True)
 class _EventRepository:
     full_name: str
-    owner: _Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +181,7 @@ class _ActionsEvent:
 
 def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
     """Return what the event in ``text`` is about. UsageError, naming it, where it is no event."""
-    event = decode_event(
-        text,
-        name,
-        _ActionsEvent,
-        _NAME_IT,
-    )
+    event = decode_event(text, name, _ActionsEvent, _NAME_IT)
     if event.workflow_run is not None:
         return _of_a_run(event.workflow_run, event.repository, name)
     if event.merge_group is not None:
@@ -244,7 +233,7 @@ def _of_a_run(
         return MergeGroup(full_sha(run.head_sha, name), branch[1] if branch else "")
     return PostTarget(
         head_sha=full_sha(run.head_sha, name),
-        branch=f"{source.owner.login}:{run.head_branch}",
+        branch=f"{source.full_name.partition('/')[0]}:{run.head_branch}",
         source=source.full_name,
         own=_is_own(source, here),
     )

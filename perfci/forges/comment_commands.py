@@ -7,11 +7,12 @@ a name in it is compared with the report's, never run and never made part of a r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from perfci.forges.actions import decode_event
+from perfci.forges.base import Comment, NothingToPost, Pull
 from perfci.forges.github import CommentAnswer
-from perfci.forges.pull import Comment, NothingToPost, Pull
 from perfci.report.clean import Safe, code, escape
 from perfci.report.exporters.markdown import MARKER
 from perfci.report.links import ADDRESS
@@ -36,14 +37,6 @@ _WRITERS = ("admin", "write")
 
 
 @dataclass(frozen=True, slots=True)
-class CommentEvent:
-    """A new comment on the pull request ``number``."""
-
-    comment: Comment
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class OnDemandRun:
     """A measurement for a comment: the cases of ``selection``, of two whole SHAs."""
 
@@ -55,24 +48,19 @@ class OnDemandRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Linked:
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Issue:
+class _CommentedIssue:
     number: int
-    pull_request: _Linked | None = None
+    pull_request: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _IssueCommentEvent:
     action: str = ""
-    issue: _Issue | None = None
+    issue: _CommentedIssue | None = None
     comment: CommentAnswer | None = None
 
 
-def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
+def read_asking(text: str | bytes, name: str) -> Comment | NothingToPost:
     """Return the comment of an ``issue_comment`` event. UsageError where ``text`` is no event."""
     advice = "Run it in a workflow `on: issue_comment` (GITHUB_EVENT_PATH)."
     event = decode_event(text, name, _IssueCommentEvent, advice)
@@ -82,7 +70,7 @@ def read_asking(text: str | bytes, name: str) -> CommentEvent | NothingToPost:
         return NothingToPost("the comment isn't new")
     if event.issue.pull_request is None or event.issue.number < 1:
         return NothingToPost("the comment is on no pull request")
-    return CommentEvent(event.comment.record(), event.issue.number)
+    return replace(event.comment.record(), pull=event.issue.number)
 
 
 def answer_marker(comment: int) -> str:

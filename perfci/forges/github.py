@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
-from perfci.forges.check import NAME, CheckContent, CommitStatus, StatusAnswer
-from perfci.forges.http import Pace, RetryPolicy
-from perfci.forges.pull import Comment, Pull, same_name
+from perfci.forges.base import NAME, CheckContent, Comment, Pull, same_name
 from perfci.forges.rest import Missing, Rest, Service
 from perfci.report.exporters.codequality import Annotation
 
@@ -52,7 +49,9 @@ class IssueContent:
 
 
 @dataclass(frozen=True, slots=True)
-class _User:
+class UserAnswer:
+    """An account."""
+
     login: str
     type: str = ""
 
@@ -78,13 +77,14 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class PullAnswer:
-    """A pull request, of a list or alone."""
+    """A pull request, of a list or alone. Forgejo says where it leaves its target."""
 
     number: int
     state: str
     head: _Head
     base: _Target
-    user: _User | None = None
+    user: UserAnswer | None = None
+    merge_base: str = ""
 
     def record(self) -> Pull:
         """Return the record. A deleted fork leaves no repository."""
@@ -108,7 +108,7 @@ class CommentAnswer:
 
     id: int
     html_url: str
-    user: _User | None = None
+    user: UserAnswer | None = None
     body: str | None = None
     created_at: str = ""
     updated_at: str = ""
@@ -128,26 +128,23 @@ class CommentAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class PermissionAnswer:
-    """The rights of an account in the repository."""
-
+class _Permission:
     permission: str
 
 
 @dataclass(frozen=True, slots=True)
-class IssueAnswer:
-    """An issue of a list, or one that was written. GitHub's lists hold pull requests, too."""
+class _Issue:
+    """An issue. GitHub's lists hold pull requests, too."""
 
     number: int
     html_url: str
     state: str
     title: str = ""
-    user: _User | None = None
+    user: UserAnswer | None = None
     body: str | None = None
     pull_request: dict[str, Any] | None = None
 
     def record(self) -> Issue:
-        """Return the record."""
         author = self.user.login if self.user else ""
         body = self.body or ""
         return Issue(self.number, author, self.title, body, self.html_url, self.state == "open")
@@ -171,9 +168,7 @@ class CheckAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ChecksAnswer:
-    """A page of a commit's check runs."""
-
+class _Checks:
     check_runs: tuple[CheckAnswer, ...]
 
 
@@ -183,41 +178,26 @@ class _CommitSha:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAnswer:
-    """A commit of the repository."""
-
+class _Commit:
     parents: tuple[_CommitSha, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonAnswer:
-    """The commit where the histories of two commits part."""
-
+class _Comparison:
     merge_base_commit: _CommitSha
 
 
 class RepositoryClient(Rest):
-    """The requests that GitHub, Forgejo and Gitea share. Each sends its own ``headers``."""
+    """The requests that GitHub, Forgejo and Gitea share."""
 
-    headers: ClassVar[Mapping[str, str]]
-
-    def __init__(
-        self,
-        repository: str,
-        token: str,
-        api_url: str,
-        policy: RetryPolicy | None = None,
-        pace: Pace | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        headers = {**self.headers, "Authorization": f"token {token}"}
-        super().__init__(f"/repos/{quote(repository)}", api_url, headers, policy, pace, sleep, now)
+    def pull(self, number: int) -> Pull:
+        """Return a pull request as it is now."""
+        return self._get(f"/pulls/{number}", PullAnswer).record()
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents of a commit, or none where the repository doesn't have it."""
         try:
-            commit = self._get(f"/git/commits/{quote(sha, safe='')}", CommitAnswer)
+            commit = self._get(f"/git/commits/{quote(sha, safe='')}", _Commit)
         except Missing:
             return ()
         return tuple(parent.sha for parent in commit.parents)
@@ -238,7 +218,7 @@ class RepositoryClient(Rest):
 
 
 class GitHubClient(RepositoryClient):
-    """A repository of GitHub. A write raises ``Unsure`` or ``Refused``."""
+    """A repository of GitHub."""
 
     service = SERVICE
     headers: ClassVar[Mapping[str, str]] = {
@@ -251,14 +231,9 @@ class GitHubClient(RepositoryClient):
         """Return this client: it sets them."""
         return self
 
-    def pull(self, number: int) -> Pull:
-        """Return a pull request as it is now."""
-        return self._get(f"/pulls/{number}", PullAnswer).record()
-
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""
-        path = "/pulls"
-        answers = self._pages(path, tuple[PullAnswer, ...], tuple, state="open", head=branch)
+        answers = self._pages("/pulls", tuple[PullAnswer, ...], tuple, state="open", head=branch)
         return tuple(answer.record() for answer in answers)
 
     def leaves(self, pull: Pull, sha: str) -> str:
@@ -273,7 +248,7 @@ class GitHubClient(RepositoryClient):
         """Return where two branches or commits part, or nothing where GitHub finds none."""
         path = f"/compare/{quote(first, safe='')}...{quote(second, safe='')}"
         try:
-            return self._get(path, ComparisonAnswer, per_page="1").merge_base_commit.sha
+            return self._get(path, _Comparison, per_page="1").merge_base_commit.sha
         except Missing:
             return ""
 
@@ -284,16 +259,15 @@ class GitHubClient(RepositoryClient):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
         path = f"/issues/{number}/comments"
-        return tuple(
-            answer.record() for answer in self._pages(path, tuple[CommentAnswer, ...], tuple)
-        )
+        answers = self._pages(path, tuple[CommentAnswer, ...], tuple)
+        return tuple(answer.record() for answer in answers)
 
     def permission(self, login: str) -> str:
         """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
         if _LOGIN.fullmatch(login) is None:  # what it isn't must not become another request
             return "none"
         try:
-            return self._get(f"/collaborators/{login}/permission", PermissionAnswer).permission
+            return self._get(f"/collaborators/{login}/permission", _Permission).permission
         except Missing:
             return "none"
 
@@ -306,7 +280,7 @@ class GitHubClient(RepositoryClient):
         """Return every check run of perfci's name on a commit."""
         path = f"/commits/{sha}/check-runs"
         return self._pages(
-            path, ChecksAnswer, lambda page: page.check_runs, check_name=NAME, filter="all"
+            path, _Checks, lambda page: page.check_runs, check_name=NAME, filter="all"
         )
 
     def create_check(
@@ -330,21 +304,6 @@ class GitHubClient(RepositoryClient):
         request = {"output": _output(check, lines)}
         self._ask("PATCH", f"{self._at}/check-runs/{number}", request)
 
-    def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
-        """Return a commit's statuses, the newest first."""
-        return self._pages(f"/commits/{sha}/statuses", tuple[StatusAnswer, ...], tuple)
-
-    def create_status(self, sha: str, status: CommitStatus) -> None:
-        """Set the status of perfci's name on a commit."""
-        request: dict[str, Any] = {
-            "state": status.state,
-            "description": status.description,
-            "context": NAME,
-        }
-        if status.url:
-            request["target_url"] = status.url
-        self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
-
     def issues(self, author: str) -> tuple[Issue, ...]:
         """Return the issues, open or closed, that have perfci's label or are by ``author``.
 
@@ -354,9 +313,7 @@ class GitHubClient(RepositoryClient):
         queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
         by_number: dict[int, Issue] = {}
         for parameters in queries:
-            answers = self._pages(
-                "/issues", tuple[IssueAnswer, ...], tuple, state="all", **parameters
-            )
+            answers = self._pages("/issues", tuple[_Issue, ...], tuple, state="all", **parameters)
             by_number |= {
                 answer.number: answer.record() for answer in answers if answer.pull_request is None
             }
@@ -369,7 +326,7 @@ class GitHubClient(RepositoryClient):
             "body": content.body,
             "labels": [LABEL],
         }
-        return self._write("POST", "/issues", IssueAnswer, request).record()
+        return self._write("POST", "/issues", _Issue, request).record()
 
     def update_issue(self, issue: Issue, content: IssueContent, body: str) -> Issue:
         """Give an issue another text, and close it where that says so. Unsure where it is gone.
@@ -379,7 +336,7 @@ class GitHubClient(RepositoryClient):
         request: dict[str, Any] = {"body": body}
         if content.close:
             request |= {"state": "closed", "state_reason": content.close}
-        return self._write("PATCH", f"/issues/{issue.number}", IssueAnswer, request).record()
+        return self._write("PATCH", f"/issues/{issue.number}", _Issue, request).record()
 
 
 def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:

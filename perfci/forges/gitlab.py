@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote
 
 from perfci.errors import UsageError
-from perfci.forges.check import NAME, CommitStatus, StatusAnswer
-from perfci.forges.http import Pace, RetryPolicy
-from perfci.forges.pull import MERGE_REQUEST, Comment, NothingToPost, PostTarget, Pull, full_sha
-from perfci.forges.rest import Missing, Rest, Service, TooLong, parse, policy_of
-from perfci.forges.step import CiStep, given_pull, token_of
+from perfci.forges import CiStep, given_pull, token_of
+from perfci.forges.base import (
+    MERGE_REQUEST,
+    NAME,
+    Comment,
+    NothingToPost,
+    PostTarget,
+    Pull,
+    full_sha,
+)
+from perfci.forges.rest import Missing, Rest, Service, TooLong, policy_of
 from perfci.report.clean import clean_line
 from perfci.report.links import GITLAB
 
@@ -31,8 +37,6 @@ SERVICE = Service(
     "https://gitlab.com/api/v4",
     rights="see docs/forges.md",
 )
-STATES = {"success": "success", "failure": "failed"}
-"""A commit status's states, as GitLab calls what perfci sets."""
 _MOST = 100_000
 """The part of a note that is kept: more than perfci writes, less than fills the memory."""
 _OTHERWISE = (
@@ -43,30 +47,18 @@ _PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+
 
 
 class GitLabClient(Rest):
-    """A project, by its path or its number.
-
-    ``page`` is the project's page, of which a note's address is made.
-    """
+    """A project, by its path or its number. A note's address is made of the project's page."""
 
     service = SERVICE
+    root = "/projects/"
+    safe = ""
+    authorization = ("PRIVATE-TOKEN", "")
     check_runs: None = None
-    """GitLab has commit statuses alone."""
-
-    def __init__(
-        self,
-        project: str,
-        token: str,
-        api_url: str = SERVICE.example,
-        policy: RetryPolicy | None = None,
-        page: str = "",
-        pace: Pace | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        headers = {"Accept": "application/json", "PRIVATE-TOKEN": token}
-        at = f"/projects/{quote(project, safe='')}"
-        super().__init__(at, api_url, headers, policy, pace, sleep, now)
-        self._page = page
+    """GitLab has commit statuses alone. It puts one into the commit's newest pipeline."""
+    states: ClassVar[Mapping[str, str]] = {"success": "success", "failure": "failed"}
+    status_name = "name"
+    statuses = "/repository/commits/{}/statuses"
+    status_filter: ClassVar[Mapping[str, str]] = {"name": NAME}
 
     def pull(self, number: int) -> Pull:
         """Return a merge request as it is now."""
@@ -116,8 +108,7 @@ class GitLabClient(Rest):
 
     def login(self) -> str:
         """Return the account that the token posts as: a project's token has one of its own."""
-        answer = self.retry(lambda: self._ask("GET", "/user"))
-        return parse(answer.text, GitLabUser, "GET /user", self.service).username
+        return self._account(GitLabUser).username
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all notes of a merge request but GitLab's own, the oldest first."""
@@ -147,25 +138,6 @@ class GitLabClient(Rest):
     def delete_comment(self, comment: Comment) -> None:
         """Delete a note. One that is gone already is as it should be."""
         self._delete(f"/merge_requests/{comment.pull}/notes/{comment.id}")
-
-    def statuses(self, sha: str) -> tuple[StatusAnswer, ...]:
-        """Return a commit's statuses of perfci's name, the newest first."""
-        path = f"/repository/commits/{sha}/statuses"
-        answers: tuple[GitLabStatus, ...] = self._pages(
-            path, tuple[GitLabStatus, ...], tuple, name=NAME
-        )
-        return tuple(answer.record() for answer in sorted(answers, key=lambda answer: -answer.id))
-
-    def create_status(self, sha: str, status: CommitStatus) -> None:
-        """Set the status of perfci's name on a commit: GitLab puts it into its newest pipeline."""
-        request = {
-            "state": STATES[status.state],
-            "description": status.description,
-            "name": NAME,
-        }
-        if status.url:
-            request["target_url"] = status.url
-        self._write("POST", f"/statuses/{sha}", GitLabStatus, request)
 
     def _url(self, number: int) -> str:
         return f"{self._page}/-/merge_requests/{number}" if self._page else ""
@@ -237,23 +209,6 @@ class GitLabCommit:
     parent_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GitLabStatus:
-    """A commit status. A job of a pipeline is one, too."""
-
-    id: int
-    name: str
-    status: str
-    description: str | None = None
-    target_url: str | None = None
-
-    def record(self) -> StatusAnswer:
-        """Return the record, in the words that all forges share."""
-        shared = {foreign: own for own, foreign in STATES.items()}
-        state = shared.get(self.status, self.status)
-        return StatusAnswer(self.name, state, self.description, self.target_url)
-
-
 def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
     """Return what the job's pipeline is about. UsageError where a variable is not GitLab's.
 
@@ -323,7 +278,8 @@ def client(repository: str | None, most_wait_s: float) -> GitLabClient:
             "Give --repository GROUP/NAME, or the project's number.",
         )
     api_url = os.environ.get("CI_API_V4_URL") or SERVICE.example
-    return GitLabClient(project, token, api_url, policy_of(most_wait_s), repository_url(repository))
+    page = repository_url(repository)
+    return GitLabClient(project, token, api_url, policy_of(most_wait_s), page=page)
 
 
 def run_url() -> str:

@@ -306,50 +306,40 @@ class RetryPolicy:
     option: str = ""
 
 
-class Backoff:
-    """The waits for one thing that has to be done in the end."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._policy = policy
-        self._failed = 0
-        self._waited = 0.0
-
-    def delay(self, failure: Retryable) -> float:
-        """Return the wait in s before the next try. OutsideError where that would be too much."""
-        policy = self._policy
-        wait = failure.wait
-        if wait is None:
-            wait = policy.first_wait * 2.0**self._failed
-        self._failed += 1
-        self._waited += failure.spent
-        if self._failed >= policy.tries:
-            raise OutsideError(
-                failure.slug, f"{failure.message}, {self._failed} times over", failure.advice
-            ) from failure
-        if failure.spent and self._waited >= policy.most:
-            raise OutsideError(failure.slug, failure.message, failure.advice) from failure
-        if self._waited + wait > policy.most:
-            longer = f"Run it again later, or allow more than {policy.option} {policy.most:g}s."
-            raise OutsideError(
-                failure.slug,
-                f"{failure.message}; it would take a wait of {format_duration(wait)}",
-                longer if policy.option else failure.advice,
-            ) from failure
-        self._waited += wait
-        return wait
-
-
 def retry(
     do: Callable[[], T],
     policy: RetryPolicy,
     sleep: Callable[[float], None],
     before_again: Callable[[], object] = lambda: None,
 ) -> T:
-    """Return what ``do`` returns. It is done again, after ``before_again``, where it may be."""
-    backoff = Backoff(policy)
+    """Return what ``do`` returns. It is done again, after ``before_again``, where it may be.
+
+    Raise OutsideError where that would take too many tries, or too long a wait.
+    """
+    waited, tries = 0.0, 0
     while True:
         try:
             return do()
         except Retryable as failure:
-            sleep(backoff.delay(failure))
+            wait = policy.first_wait * 2.0**tries if failure.wait is None else failure.wait
+            tries += 1
+            waited += failure.spent
+            _require_patience(policy, failure, tries, waited, wait)
+            waited += wait
+            sleep(wait)
         before_again()
+
+
+def _require_patience(
+    policy: RetryPolicy, failure: Retryable, tries: int, waited: float, wait: float
+) -> None:
+    message, advice = failure.message, failure.advice
+    if tries >= policy.tries:
+        message += f", {tries} times over"
+    elif waited + wait <= policy.most:
+        return
+    elif not failure.spent or waited < policy.most:
+        message += f"; it would take a wait of {format_duration(wait)}"
+        if policy.option:
+            advice = f"Run it again later, or allow more than {policy.option} {policy.most:g}s."
+    raise OutsideError(failure.slug, message, advice) from failure

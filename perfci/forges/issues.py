@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from statistics import median
 
+from perfci.forges.base import SHA
 from perfci.forges.github import Close, GitHubClient, Issue, IssueContent
 from perfci.forges.posting import PostOutcome
-from perfci.forges.pull import SHA
 from perfci.forges.rest import Refused
 from perfci.report.clean import clean_line, code, escape
 from perfci.report.site.words import (
@@ -33,8 +33,7 @@ from perfci.report.site.words import (
     short,
     size_text,
 )
-from perfci.trend.change import Change, Trend, TrendEvent
-from perfci.trend.series import SeriesKey
+from perfci.trend import Change, Trend, TrendEvent
 from perfci.units import counted
 
 MOST = 10
@@ -75,7 +74,7 @@ def openings(
     missing = [
         mark_of(event.id)
         for event in trend.events
-        if event.news and _worse(event) and not known.keys() & set(_marks(event))
+        if event.news and _worse(event) and mark_of(event.id) not in known
     ]
     rest = missing[most : most + _MOST_IDS]
     return (*((mark,) for mark in missing[:most]), *([tuple(rest)] if rest else []))
@@ -90,25 +89,22 @@ def steps(
 ) -> tuple[IssueWrite, ...]:
     """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
     known = ours(issues, author)
-    by_mark = {mark: event for event in trend.events if _worse(event) for mark in _marks(event)}
-    units = {series.key: series.unit for series in trend.series}
-    subjects = {run.sha: run.subject for line in trend.timelines.values() for run in line.runs}
-    written = _IssueTexts(units, subjects, report_url)
+    by_mark = {mark_of(event.id): event for event in trend.events if _worse(event)}
+    written = _IssueTexts(trend, report_url)
     writes = []
     by_issue = sorted(known.items(), key=lambda item: item[1].number)
     for issue, marked in groupby(by_issue, key=lambda item: item[1]):
         marks = tuple(mark for mark, _ in marked)
-        events = {by_mark[mark].id: by_mark[mark] for mark in marks if mark in by_mark}
+        events = [by_mark[mark] for mark in marks if mark in by_mark]
         if not issue.open or not events:
             continue  # it was closed by hand, or its series are gone
-        content = written.content(marks, tuple(events.values()))
+        content = written.content(marks, events)
         body = rewritten(issue, content)
         if body is not None:
             writes.append(IssueWrite(content, body, issue))
     for marks in wanted:
-        events = {mark: by_mark[mark] for mark in marks}
-        if not known.keys() & {mark for event in events.values() for mark in _marks(event)}:
-            content = written.content(marks, tuple(events.values()))
+        if known.keys().isdisjoint(marks):
+            content = written.content(marks, [by_mark[mark] for mark in marks])
             writes.append(IssueWrite(content, content.body))
     return tuple(writes)
 
@@ -117,18 +113,14 @@ def _worse(event: TrendEvent) -> tuple[Change, ...]:
     return tuple(change for change in event.changes if change.worse)
 
 
-def _marks(event: TrendEvent) -> tuple[str, ...]:
-    """Return what its issue is known by: earlier versions opened one for each of its changes."""
-    return tuple(mark_of(id_) for id_ in (event.id, *(change.id for change in event.changes)))
-
-
-@dataclass(frozen=True, slots=True)
 class _IssueTexts:
     """Writes issues' texts, of events and of what is known of their series and commits."""
 
-    units: dict[SeriesKey, str]
-    subjects: dict[str, str]
-    report_url: str
+    def __init__(self, trend: Trend, report_url: str) -> None:
+        self._units = {series.key: series.unit for series in trend.series}
+        runs = [run for line in trend.timelines.values() for run in line.runs]
+        self._subjects = {run.sha: escape(run.subject, 200) for run in runs}
+        self._report_url = report_url
 
     def content(self, marks: tuple[str, ...], events: Sequence[TrendEvent]) -> IssueContent:
         changes = [change for event in events for change in _worse(event)]
@@ -138,37 +130,32 @@ class _IssueTexts:
             title, text = _title(changes[0]), self._text(changes[0])
         else:
             title, text = _title_of_event(events[0]), self._text_of_event(events[0])
-        whole = (text + self._foot(changes)).strip()
+        whole = ("\n".join(text) + self._foot(changes)).strip()
         body = f"{_BEGIN} {' '.join(marks)} -->\n{whole}\n{_END}\n"
         return IssueContent(title, body, _close(changes))
 
-    def _text_of_event(self, event: TrendEvent) -> str:
+    def _text_of_event(self, event: TrendEvent) -> Sequence[str]:
         changes = _worse(event)
         before, after = map(_commit, event.commits)
-        subject = escape(self.subjects.get(event.commits[1], ""), 200)
         same = event.commits[0] == event.commits[1]
         rows = [
             ("on", code(event.environment)),
             ("at" if same else "between", after if same else f"{before} and {after}"),
-            ("last commit", "" if same else subject),
+            ("last commit", "" if same else self._subjects.get(event.commits[1], "")),
             ("what it is", escape(event_text(event), 300)),
         ]
         of = counted(len(event.benchmarks), "benchmark")
         moved = f"{len(changes):,} of {event.measured:,} series got worse, of {of}"
-        lines = [
-            f"{moved}: **{escape(event_size(event), 80)}**",
-            "",
-            "| | |",
-            "|---|---|",
-            *(f"| {name} | {value} |" for name, value in rows if value),
-        ]
+        lines = [*_facts(f"{moved}: **{escape(event_size(event), 80)}**", rows)]
         if any(change.benchmark_changed for change in changes):
             lines += ["", "The source of some benchmark changed there, too: it may be that."]
         lines += ["", *_ending(changes, event.id), "", "<details><summary>Each series</summary>"]
-        lines += ["", *_table(_SERIES, [self._row(change) for change in changes]), "", "</details>"]
-        return "\n".join(lines)
+        rows_of_series = [
+            _row(*_names(change), self._size(change), _state((change,))) for change in changes
+        ]
+        return (*lines, "", *_table(_SERIES, rows_of_series), "", "</details>")
 
-    def _text(self, change: Change) -> str:
+    def _text(self, change: Change) -> Sequence[str]:
         rows = [
             ("on", code(change.series.environment)),
             *self._where(change),
@@ -176,67 +163,64 @@ class _IssueTexts:
             ("false-discovery rate", f"{change.q:.1g} over the whole report"),
         ]
         what = f"{code(change.series.case)} {code(change.series.metric)}"
-        lines = [
-            f"{what} got worse: **{self._size(change)}**",
-            "",
-            "| | |",
-            "|---|---|",
-            *(f"| {name} | {value} |" for name, value in rows if value),
-        ]
+        lines = [*_facts(f"{what} got worse: **{self._size(change)}**", rows)]
         if change.benchmark_changed:
             lines += ["", "The benchmark's own source changed there, too: it may be that."]
-        lines += ["", *_ending((change,), change.id)]
-        return "\n".join(lines)
+        return (*lines, "", *_ending((change,), change.id))
 
     def _where(self, change: Change) -> Sequence[tuple[str, str]]:
         before, after = map(_commit, change.commits)
         if change.same_commit:
             return (("at", f"{after} ({SAME_COMMIT})"),)
-        subject = escape(self.subjects.get(change.commits[1], ""), 200)
+        subject = self._subjects.get(change.commits[1], "")
         where = [("between", f"{before} and {after}"), ("last commit", subject)]
         if change.commits_within != change.commits:
             first, last = map(_commit, change.commits_within)
             where.append(("with 95 % confidence between", f"{first} and {last}"))
         return where
 
-    def _text_of_many(self, events: Sequence[TrendEvent]) -> str:
+    def _text_of_many(self, events: Sequence[TrendEvent]) -> Sequence[str]:
         first = f"{counted(len(events), 'more regression')} came in one report"
         rows = [self._event_row(event) for event in events]
-        lines = [f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows)]
-        return "\n".join(lines)
+        return (f"{first}, too many for an issue each.", "", *_table(_EVENTS, rows))
 
     def _event_row(self, event: TrendEvent) -> str:
-        alone = event.changes[0]
-        if len(event.changes) == 1:
-            what, size = f"{code(alone.series.case, 120)} {code(alone.series.metric, 60)}", alone
-        else:
-            what, size = names_text(event.benchmarks, _MOST_NAMES, code), None
-        cells = (
-            what,
-            self._size(size) if size else escape(event_size(event), 80),
+        alone = len(event.changes) == 1
+        what = names_text(event.benchmarks, _MOST_NAMES, code)
+        return _row(
+            " ".join(_names(event.changes[0])) if alone else what,
+            self._size(event.changes[0]) if alone else escape(event_size(event), 80),
             _commit(event.commits[1]),
             _state(_worse(event)),
             code(event.environment, 100),
         )
-        return f"| {' | '.join(cells)} |"
-
-    def _row(self, change: Change) -> str:
-        names = code(change.series.case, 120), code(change.series.metric, 60)
-        return f"| {' | '.join((*names, self._size(change), _state((change,))))} |"
 
     def _size(self, change: Change) -> str:
-        return escape(size_text(change, self.units.get(change.series, "")), 80)
+        return escape(size_text(change, self._units.get(change.series, "")), 80)
 
     def _foot(self, changes: Sequence[Change]) -> str:
         lines = []
-        if self.report_url:
-            lines.append(f"[The whole report]({self.report_url})")
+        if self._report_url:
+            lines.append(f"[The whole report]({self._report_url})")
         if _close(changes) == "":
             lines.append(
                 "perfci closes this when it is fixed or acknowledged. What you write below this "
                 "line stays."
             )
         return "".join(f"\n\n{line}" for line in lines)
+
+
+def _facts(first: str, rows: Sequence[tuple[str, str]]) -> Sequence[str]:
+    shown = [_row(name, value) for name, value in rows if value]
+    return (first, "", "| | |", "|---|---|", *shown)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _names(change: Change) -> tuple[str, str]:
+    return code(change.series.case, 120), code(change.series.metric, 60)
 
 
 def _title(change: Change) -> str:
@@ -319,28 +303,19 @@ def tell_issues(
     def write() -> None:
         known = {issue.number: issue for issue in listed} | done
         for step in steps(trend, tuple(known.values()), author, wanted, report_url):
-            issue = _write(client, step)
+            if step.issue is None:
+                issue, word = client.create_issue(step.content), "opened"
+            else:
+                issue = client.update_issue(step.issue, step.content, step.body)
+                word = "updated" if issue.open else "closed"
             done[issue.number] = issue
-            outcomes.append(PostOutcome("posted", _words(step, issue)))
+            outcomes.append(PostOutcome("posted", clean_line(f"issue {word}: {issue.url}")))
 
     try:
         client.retry(write, look_again)
     except Refused as failure:
         outcomes.append(PostOutcome("refused", failure.message))
     return tuple(outcomes)
-
-
-def _write(client: GitHubClient, step: IssueWrite) -> Issue:
-    if step.issue is None:
-        return client.create_issue(step.content)
-    return client.update_issue(step.issue, step.content, step.body)
-
-
-def _words(step: IssueWrite, issue: Issue) -> str:
-    if step.issue is None:
-        return clean_line(f"issue opened: {issue.url}")
-    word = "updated" if issue.open else "closed"
-    return clean_line(f"issue {word}: {issue.url}")
 
 
 def mark_of(change_id: str) -> str:

@@ -8,23 +8,17 @@ still come in, and then that push's own run writes over it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from perfci.errors import UsageError
-from perfci.forges.check import (
+from perfci.forges.base import (
     NAME,
-    CheckContent,
-    CommitStatus,
-    limited_by,
-    read_identity,
-    status_of,
-)
-from perfci.forges.comment_commands import answer_marker
-from perfci.forges.pull import (
     SHA,
     AmbiguousPull,
+    CheckContent,
+    CommitStatus,
     Decision,
     MergeGroup,
     NothingToPost,
@@ -32,16 +26,21 @@ from perfci.forges.pull import (
     Pull,
     choose,
     decide,
+    limited_by,
     post_refusal,
+    read_identity,
+    status_of,
 )
+from perfci.forges.comment_commands import answer_marker
 from perfci.forges.rest import Refused, Rejected
 from perfci.model.report import Report
 from perfci.report.clean import clean_line
+from perfci.report.exporters.markdown import MARKER
 from perfci.units import counted
 
 if TYPE_CHECKING:
+    from perfci.forges import Forge
     from perfci.forges.github import CheckAnswer, GitHubClient
-    from perfci.forges.step import Forge
 
 _A_REQUEST = 50
 """Annotations that GitHub takes at once."""
@@ -140,21 +139,11 @@ def leave_comment(
     client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
 ) -> PostOutcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
-    body = client.text(body)
 
-    def look_and_write() -> PostOutcome:
-        decision = decide(client.comments(pull.number), author, body)
-        if dry_run:
-            return PostOutcome("posted", f"would {_words(decision)} on {pull.reference}")
-        stale = post_refusal(client.pull(pull.number), pull.head_sha)
-        if stale is not None:
-            return PostOutcome("stale", stale.reason)
-        return PostOutcome("posted", _carry_out(client, pull.number, decision, body))
+    def stale() -> NothingToPost | None:
+        return post_refusal(client.pull(pull.number), pull.head_sha)
 
-    try:
-        return client.retry(look_and_write)
-    except Refused as failure:
-        return PostOutcome("refused", failure.message)
+    return _leave(client, pull.number, author, body, MARKER, stale, dry_run, pull.reference)
 
 
 def leave_answer(
@@ -164,12 +153,29 @@ def leave_answer(
 
     It is of the commit that it names, wherever the pull request's head is.
     """
+    marker = answer_marker(answer)
+    return _leave(client, number, author, body, marker, lambda: None, dry_run, f"#{number}")
+
+
+def _leave(
+    client: Forge,
+    number: int,
+    author: str,
+    body: str,
+    marker: str,
+    stale: Callable[[], NothingToPost | None],
+    dry_run: bool,
+    reference: str,
+) -> PostOutcome:
     body = client.text(body)
 
     def look_and_write() -> PostOutcome:
-        decision = decide(client.comments(number), author, body, answer_marker(answer))
+        decision = decide(client.comments(number), author, body, marker)
         if dry_run:
-            return PostOutcome("posted", f"would {_words(decision)} on #{number}")
+            return PostOutcome("posted", f"would {_words(decision)} on {reference}")
+        refusal = stale()
+        if refusal is not None:
+            return PostOutcome("stale", refusal.reason)
         return PostOutcome("posted", _carry_out(client, number, decision, body))
 
     try:
@@ -252,16 +258,7 @@ def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
     """Set the status where it isn't the newest already. Return its state."""
 
     def look_and_write() -> None:
-        newest = next(
-            (
-                status_answer
-                for status_answer in client.statuses(head_sha)
-                if status_answer.context.casefold() == NAME
-            ),
-            None,
-        )
-        shown = (newest.state, newest.description, newest.target_url or "") if newest else None
-        if shown != (status.state, status.description, status.url):
+        if client.status(head_sha) != status:
             client.create_status(head_sha, status)
 
     client.retry(look_and_write)

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
-from urllib.parse import urlencode
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote, urlencode
 
 import msgspec
 
 from perfci.errors import OutsideError, UsageError
+from perfci.forges.base import NAME, CommitStatus
 from perfci.forges.http import (
     Connection,
     HttpResponse,
@@ -44,7 +45,6 @@ _PAGE = 100
 _MOST_PAGES = 300
 _MOST_BYTES = 64 << 20
 """A page of a hundred comments, each as long as GitHub lets it be, has less than half of it."""
-_HOLDING = {"Authorization", "PRIVATE-TOKEN"}
 _MOST_HOPS = 3
 _MOVED = {301, 307, 308}
 """The redirects of which the same request is to be sent again. Nothing was done yet."""
@@ -66,21 +66,36 @@ def policy_of(most_wait_s: float) -> RetryPolicy:
 
 
 class Rest:
-    """Requests to one project, whose paths begin with ``at``. ``headers`` hold the token."""
+    """Requests to one repository or project of a forge. A write raises ``Unsure`` or ``Refused``.
 
-    service: Service
-    pages = ("per_page", "page")
+    ``page`` is the repository's page on the web.
+    """
+
+    service: ClassVar[Service]
+    root: ClassVar[str] = "/repos/"
+    safe: ClassVar[str] = "/"
+    """Characters of a project's name that its paths hold as they are."""
+    headers: ClassVar[Mapping[str, str]] = {"Accept": "application/json"}
+    authorization: ClassVar[tuple[str, str]] = ("Authorization", "token ")
+    """The header that holds the token, and what stands before that."""
+    pages: ClassVar[tuple[str, str]] = ("per_page", "page")
     """The names of a list's parameters: entries per page, and the page."""
+    statuses: ClassVar[str] = "/commits/{}/statuses"
+    status_filter: ClassVar[Mapping[str, str]] = {}
+    status_name: ClassVar[str] = "context"
+    states: ClassVar[Mapping[str, str]] = {"success": "success", "failure": "failure"}
+    """What the forge calls a commit status's name, and its states."""
 
     def __init__(
         self,
-        at: str,
+        project: str,
+        token: str,
         api_url: str,
-        headers: Mapping[str, str],
         policy: RetryPolicy | None = None,
         pace: Pace | None = None,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
+        page: str = "",
     ) -> None:
         parts = address_of(api_url)
         if parts is None:
@@ -90,13 +105,13 @@ class Rest:
                 f"Give it as in {self.service.example}",
             )
         self._api = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._headers = dict(headers)
-        self._token = next(
-            (text.rpartition(" ")[2] for name, text in headers.items() if name in _HOLDING), ""
-        )
+        header, before = self.authorization
+        self._headers = {**self.headers, header: f"{before}{token}"}
+        self._token = token
         self._policy = policy or policy_of(120.0)
         self._connection = Connection(self._policy.timeout, _MOST_BYTES, pace or GUIDE, sleep)
-        self._at = at
+        self._at = f"{self.root}{quote(project, safe=self.safe)}"
+        self._page = page
         self._sleep = sleep
         self._now = now
 
@@ -112,12 +127,38 @@ class Rest:
         """Return a comment's text as this forge is to get it."""
         return body
 
+    def status(self, sha: str) -> CommitStatus | None:
+        """Return the newest status of perfci's name on a commit, in the words that forges share."""
+        path, kind = self.statuses.format(sha), tuple[StatusAnswer, ...]
+        answers: tuple[StatusAnswer, ...] = self._pages(path, kind, tuple, **self.status_filter)
+        named = [each for each in answers if (each.context or each.name).casefold() == NAME]
+        newest = max(named, key=lambda answer: answer.id, default=None)
+        if newest is None:
+            return None
+        foreign = newest.state or newest.status
+        state = next((own for own, name in self.states.items() if name == foreign), foreign)
+        return CommitStatus(state, newest.description or "", newest.target_url or "")
+
+    def create_status(self, sha: str, status: CommitStatus) -> None:
+        """Set the status of perfci's name on a commit."""
+        request = {
+            "state": self.states[status.state],
+            "description": status.description,
+            self.status_name: NAME,
+        }
+        if status.url:
+            request["target_url"] = status.url
+        self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
+
     def _get(self, path: str, kind: type[T], **parameters: Parameter) -> T:
         """Read, again and again where the forge fails: reading changes nothing."""
-        return self._read(path, kind, parameters)[0]
+        return self._read(f"{self._at}{path}", kind, parameters)[0]
 
-    def _read(self, path: str, kind: type[T], parameters: Parameters) -> tuple[T, HttpResponse]:
-        where = f"{self._at}{path}"
+    def _account(self, kind: type[T]) -> T:
+        """Return the account that the token posts as."""
+        return self._read("/user", kind, {})[0]
+
+    def _read(self, where: str, kind: type[T], parameters: Parameters) -> tuple[T, HttpResponse]:
         answer = self.retry(lambda: self._ask("GET", where, parameters=parameters))
         return parse(answer.text, kind, f"GET {where}", self.service), answer
 
@@ -135,7 +176,7 @@ class Rest:
         many, number = self.pages
         for page in range(1, _MOST_PAGES + 1):
             numbers = {many: str(entries), number: str(page)}
-            read, answer = self._read(path, kind, {**parameters, **numbers})
+            read, answer = self._read(f"{self._at}{path}", kind, {**parameters, **numbers})
             more = items(read)
             entries_read += more
             if not _goes_on(answer, len(more) >= entries):
@@ -201,15 +242,13 @@ class Rest:
         try:
             answer = self._connection.send(verb, url, headers, content)
         except NoResponse as failure:
+            what = f"got no answer: {failure.why}"
+            advice = f"Is {self.service.address} right, and may this runner reach it?"
             if failure.spent:
-                what = f"{request} was not answered within {format_duration(failure.spent)}"
-                later = self.service.later
-                raise Unsure("no-answer", what, later, spent=failure.spent) from failure
-            raise Unsure(
-                "no-answer",
-                f"{request} got no answer: {failure.why}",
-                f"Is {self.service.address} right, and may this runner reach it?",
-            ) from failure
+                what = f"was not answered within {format_duration(failure.spent)}"
+                advice = self.service.later
+            spent = failure.spent
+            raise Unsure("no-answer", f"{request} {what}", advice, spent=spent) from failure
         if not answer.whole:
             raise TooLong(
                 "strange-answer",
@@ -231,6 +270,19 @@ class Rest:
 
     def _without_token(self, text: str) -> str:
         return text.replace(self._token, "…") if self._token else text
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswer:
+    """A commit status. It has a ``context`` or a ``name``, a ``state`` or a ``status``."""
+
+    id: int
+    context: str = ""
+    name: str = ""
+    state: str = ""
+    status: str = ""
+    description: str | None = None
+    target_url: str | None = None
 
 
 def _goes_on(answer: HttpResponse, full: bool) -> bool:

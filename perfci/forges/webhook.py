@@ -42,8 +42,7 @@ from perfci.report.site.words import (
     size_text,
     surety_text,
 )
-from perfci.trend.change import Change, Trend, TrendEvent
-from perfci.trend.series import SeriesKey
+from perfci.trend import Change, SeriesKey, Trend, TrendEvent
 from perfci.units import counted, format_duration
 
 POLICY = RetryPolicy(tries=4)

@@ -108,13 +108,6 @@ def own_file(project: str) -> Path:
     return user_data_path("perfci") / "history" / f"{project}.sqlite"
 
 
-def shared_file() -> Path:
-    """Return the file where an older perfci kept the history of all projects."""
-    from platformdirs import user_data_path
-
-    return user_data_path("perfci") / "history.sqlite"
-
-
 def _path(written: str) -> Path:
     return expanded(written).absolute()
 

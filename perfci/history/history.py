@@ -15,10 +15,10 @@ from sqlalchemy import Connection, case, exists, false, insert, or_, select, tex
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
 from perfci.history.address import parse_address
-from perfci.history.database import WAIT_S, Database, insert_into, require_current
-from perfci.history.database_errors import translated
+from perfci.history.database import WAIT_S, Database, insert_into, require_current, translated
 from perfci.history.records import kind_of_field
 from perfci.history.runs import (
+    HistoryStatistics,
     header_of,
     points_of,
     read_runs,
@@ -26,12 +26,11 @@ from perfci.history.runs import (
     remove_runs,
     require_recordable,
     runs_query,
+    statistics_of,
 )
 from perfci.history.schema import unpacked, unpacked_points
-from perfci.history.statistics import HistoryStatistics, statistics_of
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
-from perfci.trend.change import KnownChange
-from perfci.trend.series import Distributions, LoadedHistory, SeriesKey
+from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey
 
 _TOGETHER = 20
 """Runs in one transaction. Waiting for the disk takes longer than writing one run."""
@@ -136,21 +135,15 @@ class OpenHistory:
         ``earlier`` are names of the case before it was renamed. Where a run has several of the
         names, the case's own counts.
         """
-        runs, series, values = schema.runs, schema.series, schema.worker_values
-        query = (
-            select(runs.c.id, values.c.packed, series.c.case)
-            .join(values, values.c.run == runs.c.number)
-            .join(series, series.c.number == values.c.series)
-            .join(schema.environments, schema.environments.c.number == series.c.environment)
-            .where(
-                runs.c.id.in_(run_ids),
-                schema.environments.c.key == key.environment,
-                series.c.case.in_((key.case, *earlier)),
-                series.c.metric == key.metric,
-            )
-        )
+        runs, values = schema.runs, schema.worker_values
         with self._database.reading() as connection:
-            own_last = sorted(connection.execute(query), key=lambda row: row.case == key.case)
+            numbers = _numbers_of(connection, key, earlier)
+            rows = connection.execute(
+                select(runs.c.id, values.c.packed, values.c.series)
+                .join(values, values.c.run == runs.c.number)
+                .where(runs.c.id.in_(run_ids), values.c.series.in_(numbers))
+            )
+            own_last = sorted(rows, key=lambda row: -numbers.index(row.series))
         return {row.id: unpacked(row.packed) for row in own_last}
 
     def newest(
@@ -168,10 +161,15 @@ class OpenHistory:
                 ]
                 for environment in {key.environment for key in names}
             }
-            values = {
-                key: _series_values(connection, key, earlier, newest[key.environment])
-                for key, earlier in names.items()
-            }
+            numbers = {key: _numbers_of(connection, key, names[key]) for key in names}
+        values = {
+            key: tuple(
+                next(run[number] for number in numbers[key] if number in run)
+                for run in newest[key.environment]
+                if not run.keys().isdisjoint(numbers[key])
+            )
+            for key in names
+        }
         return {key: of_series for key, of_series in values.items() if of_series}
 
     def distributions(self, run_ids: Iterable[str]) -> Distributions:
@@ -383,7 +381,7 @@ def _newest_runs(connection: Connection, environment: str, last: int, branch: st
     order = (runs.c.position, *schema.AS_MEASURED)
     newest = (
         select(runs.c.number)
-        .join(environments, environments.c.number == runs.c.environment)
+        .join(environments)
         .where(environments.c.key == environment, runs.c.branch == branch)
         .order_by(*(column.desc().nulls_last() for column in order))
         .limit(last)
@@ -391,26 +389,19 @@ def _newest_runs(connection: Connection, environment: str, last: int, branch: st
     return connection.execute(newest).scalars().all()
 
 
-def _series_values(
-    connection: Connection,
-    key: SeriesKey,
-    earlier: Collection[str],
-    runs: Sequence[Mapping[int, float]],
-) -> tuple[float, ...]:
-    """Return the values of one series in ``runs``, each of which maps series' numbers to values."""
+def _numbers_of(connection: Connection, key: SeriesKey, earlier: Collection[str]) -> list[int]:
+    """Return the numbers of a series, also under its case's ``earlier`` names. Its own is first."""
     series = schema.series.c
     rows = connection.execute(
         select(series.number, series.case)
-        .join(schema.environments, schema.environments.c.number == series.environment)
+        .join(schema.environments)
         .where(
             schema.environments.c.key == key.environment,
             series.case.in_((key.case, *earlier)),
             series.metric == key.metric,
         )
     )
-    own_first = [number for number, _ in sorted(rows, key=lambda row: row.case != key.case)]
-    of_runs = ([run[number] for number in own_first if number in run] for run in runs)
-    return tuple(values[0] for values in of_runs if values)
+    return [number for number, _ in sorted(rows, key=lambda row: row.case != key.case)]
 
 
 def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:

@@ -17,7 +17,7 @@ from perfci.errors import DamagedFile, PerfciError, UnrecordableRun, UsageError
 from perfci.files import write_lines
 from perfci.model.case import Direction
 from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, header_fields
-from perfci.trend.change import KnownChange
+from perfci.trend import KnownChange
 
 SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
@@ -34,15 +34,6 @@ class _End(msgspec.Struct, tag="end", tag_field="type", forbid_unknown_fields=Tr
     records: int
 
 
-class _Point(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    case: str
-    metric: str
-    unit: str
-    direction: Direction
-    value: float
-    values: tuple[float, ...]
-
-
 class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=True):
     id: str
     source: str
@@ -57,7 +48,7 @@ class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=Tr
     facts: dict[str, str]
     source_hashes: dict[str, str]
     failed: dict[str, str]
-    points: list[_Point]
+    points: list[tuple[str, str, str, Direction, float, tuple[float, ...]]]
 
 
 class _Outcome(msgspec.Struct, tag="outcome", tag_field="type", forbid_unknown_fields=True):
@@ -126,7 +117,7 @@ def _line(record: Record) -> _Run | _Outcome | _Change:
         source_hashes=dict(sorted(record.source_hashes.items())),
         failed=dict(sorted(record.failed.items())),
         points=[
-            _Point(each.case, each.metric, each.unit, each.direction, each.value, each.values)
+            (each.case, each.metric, each.unit, each.direction, each.value, each.values)
             for each in points
         ],
     )
@@ -141,8 +132,8 @@ def _record(line: _Run | _Outcome | _Change) -> Record:
         **header_fields(line),
         environment=Environment(line.environment, line.facts),
         points=tuple(
-            Point(point.case, point.metric, point.unit, point.value, point.values, point.direction)
-            for point in line.points
+            Point(case, metric, unit, value, values, direction)
+            for case, metric, unit, direction, value, values in line.points
         ),
         source_hashes=line.source_hashes,
         failed=line.failed,
@@ -150,17 +141,17 @@ def _record(line: _Run | _Outcome | _Change) -> Record:
 
 
 def _unreadable(text: bytes, name: str, number: int, error: Exception) -> Exception:
-    if number == 1 and text.startswith(BEGINNING) and not text.startswith(_opening()):
+    if (
+        number == 1
+        and text.startswith(BEGINNING)
+        and not text.startswith(f'{{"type":"{SCHEMA}"'.encode())
+    ):
         return UsageError(
             "newer-export",
             f"{name} was written by a newer perfci",
             f"Update perfci; this one reads {SCHEMA}.",
         )
     return _damaged(name, number, str(error))
-
-
-def _opening() -> bytes:
-    return b'{"type":"' + SCHEMA.encode() + b'"'
 
 
 def _damaged(name: str, number: int, why: str) -> DamagedFile:

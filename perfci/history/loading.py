@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 from perfci.history import schema
 from perfci.history.runs import header_of, runs_query
 from perfci.history.schema import NotPacked, count_points
-from perfci.trend.series import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
+from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
 
 if TYPE_CHECKING:
     import pandas as pd

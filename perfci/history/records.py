@@ -15,7 +15,7 @@ from perfci.model.report import Report
 from perfci.model.run import CaseRun, GateOutcome, Point, RecordedRun, Run, RunHeader
 from perfci.stats.evidence import summarise
 from perfci.stats.quantile import upper_median
-from perfci.trend.change import KnownChange
+from perfci.trend import KnownChange
 from perfci.trend.timelines import order_runs, whole_commits
 
 _ID_DIGITS = 32
@@ -40,7 +40,8 @@ def recorded_run(
     The id is of the commit, the machine, the moment and every value: the same run gets the same
     id wherever it is recorded, and the shards of one session get one each.
     """
-    points = tuple(point for case in run.cases for point in _points(case))
+    # with its side: one commit against itself is two runs at one moment
+    sided = [(case, point) for case in run.cases for point in _points(case)]
     failed = {failure.case: failed_field([failure]) for failure in run.failures} | {
         case.case.id: failed_field(case.failures) for case in run.cases if case.failures
     }
@@ -52,8 +53,8 @@ def recorded_run(
             run.created_at,
             runner,
             [
-                [side, each.case, each.metric, each.value, list(each.values)]
-                for side, each in _sided(run)
+                [case.workers[0].side, each.case, each.metric, each.value, list(each.values)]
+                for case, each in sided
             ],
             sorted(failed.items()),
         ),
@@ -66,7 +67,7 @@ def recorded_run(
         position=position,
         environment=run.environment,
         runner=runner,
-        points=points,
+        points=tuple(point for _, point in sided),
         source_hashes={
             case.case.id: case.case.source_hash
             for case in run.cases
@@ -149,13 +150,6 @@ def _metrics(case: CaseRun) -> Iterable[Metric]:
     return (metric for name, metric in known.items() if name in present)
 
 
-def _sided(run: Run) -> Iterable[tuple[str, Point]]:
-    """Each point with its side: one commit against itself is two runs at one moment."""
-    for case in run.cases:
-        for point in _points(case):
-            yield case.workers[0].side, point
-
-
 def _digest(*parts: Any) -> str:
     text = json.dumps(parts, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
@@ -180,7 +174,10 @@ def superfluous(
     jumped ahead would else make everything old.
     """
     ends = {end for change in changes for end in (change.sha_before, change.sha_after)}
-    branches = [_commits(some) for some in _by_branch(runs)]
+    by_branch: dict[str, list[RunHeader]] = {}
+    for run in runs:
+        by_branch.setdefault(run.branch, []).append(run)
+    branches = [_commits(some) for some in by_branch.values()]
     by_commit: dict[str, list[RunHeader]] = {}
     for commits in branches:
         for name, some in commits.items():
@@ -199,13 +196,6 @@ def superfluous(
         for run in some
         if name not in kept and (moment := measured[name]) is not None and moment < horizon
     )
-
-
-def _by_branch(runs: Sequence[RunHeader]) -> Iterable[list[RunHeader]]:
-    branches: dict[str, list[RunHeader]] = {}
-    for run in runs:
-        branches.setdefault(run.branch, []).append(run)
-    return branches.values()
 
 
 def _commits(runs: Sequence[RunHeader]) -> dict[str, list[RunHeader]]:

@@ -1,4 +1,4 @@
-"""Whole runs: written in one transaction, read back, and removed."""
+"""Whole runs: written in one transaction, read back, removed and counted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, Row, Select, delete, select, union
+from sqlalchemy import Connection, FromClause, Row, Select, delete, func, select, union
 
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
-from perfci.history.database import insert_into, insert_rows
+from perfci.history.address import HistoryAddress
+from perfci.history.database import damaged, insert_into, insert_rows
 from perfci.history.schema import (
+    POINT_BYTES,
     NotPacked,
     pack,
     pack_points,
@@ -215,14 +218,18 @@ def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName])
     workers = {worker.series: worker.packed for worker in connection.execute(query)}
     series, values = points_of(connection, row.number)
     if not known.keys() >= set(series):
-        known.update(_names_of_series(connection))
+        known.update((number, _SeriesName(*name)) for number, *name in connection.execute(_SERIES))
         if not known.keys() >= set(series):
             raise NotPacked("a run has points of a series that is not there")
     return RecordedRun(
         **header_fields(row),
         environment=Environment(row.key, _document(connection, row.facts)),
         points=tuple(
-            _point(known[at], value, unpacked(workers[at]) if at in workers else ())
+            Point(
+                *(known[at].case, known[at].metric, known[at].unit, value),
+                unpacked(workers[at]) if at in workers else (),
+                cast("Direction", known[at].direction),
+            )
             for at, value in zip(series, values, strict=True)
         ),
         source_hashes=_document(connection, row.source_hashes),
@@ -234,15 +241,6 @@ def points_of(connection: Connection, run: int) -> tuple[tuple[int, ...], tuple[
     """Return the numbers of a run's series, and their values."""
     query = select(schema.run_points.c.packed).filter_by(run=run)
     return unpacked_points(connection.execute(query).scalar() or b"")
-
-
-def _names_of_series(connection: Connection) -> dict[int, _SeriesName]:
-    return {number: _SeriesName(*name) for number, *name in connection.execute(_SERIES)}
-
-
-def _point(name: _SeriesName, value: float, workers: tuple[float, ...]) -> Point:
-    case, metric, unit, direction = name
-    return Point(case, metric, unit, value, workers, cast("Direction", direction))
 
 
 def _document(connection: Connection, number: int) -> dict[str, str]:
@@ -272,3 +270,102 @@ def remove_runs(connection: Connection, run_ids: Collection[str]) -> int:
     )
     connection.execute(delete(documents).where(documents.c.number.not_in(used)))
     return len(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentStatistics:
+    """Counts of one environment. Times are ISO 8601."""
+
+    key: str
+    runs: int
+    commits: int
+    series: int
+    oldest: str
+    newest: str
+    runners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStatistics:
+    """Counts over the whole history. ``size`` is in bytes."""
+
+    where: str
+    revision: str
+    size: int
+    points: int
+    outcomes: int
+    changes: int
+    acknowledged: int
+    environments: tuple[EnvironmentStatistics, ...]
+
+    @property
+    def runs(self) -> int:
+        """Return the number of runs in all environments."""
+        return sum(environment.runs for environment in self.environments)
+
+
+def statistics_of(connection: Connection, address: HistoryAddress) -> HistoryStatistics:
+    """Return the history's statistics. Raises DamagedFile for a damaged SQLite file."""
+    if address.path is not None:
+        report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+        if report != "ok":
+            raise damaged(address.path, " ".join(str(report).split()))
+        size = address.path.stat().st_size
+    else:
+        sizes = [func.pg_total_relation_size(name) for name in schema.metadata.tables]
+        size = sum(connection.execute(select(*sizes)).one())
+    changes = schema.known_changes
+    size_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
+
+    def count(table: FromClause) -> int:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+    return HistoryStatistics(
+        where=address.shown,
+        revision=schema.REVISION,
+        size=size,
+        points=(connection.execute(size_of_points).scalar() or 0) // POINT_BYTES,
+        outcomes=count(schema.outcomes),
+        changes=count(changes),
+        acknowledged=count(select(changes.c.id).where(changes.c.acknowledged).subquery()),
+        environments=_environments(connection),
+    )
+
+
+def _environments(connection: Connection) -> tuple[EnvironmentStatistics, ...]:
+    runs, series = schema.runs, schema.series
+    counted = {
+        row.environment: row.held
+        for row in connection.execute(
+            select(series.c.environment, func.count().label("held")).group_by(series.c.environment)
+        )
+    }
+    named: dict[int, list[str]] = {}
+    for number, runner in connection.execute(
+        select(runs.c.environment, runs.c.runner).distinct().order_by(runs.c.runner)
+    ):
+        named.setdefault(number, []).append(runner)
+    return tuple(
+        EnvironmentStatistics(
+            key=row.key,
+            runs=row.runs,
+            commits=row.commits,
+            series=counted.get(row.number, 0),
+            oldest=row.oldest,
+            newest=row.newest,
+            runners=tuple(named[row.number]),
+        )
+        for row in connection.execute(
+            select(
+                schema.environments.c.number,
+                schema.environments.c.key,
+                func.count().label("runs"),
+                func.count(runs.c.sha.distinct()).label("commits"),
+                func.min(runs.c.measured_at).label("oldest"),
+                func.max(runs.c.measured_at).label("newest"),
+            )
+            .join(runs, runs.c.environment == schema.environments.c.number)
+            .group_by(schema.environments.c.number, schema.environments.c.key)
+            .order_by(schema.environments.c.key)
+        )
+    )

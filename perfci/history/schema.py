@@ -22,6 +22,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+FIRST_REVISION = "0005"
+"""The first release's. No release wrote an earlier one."""
 REVISION = "0005"
 """The newest migration's. A test holds it to the files in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from perfci.bisect.answer import Bisection, Culprit, moved_row, short_name
+from perfci.bisect import Bisection, Culprit, moved_row, short_name
 from perfci.model.codec import to_plain
 from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from perfci.calibrate.calibration import Calibration, SeenMetric, SettingTrial, Suggestion
+from perfci.calibrate import Calibration, SeenMetric, SettingTrial, Suggestion
 from perfci.config.loading import PROJECT_FILE
 from perfci.model.codec import to_plain
 from perfci.report.clean import Clean, Safe, clean_line, clean_prose, clean_styled

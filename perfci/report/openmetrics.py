@@ -17,8 +17,7 @@ from statistics import median
 from prometheus_client.core import CollectorRegistry, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from perfci.trend.change import Change, ChangeStatus, EventKind, Trend, TrendEvent
-from perfci.trend.series import Series, SeriesKey
+from perfci.trend import Change, ChangeStatus, EventKind, Series, SeriesKey, Trend, TrendEvent
 
 _UNITS = {
     "s": "seconds",

@@ -20,8 +20,17 @@ from perfci.report.site.catalogue import SeriesStanding, TrendRow, TrendRows, ca
 from perfci.report.site.pages import scope_text, tiles
 from perfci.report.site.words import sort_events
 from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
-from perfci.trend.change import Change, Drift, Replacement, Trend, TrendEvent
-from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
+from perfci.trend import (
+    Change,
+    Drift,
+    Replacement,
+    Series,
+    SeriesKey,
+    Timeline,
+    Trend,
+    TrendEvent,
+    dates_of,
+)
 
 MOST_LINES = 20
 _MOST_REPLACED = 3

@@ -1,1 +1,383 @@
-"""Pure: histories as series, change points, drift, and the gate's own health."""
+"""Pure: whole histories. What moved, by how much and how sure that is.
+
+Here are the records: a history's series on their timelines, and the analysis of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from perfci.model.case import Direction
+from perfci.model.run import RunHeader
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ChangeKind = Literal["step", "ramp"]
+EventKind = Literal["code", "environment", "excursion"]
+Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
+ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
+
+
+class SeriesKey(NamedTuple):
+    """Identity of a series. ``case`` is its newest name where it was renamed."""
+
+    environment: str
+    case: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The runs of one environment in the order of their commits; of one commit, as measured.
+
+    ``vanished`` holds the commits that the repository no longer has on the branch: their runs
+    are not among ``runs``.
+    """
+
+    environment: str
+    runs: tuple[RunHeader, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    vanished: tuple[str, ...] = ()
+
+
+def dates_of(timeline: Timeline) -> tuple[str, ...]:
+    """Return the time at which each run stands: its commit's, so that an import is in order.
+
+    A further run of the same commit stands at when it was measured, or on a quiet branch all
+    runs would have one date; so does a run whose commit is not known.
+    """
+    seen: set[str] = set()
+    dates = []
+    for run in timeline.runs:
+        first = run.sha not in seen
+        seen.add(run.sha)
+        dates.append((first and run.committed_at) or run.measured_at)
+    return tuple(dates)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One case's metric over a timeline.
+
+    ``rows`` (n,) int32 are indices into the timeline's ``runs``, rising; ``values`` (n,)
+    float64 are finite, in ``unit``. ``source_changes`` are the indices into ``rows`` where the
+    benchmark's own source became another: what moves there may be the benchmark.
+    """
+
+    key: SeriesKey
+    unit: str
+    direction: Direction
+    rows: NDArray[np.int32]
+    values: NDArray[np.float64]
+    source_changes: tuple[int, ...] = ()
+
+
+# What the store hands over: the recorded runs and their values, in whatever order they came.
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """One recorded run without its points, and the key of its environment."""
+
+    environment: str
+    header: RunHeader
+
+
+Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
+"""By series, then by run id: one value for each worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSeries:
+    """The values of one case's metric as they were recorded, in any order.
+
+    ``runs`` (n,) are indices into ``LoadedHistory.runs``, ``values`` (n,) float64 in ``unit``.
+    A metric recorded in two units is two of these.
+    """
+
+    key: SeriesKey
+    unit: str
+    direction: Direction
+    runs: NDArray[Any]
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    """A whole history. ``environments`` maps a key to its facts.
+
+    ``sources`` maps (environment, case) to an integer for each of ``runs`` (n,): equal numbers
+    are equal hashes of the benchmark's source, -1 is not known. A case may be absent.
+    """
+
+    environments: Mapping[str, Mapping[str, str]]
+    runs: tuple[LoadedRun, ...]
+    series: tuple[LoadedSeries, ...]
+    sources: Mapping[tuple[str, str], NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A lasting move of a series.
+
+    ``before`` and ``after`` are indices into the series: the last point of the old level and the
+    first of the new one (a ramp's beginning and end), where they fit best. ``within`` is the same
+    pair with 95 % confidence. ``commits`` is ``(sha of before, sha of after)``, and
+    ``commits_within`` of ``within``: what moved it is in that range, the first not included.
+    ``names`` are its ends as ``KnownChange`` has them.
+    ``ratio`` is new ÷ old level with its 95 % interval; for a level of zero ``ratio`` is None and
+    ``difference`` says how far.
+    ``p`` is of this series alone, ``q`` after false-discovery control over the whole report.
+    ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
+    ``benchmark_changed`` says that the benchmark's own source changed there.
+    """
+
+    id: str
+    series: SeriesKey
+    kind: ChangeKind
+    before: int
+    after: int
+    within: tuple[int, int]
+    commits: tuple[str, str]
+    commits_within: tuple[str, str]
+    names: tuple[str, str]
+    at: str
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
+    difference: float
+    p: float
+    q: float
+    worse: bool
+    status: ChangeStatus = "new"
+    first_seen_at: str = ""
+    note: str = ""
+    benchmark_changed: bool = False
+
+    @property
+    def confidence(self) -> float:
+        """Return 1 - q."""
+        return 1.0 - self.q
+
+    @property
+    def cost(self) -> float | None:
+        """Return the ratio, inverted where needed so that above 1 is worse, or None."""
+        if not self.ratio:
+            return None
+        return self.ratio if (self.ratio > 1.0) == self.worse else 1.0 / self.ratio
+
+    @property
+    def same_commit(self) -> bool:
+        """Return whether it moved between runs of one commit, so that no commit caused it."""
+        return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
+
+
+@dataclass(frozen=True, slots=True)
+class TrendEvent:
+    """Changes of one place in one environment, reported together. Each change is in one event.
+
+    ``id`` stays from report to report, as its changes' do.
+    ``changes`` are the worst first. ``back`` are the changes by which an excursion came back.
+    ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
+    is in that range, the first not included. ``ended_at`` is when an excursion came back.
+    ``measured`` counts the series of the environment that were there before and after.
+    ``evidence`` says why it is taken for the environment's.
+    """
+
+    id: str
+    kind: EventKind
+    environment: str
+    changes: tuple[Change, ...]
+    back: tuple[Change, ...]
+    rows: tuple[int, int]
+    commits: tuple[str, str]
+    at: str
+    ended_at: str
+    measured: int
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def worse(self) -> bool:
+        """Return whether at least half of its series moved the wrong way."""
+        return 2 * sum(change.worse for change in self.changes) >= len(self.changes)
+
+    @property
+    def status(self) -> ChangeStatus:
+        """Return the least settled status: new, then known, then acknowledged, then fixed."""
+        order: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+        return min((change.status for change in self.changes), key=order.index)
+
+    @property
+    def news(self) -> bool:
+        """Return whether to notify people: most of its changes are in no earlier report."""
+        new = sum(change.status == "new" for change in self.changes)
+        return 2 * new > len(self.changes)
+
+    @property
+    def series(self) -> int:
+        """Return the number of series that moved."""
+        return len({change.series for change in self.changes})
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Return their benchmarks, by name."""
+        return tuple(sorted({benchmark_of(change.series.case) for change in self.changes}))
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """Return the cost of each change in the event's direction. Above 1 is worse."""
+        return tuple(
+            change.cost
+            for change in self.changes
+            if change.worse is self.worse and change.cost is not None
+        )
+
+    @property
+    def largest_cost(self) -> float | None:
+        """Return the one of ``costs`` that is furthest from 1, or None."""
+        return max(self.costs, key=lambda cost: abs(math.log(cost)), default=None)
+
+
+def benchmark_of(case: str) -> str:
+    """Return the benchmark of ``case``, which is its id without axes."""
+    return case.partition("[")[0] or case
+
+
+@dataclass(frozen=True, slots=True)
+class KnownChange:
+    """A change as the history remembers it, to be found again in the next report.
+
+    ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
+    and where both are the same one. ``event`` is the id of the event that it was reported with.
+    """
+
+    id: str
+    series: SeriesKey
+    sha_before: str
+    sha_after: str
+    worse: bool
+    first_seen_at: str
+    acknowledged: bool = False
+    note: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The last days of a series against its last accepted level (``baseline_sha``)."""
+
+    series: SeriesKey
+    baseline_sha: str
+    days: int
+    points: int
+    ratio: float
+    ratio_lo: float
+    ratio_hi: float
+    q: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An environment that ended on a runner where another began: an event of the environment's.
+
+    Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new) of
+    what differs. ``median_cost`` is of the first runs ÷ the last ones, over ``series`` measured in
+    both and above 1 for worse, or None where none can be compared.
+    """
+
+    runner: str
+    before: str
+    after: str
+    at: str
+    facts: tuple[tuple[str, str, str], ...]
+    series: int
+    median_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerDrift:
+    """Speed of one runner over all its series. ``ratios`` are by run, and 1 is its median."""
+
+    environment: str
+    runner: str
+    dates: tuple[str, ...]
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The gate's own health. Rates are None where there was nothing to compute them from.
+
+    Of environments that perfci itself measured in: ``missing_nights`` are the dates without a run,
+    until the last one, and ``days_since_run`` says how long ago that was, where the environment
+    wasn't replaced by another on its runner.
+    """
+
+    same_reports: int
+    same_failed: int
+    reports: int
+    comparisons: int
+    inconclusive: int
+    missing_nights: Mapping[str, tuple[str, ...]]
+    runner_drift: tuple[RunnerDrift, ...]
+    days_since_run: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def false_alarm_rate(self) -> float | None:
+        """Return failed A/A reports ÷ A/A reports."""
+        return self.same_failed / self.same_reports if self.same_reports else None
+
+    @property
+    def inconclusive_share(self) -> float | None:
+        """Return inconclusive ÷ all gating comparisons."""
+        return self.inconclusive / self.comparisons if self.comparisons else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
+
+    ``events`` are the changes again, those of one place together; the newest first.
+
+    The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
+    measured. ``reported_before``: whether an earlier report named a change. In a first report
+    what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
+    """
+
+    created_at: str
+    perfci_version: str
+    timelines: Mapping[str, Timeline]
+    series: tuple[Series, ...]
+    changes: tuple[Change, ...]
+    drifts: tuple[Drift, ...]
+    health: Health
+    releases: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+    too_few: frozenset[SeriesKey] = frozenset()
+    reported_before: bool = True
+    gone: frozenset[SeriesKey] = frozenset()
+    events: tuple[TrendEvent, ...] = ()
+    recent_days: int = 14
+    forge: str = ""
+    replacements: tuple[Replacement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrendSettings:
+    """Settings of an analysis: its certainty, its smallest sizes and its days.
+
+    ``alpha`` is about the chance of any false change in one quiet series, ``false_discoveries``
+    bounds the share of false ones among all that a report names. ``floor`` is the smallest change
+    worth naming, a share of the level. ``drift_days`` are compared with the accepted level, and
+    ``drift_floor`` is the smallest drift worth naming.
+    """
+
+    alpha: float = 0.001
+    false_discoveries: float = 0.05
+    floor: float = 0.005
+    drift_days: int = 14
+    drift_floor: float = 0.02

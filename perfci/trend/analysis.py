@@ -5,17 +5,33 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
-from perfci.trend.change import Change, ChangeStatus, Drift, KnownChange, TrendSettings
-from perfci.trend.drift import drift_notes, find_drifts
-from perfci.trend.moves import NOISY_SERIES, SHORTEST_SERIES, SizedMove, examine_all, too_few
-from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
-from perfci.units import day_of
+from perfci.trend import (
+    Change,
+    ChangeStatus,
+    Drift,
+    KnownChange,
+    Series,
+    SeriesKey,
+    Timeline,
+    TrendSettings,
+    dates_of,
+)
+from perfci.trend.moves import (
+    NOISY_SERIES,
+    SHORTEST_SERIES,
+    SizedMove,
+    examine_all,
+    ratio_of,
+    too_few,
+)
+from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_variance
+from perfci.units import counted, day_of
 
 _CHUNK = 256
 """Series that go to a process at a time."""
@@ -23,6 +39,10 @@ WOBBLE = 3
 """Points by which a known change may move when newer runs come in, however sure its place is."""
 _BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
+BASELINE = 30
+"""Runs that make an accepted level, against which the last days may have drifted."""
+FEWEST = 4
+"""Least number of runs on each side of a drift."""
 
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -122,30 +142,26 @@ def _changes(
     runs = [timeline.runs[row] for row in series.rows.tolist()]
     moves = [move for move, _ in sure]
     new = [
-        replace(
-            _new_change(series, runs, move),
-            at=dates[int(series.rows[move.after])],
-            q=q,
-            first_seen_at=now,
-        )
+        _new_change(series, runs, move, q, dates[int(series.rows[move.after])], now)
         for move, q in sure
     ]
     matched = match_known(new, known, _points(runs) if known else {})
-    changes = []
-    for index, change in enumerate(new):
-        same = matched.get(index)
-        status = status_of(index, moves, same)
-        changes.append(
-            replace(
-                change, status=status, id=same.id, first_seen_at=same.first_seen_at, note=same.note
-            )
-            if same
-            else replace(change, status=status)
-        )
-    return tuple(changes)
+    return tuple(
+        _continued(change, status_of(index, moves, matched.get(index)), matched.get(index))
+        for index, change in enumerate(new)
+    )
 
 
-def _new_change(series: Series, runs: Sequence[RunHeader], move: SizedMove) -> Change:
+def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
+    if known is None:
+        return replace(change, status=status)
+    seen_at, note = known.first_seen_at, known.note
+    return replace(change, status=status, id=known.id, first_seen_at=seen_at, note=note)
+
+
+def _new_change(
+    series: Series, runs: Sequence[RunHeader], move: SizedMove, q: float, at: str, now: str
+) -> Change:
     before, after = runs[move.before], runs[move.after]
     first, last = move.within
     names = _between(before, after)
@@ -160,14 +176,15 @@ def _new_change(series: Series, runs: Sequence[RunHeader], move: SizedMove) -> C
         commits=(before.sha, after.sha),
         commits_within=(runs[first].sha, runs[last].sha),
         names=names,
-        at="",
+        at=at,
         ratio=move.ratio,
         ratio_lo=move.ratio_lo,
         ratio_hi=move.ratio_hi,
         difference=difference,
         p=move.p,
-        q=move.p,
+        q=q,
         worse=difference > 0.0 if series.direction == "lower" else difference < 0.0,
+        first_seen_at=now,
         # give or take a point
         benchmark_changed=any(first <= index <= last + 1 for index in series.source_changes),
     )
@@ -295,3 +312,142 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
     if known is None:
         return "new"
     return "acknowledged" if known.acknowledged else "known"
+
+
+@dataclass(frozen=True, slots=True)
+class _DriftStretches:
+    """Parts to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
+
+    They are indices into the series. ``steps`` are log ratios of the changes named since then; the
+    first of them ends the accepted level at ``until``, which is not of it.
+    """
+
+    begin: int
+    until: int
+    recent: int
+    steps: tuple[float, ...] = ()
+
+
+def find_drifts(
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[SeriesKey, tuple[Change, ...]],
+    settings: TrendSettings,
+) -> tuple[Drift, ...]:
+    """Compare each series' last days with its last accepted level, the worst drift first.
+
+    A level is accepted where it began with an acknowledged change or one for the better; before
+    any of these it is how the series began.
+    """
+    days = settings.drift_days
+    recents = {key: _recent_row(line, days) for key, line in timelines.items()}
+    drifts = []
+    for each in series:
+        stretches = _stretches(each, recents[each.key.environment], changes.get(each.key, ()))
+        drift = _drift(each, timelines[each.key.environment], stretches, settings)
+        if drift is not None:
+            drifts.append(drift)
+    q_values = benjamini_hochberg([drift.q for drift in drifts], len(series))
+    sure = [
+        replace(drift, q=q)
+        for drift, q in zip(drifts, q_values, strict=True)
+        if q <= settings.false_discoveries
+    ]
+    return tuple(sorted(sure, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
+
+
+def drift_notes(
+    series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
+) -> tuple[str, ...]:
+    """Return a note where no drift can be tested: too few runs are older than the last days."""
+    tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
+    days = settings.drift_days
+    without = sum(_recent_row(timelines[key], days) < FEWEST for key in tested)
+    if not without:
+        return ()
+    where = (
+        "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
+    )
+    few = f"fewer than {FEWEST} runs are older than the last {days} days"
+    return (f"No drift can be tested{where}: {few}.",)
+
+
+def _recent_row(timeline: Timeline, days: int) -> int:
+    """Return the first row from which on every run lies within ``days`` days of the last one.
+
+    On a branch that rests, the last runs are of one commit, and stand at when they were measured.
+    """
+    known = [day_of(date) for date in dates_of(timeline)]
+    newest = next((day for day in reversed(known) if day is not None), 0)
+    row = len(known)
+    while row and (day := known[row - 1]) is not None and day > newest - days:
+        row -= 1
+    return row
+
+
+def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> _DriftStretches:
+    import numpy as np
+
+    accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
+    begin = max(accepted, default=0)
+    since = [c for c in changes if c.after > begin]
+    return _DriftStretches(
+        begin=begin,
+        until=min((c.before + 1 for c in since), default=len(series.rows)),
+        recent=max(
+            int(np.searchsorted(series.rows, recent_row)), max((c.after for c in since), default=0)
+        ),
+        steps=tuple(math.log(c.ratio) for c in since if c.ratio is not None),
+    )
+
+
+def _drift(
+    series: Series, timeline: Timeline, stretches: _DriftStretches, settings: TrendSettings
+) -> Drift | None:
+    """Return the drift of the last days with its p as ``q``, or None for a small one.
+
+    Changes that were reported since the accepted level are subtracted first. The rest is a drift
+    if it is more than ``drift_floor``.
+
+    Notes
+    -----
+    Student's t on what is left, each mean with the series' variance, inflated for
+    AR(1), and the wander on top; no search, as both stretches are given.
+    """
+    from scipy import special
+
+    values = series.values
+    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
+    count, recent = end - stretches.begin, len(values) - stretches.recent
+    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
+        return None
+    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
+    least = math.log1p(settings.drift_floor)
+    if abs(math.log(last / first) - math.fsum(stretches.steps)) < least / 2:
+        return None  # far from it: spare the rest
+    prepared = prepare(values)
+    sums = cumulate(prepared.cleaned)
+    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
+    unexplained = difference - math.fsum(stretches.steps)
+    if abs(difference) < least or abs(unexplained) < least:
+        return None
+    wander = measure_blocks(prepared, sums.values).wander()
+    accepted, accepted_df = stretch_variance(prepared, sums, stretches.begin, end)
+    newest, newest_df = stretch_variance(prepared, sums, stretches.recent, len(values))
+    wandered = wander.variance(count, recent)
+    variance = accepted + newest + wandered
+    df = variance**2 / (accepted**2 / accepted_df + newest**2 / newest_df + wandered**2 / wander.df)
+    error = math.sqrt(variance)
+    half = float(special.stdtrit(df, 0.975)) * error
+    ratio = ratio_of(difference)
+    return Drift(
+        series=series.key,
+        baseline_sha=timeline.runs[int(series.rows[stretches.begin])].sha,
+        days=settings.drift_days,
+        points=recent,
+        ratio=ratio,
+        ratio_lo=ratio_of(difference - half),
+        ratio_hi=ratio_of(difference + half),
+        q=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
+        worse=(ratio > 1.0) == (series.direction == "lower"),
+    )

@@ -11,9 +11,17 @@ from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend.change import Change, Evidence, KnownChange, TrendEvent
+from perfci.trend import (
+    Change,
+    Evidence,
+    KnownChange,
+    Series,
+    SeriesKey,
+    Timeline,
+    TrendEvent,
+    dates_of,
+)
 from perfci.trend.noise import CRITICAL
-from perfci.trend.series import Series, SeriesKey, Timeline, dates_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +82,8 @@ def group_events(
         ]
         events += _with_excursions(grouped)
     events = _with_known_ids(events, {each.id: each.event for each in known if each.event})
-    return tuple(sorted(events, key=_newest_first, reverse=True))
+    events.sort(key=lambda each: (each.at, each.series, each.environment, each.rows), reverse=True)
+    return tuple(events)
 
 
 def _placed(change: Change, series: Series) -> _PlacedChange:
@@ -189,7 +198,9 @@ class _EventContext:
             there = {
                 each.key
                 for each in self._series[other]
-                if (each.key.case, each.key.metric) in names and _spans(each, around)
+                if (each.key.case, each.key.metric) in names
+                and each.rows[0] <= around[0]
+                and around[1] <= each.rows[-1]
             }
             if len(there) < max(FEWEST_SERIES, MOST * len(names)):
                 continue
@@ -220,10 +231,6 @@ class _EventContext:
         return (first, last) if 0 <= first < last < len(other_dates) else None
 
 
-def _spans(series: Series, rows: tuple[int, int]) -> bool:
-    return bool(series.rows[0] <= rows[0] and rows[1] <= series.rows[-1])
-
-
 def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
     """Join an event with the later one that takes it back in most of its series."""
     where = {id(change): index for index, event in enumerate(events) for change in event.changes}
@@ -239,11 +246,13 @@ def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
             runs = events[end].rows[1] - event.rows[1]
             if ends.count(end) >= most and 0 < runs <= LONGEST_EXCURSION:
                 joined[index] = end
-    ends_of_others = set(joined.values())
+    returned = set(joined.values())
+    kept = [(event, joined.get(at)) for at, event in enumerate(events) if at not in returned]
     return [
-        _excursion(event, events[joined[index]]) if index in joined else event
-        for index, event in enumerate(events)
-        if index not in ends_of_others
+        event
+        if end is None
+        else replace(event, kind="excursion", back=events[end].changes, ended_at=events[end].at)
+        for event, end in kept
     ]
 
 
@@ -259,10 +268,6 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
             if abs(out.difference + back.difference) <= _BACK * abs(out.difference):
                 returns[id(out)] = back
     return returns
-
-
-def _excursion(out: TrendEvent, back: TrendEvent) -> TrendEvent:
-    return replace(out, kind="excursion", back=back.changes, ended_at=back.at)
 
 
 def event_id(environment: str, change: str) -> str:
@@ -286,10 +291,6 @@ def _with_known_ids(
             ids[index] = id_
             taken.add(id_)
     return [replace(each, id=ids.get(index, each.id)) for index, each in enumerate(events)]
-
-
-def _newest_first(event: TrendEvent) -> tuple[str, int, str, tuple[int, int]]:
-    return event.at, event.series, event.environment, event.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import GateOutcome
-from perfci.trend.change import Health, Replacement, RunnerDrift
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend import Health, Replacement, RunnerDrift, Series, SeriesKey, Timeline
 from perfci.units import date_of, day_of, in_utc
 
 if TYPE_CHECKING:

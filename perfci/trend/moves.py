@@ -8,12 +8,12 @@ pickled.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend.change import ChangeKind, TrendSettings
+from perfci.trend import ChangeKind, TrendSettings
 from perfci.trend.noise import (
     Blocks,
     LevelTest,
@@ -31,7 +31,7 @@ from perfci.trend.noise import (
     split_gains,
     wander_by_length,
 )
-from perfci.trend.ramps import RampSplits, find_ramps
+from perfci.trend.ramps import Ramp, RampSplits, find_ramps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,12 +112,8 @@ def _examine_alike(
             of_shortest.setdefault(each.shortest, []).append(index)
     for indices in of_shortest.values():
         candidates = find_candidates([many[index] for index in indices], least=LEAST)
-        for index, split_candidates in zip(indices, candidates, strict=True):
-            moves_of[index] = tuple(
-                _sized(many[index], move)
-                for move in find_moves(many[index], settings.alpha, split_candidates)
-                if abs(move.difference) >= math.log1p(settings.floor)
-            )
+        for index, of_series in zip(indices, candidates, strict=True):
+            moves_of[index] = tuple(find_moves(many[index], settings, of_series))
     return moves_of
 
 
@@ -132,102 +128,66 @@ def _too_short(prepared: Prepared) -> bool:
     return len(prepared.levels) < min(NOISY_SERIES, 2 * prepared.shortest)
 
 
-def _sized(prepared: Prepared, move: Move) -> SizedMove:
+def find_moves(
+    prepared: Prepared, settings: TrendSettings, candidates: SplitCandidates
+) -> Iterator[SizedMove]:
+    """Yield the moves of a series in order, each significant and large enough."""
+    segmented = segment(prepared, settings.alpha, candidates)
+    splits = segmented.splits
+    if not splits:
+        return
+    sums = cumulate(prepared.cleaned)
+    ramps = {stretch.first: stretch for stretch in segmented.ramps}
+    index = settled = 0
+    while index < len(splits):
+        split = splits[index]
+        stretch = ramps.get(index)
+        kind: ChangeKind = "ramp" if stretch else "step"
+        if stretch is None:
+            begin, ends, test = split.begin, (split.place - 1, split.place), split.test
+            within = place_interval(prepared, sums, split)
+            index += 1
+        else:
+            # its old level begins where the move before it has ended; if that is a ramp that it
+            # overlaps, the level is the single point before
+            begin = min(max(split.begin, settled), stretch.ramp.before)
+            ends = within = stretch.ramp.before, stretch.ramp.after
+            test = _ramp_test(splits[index : stretch.last + 1], stretch.ramp)
+            index = stretch.last + 1
+        settled = ends[1]
+        if abs(test.difference) >= math.log1p(settings.floor):
+            yield _sized(prepared, kind, begin, ends, within, test)
+
+
+def _ramp_test(splits: Sequence[Split], ramp: Ramp) -> LevelTest:
+    """Return the test of several steps as one move, with the p of the surest of them."""
+    surest = min((split.test for split in splits), key=lambda test: test.p)
+    return LevelTest(ramp.difference, math.sqrt(ramp.variance), surest.df, surest.p)
+
+
+def _sized(
+    prepared: Prepared,
+    kind: ChangeKind,
+    begin: int,
+    ends: tuple[int, int],
+    within: tuple[int, int],
+    test: LevelTest,
+) -> SizedMove:
+    """Return a move whose old level is from ``begin`` to the first of its ``ends``."""
     import numpy as np
     from scipy import special
 
-    before = float(np.median(prepared.levels[move.begin : move.before + 1]))
-    levels = before, before + move.difference
+    before = float(np.median(prepared.levels[begin : ends[0] + 1]))
+    levels = before, before + test.difference
     ratios: tuple[float | None, float | None, float | None] = (None, None, None)
     if prepared.logarithmic:
-        half = 0.0 if prepared.exact else float(special.stdtrit(move.df, 0.975)) * move.error
+        half = 0.0 if prepared.exact else float(special.stdtrit(test.df, 0.975)) * test.error
         levels = math.exp(levels[0]), math.exp(levels[1])
-        low, high = move.difference - half, move.difference + half
-        ratios = ratio_of(move.difference), ratio_of(low), ratio_of(high)
+        low, high = test.difference - half, test.difference + half
+        ratios = ratio_of(test.difference), ratio_of(low), ratio_of(high)
     else:
         levels = levels[0] * prepared.unit, levels[1] * prepared.unit
-    return SizedMove(move.kind, move.before, move.after, move.within, *levels, *ratios, move.p)
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A step or a ramp. ``difference`` and ``error`` are in the units of ``Prepared.levels``.
-
-    ``begin`` and ``end`` bound the levels on its two sides; ``before`` is the last point of the old
-    level and ``after`` the first of the new one; ``within`` is the same pair with 95 %
-    confidence. ``p`` is of this series alone.
-    """
-
-    kind: ChangeKind
-    begin: int
-    before: int
-    after: int
-    end: int
-    within: tuple[int, int]
-    difference: float
-    error: float
-    df: float
-    p: float
-
-
-def find_moves(prepared: Prepared, alpha: float, candidates: SplitCandidates) -> tuple[Move, ...]:
-    """Return the moves of a series in order, each significant at ``alpha``."""
-    segmented = segment(prepared, alpha, candidates)
-    splits = segmented.splits
-    if not splits:
-        return ()
-    sums = cumulate(prepared.cleaned)
-    stretches = {stretch.first: stretch for stretch in segmented.ramps}
-    moves: list[Move] = []
-    index = 0
-    while index < len(splits):
-        stretch = stretches.get(index)
-        if stretch is None:
-            within = place_interval(prepared, sums, splits[index])
-            moves.append(_step(splits[index], within))
-            index += 1
-        else:
-            settled = moves[-1].after if moves else 0
-            moves.append(_ramp(splits[index : stretch.last + 1], stretch, settled))
-            index = stretch.last + 1
-    return tuple(moves)
-
-
-def _step(split: Split, within: tuple[int, int]) -> Move:
-    return Move(
-        kind="step",
-        begin=split.begin,
-        before=split.place - 1,
-        after=split.place,
-        end=split.end,
-        within=within,
-        difference=split.test.difference,
-        error=split.test.error,
-        df=split.test.df,
-        p=split.test.p,
-    )
-
-
-def _ramp(splits: Sequence[Split], stretch: RampSplits, settled: int) -> Move:
-    """Return one move for several steps, with the p of the surest of them.
-
-    Its old level begins at ``settled``, where the move before it has ended. If that is a ramp that
-    it overlaps, the level is the single point ``before``.
-    """
-    before = stretch.ramp.before
-    surest = min((split.test for split in splits), key=lambda test: test.p)
-    return Move(
-        kind="ramp",
-        begin=min(max(splits[0].begin, settled), before),
-        before=before,
-        after=stretch.ramp.after,
-        end=splits[-1].end,
-        within=(before, stretch.ramp.after),
-        difference=stretch.ramp.difference,
-        error=math.sqrt(stretch.ramp.variance),
-        df=surest.df,
-        p=surest.p,
-    )
+    return SizedMove(kind, *ends, within, *levels, *ratios, test.p)
 
 
 def ratio_of(difference: float) -> float:
@@ -368,12 +328,10 @@ def _best_place(prepared: Prepared, sums: NDArray[Any], begin: int, end: int) ->
 class SplitCandidates:
     """The best splits of intervals, the strongest first. Each array is (k,).
 
-    ``places`` are the first points of new levels, ``strengths`` are in standard errors,
-    ``begins`` and ``ends`` bound the intervals.
+    ``places`` are the first points of new levels. ``begins`` and ``ends`` bound the intervals.
     """
 
     places: NDArray[Any]
-    strengths: NDArray[Any]
     begins: NDArray[Any]
     ends: NDArray[Any]
 
@@ -445,7 +403,5 @@ def find_candidates(many: Sequence[Prepared], *, least: float) -> list[SplitCand
     for row in range(len(many)):
         strong = np.flatnonzero(strength[row] >= least)
         order = strong[np.argsort(-strength[row, strong], kind="stable")]
-        candidates.append(
-            SplitCandidates(place[row, order], strength[row, order], begin[order], end[order])
-        )
+        candidates.append(SplitCandidates(place[row, order], begin[order], end[order]))
     return candidates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfci.trend.noise import Prepared, Split, inflation
@@ -108,18 +108,14 @@ def _best(
 
 @dataclass(frozen=True, slots=True)
 class RampSplits:
-    """Splits from ``first`` to ``last``, both included, that are one ramp."""
+    """Splits from ``first`` to ``last``, both included, that are one ramp.
+
+    It was fitted to the points ``low`` to ``high``. ``gain`` is its advantage over steps.
+    """
 
     first: int
     last: int
     ramp: Ramp
-
-
-@dataclass(frozen=True, slots=True)
-class _Fitted:
-    """A ramp fitted to the points ``low`` to ``high``. ``gain`` is its advantage over steps."""
-
-    stretch: RampSplits
     low: int
     high: int
     gain: float
@@ -141,14 +137,14 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits,
         )
         if turned:
             best = _best_first(prepared, splits, start, stop)
-            ramps += [fitted.stretch for fitted in _separate(prepared, splits, best)]
+            ramps += _separate(prepared, splits, best)
             start = stop
     return tuple(ramps)
 
 
 def _best_first(
     prepared: Prepared, splits: Sequence[Split], start: int, stop: int
-) -> list[_Fitted]:
+) -> list[RampSplits]:
     """Return the best ramp among splits of one direction, then the best of the other splits, …."""
     fits = []
     for first in range(start, stop):
@@ -159,7 +155,7 @@ def _best_first(
     taken: set[int] = set()
     chosen = []
     for fitted in sorted(filter(None, fits), key=lambda fitted: -fitted.gain):
-        own = range(fitted.stretch.first, fitted.stretch.last + 1)
+        own = range(fitted.first, fitted.last + 1)
         if taken.isdisjoint(own):
             taken.update(own)
             chosen.append(fitted)
@@ -167,19 +163,19 @@ def _best_first(
 
 
 def _separate(
-    prepared: Prepared, splits: Sequence[Split], ramps: Sequence[_Fitted]
-) -> list[_Fitted]:
+    prepared: Prepared, splits: Sequence[Split], ramps: Sequence[RampSplits]
+) -> list[RampSplits]:
     """Join neighbours that claim the same rise, or part them where two slopes fit better.
 
     Both include the level between them, so that each may claim its rise.
     """
-    done: list[_Fitted] = []
+    done: list[RampSplits] = []
     for fitted in ramps:
         new = fitted
         while done and _meet(done[-1], new):
             old = done.pop()
-            both = splits[old.stretch.first : new.stretch.last + 1]
-            joined = _fit(prepared, both, old.stretch.first, old.low, new.high)
+            both = splits[old.first : new.last + 1]
+            joined = _fit(prepared, both, old.first, old.low, new.high)
             parted, gain = _parted(prepared, splits, old, new)
             if joined is None or joined.gain < gain:
                 done += parted[:-1]
@@ -190,25 +186,21 @@ def _separate(
     return done
 
 
-def _meet(old: _Fitted, new: _Fitted) -> bool:
-    return (
-        old.stretch.last + 1 == new.stretch.first
-        and old.stretch.ramp.after >= new.stretch.ramp.before
-    )
+def _meet(old: RampSplits, new: RampSplits) -> bool:
+    return old.last + 1 == new.first and old.ramp.after >= new.ramp.before
 
 
 def _parted(
-    prepared: Prepared, splits: Sequence[Split], old: _Fitted, new: _Fitted
-) -> tuple[list[_Fitted], float]:
+    prepared: Prepared, splits: Sequence[Split], old: RampSplits, new: RampSplits
+) -> tuple[list[RampSplits], float]:
     """Return both ramps, each on its side of the middle of the shared rise, and their gain.
 
     If one alone is better, return only that one. The splits of the other are steps again.
     """
-    first, last = old.stretch, new.stretch
-    begin, end = splits[first.last].place, splits[last.first].place
-    cut = max((first.ramp.after + last.ramp.before + 1) // 2, begin + 1)
-    left = _fit(prepared, splits[first.first : first.last + 1], first.first, old.low, cut)
-    right = _fit(prepared, splits[last.first : last.last + 1], last.first, cut, new.high)
+    begin, end = splits[old.last].place, splits[new.first].place
+    cut = max((old.ramp.after + new.ramp.before + 1) // 2, begin + 1)
+    left = _fit(prepared, splits[old.first : old.last + 1], old.first, old.low, cut)
+    right = _fit(prepared, splits[new.first : new.last + 1], new.first, cut, new.high)
     best = max(([old], [new]), key=lambda ramps: ramps[0].gain)
     gain = best[0].gain
     if left is not None and right is not None:
@@ -225,7 +217,7 @@ def _parted(
 
 def _fit(
     prepared: Prepared, splits: Sequence[Split], first: int, low: int, high: int
-) -> _Fitted | None:
+) -> RampSplits | None:
     """Fit a ramp for ``splits`` from index ``first`` on. Return None if steps are better."""
     import numpy as np
 
@@ -244,11 +236,10 @@ def _fit(
     gain = (steps - ramp.error) / unit - price
     if gain <= 0.0:
         return None
-    moved = Ramp(
+    moved = replace(
+        ramp,
         before=ramp.before + low,
         after=ramp.after + low,
-        difference=ramp.difference,
         variance=ramp.variance * unit,
-        error=ramp.error,
     )
-    return _Fitted(RampSplits(first, first + len(splits) - 1, moved), low, high, gain)
+    return RampSplits(first, first + len(splits) - 1, moved, low, high, gain)

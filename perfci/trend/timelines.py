@@ -9,8 +9,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import RunHeader
-from perfci.trend.change import benchmark_of
-from perfci.trend.series import LoadedHistory, LoadedSeries, Series, SeriesKey, Timeline
+from perfci.trend import (
+    LoadedHistory,
+    LoadedSeries,
+    Series,
+    SeriesKey,
+    Timeline,
+    benchmark_of,
+)
 from perfci.units import counted, day_of, in_utc
 
 if TYPE_CHECKING:
@@ -56,7 +62,8 @@ def arrange(
     timelines = {}
     notes: list[str] = []
     for environment, indices in members.items():
-        runs = [_with_whole_commit(loaded.runs[index].header, whole) for index in indices]
+        headers = [loaded.runs[index].header for index in indices]
+        runs = [replace(run, sha=whole.get(run.sha, run.sha)) for run in headers]
         ordered = order_runs(runs, ranks=ranks, branch=branch)
         for row, place in enumerate(ordered.kept):
             rows[indices[place]] = row
@@ -135,12 +142,7 @@ def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str
     return notes
 
 
-def _with_whole_commit(run: RunHeader, whole: Mapping[str, str]) -> RunHeader:
-    return replace(run, sha=whole[run.sha]) if run.sha in whole else run
-
-
 def _in_utc(run: RunHeader) -> RunHeader:
-    """Return the run with its times in UTC, or empty where they can't be read."""
     return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
 
 

@@ -6,8 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, RunHeader
-from perfci.trend.change import KnownChange
-from perfci.trend.series import SeriesKey
+from perfci.trend import KnownChange, SeriesKey
 
 HERE = Environment("linux-x86_64-cpu-1a2b", {"cpu": "AMD EPYC", "torch": "2.9.0"})
 THERE = Environment("linux-x86_64-h100-3c4d", {"device_name": "NVIDIA H100"})

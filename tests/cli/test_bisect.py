@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perfci.bisect.answer import NamedCommit
+from perfci.bisect import NamedCommit
 from perfci.commands.bisect import CommitRange
 from perfci.commands.bisect_answers import SearchState, StateFile
 from perfci.commands.bisect_search import _Search

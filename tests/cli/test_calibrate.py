@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from perfci.calibrate.calibration import Calibration
+from perfci.calibrate import Calibration
 from perfci.model.codec import decode
 from tests.builders.project import Project
 

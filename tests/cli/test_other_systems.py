@@ -13,8 +13,7 @@ import pytest
 
 from perfci.report.exporters.json import render as render_json
 from tests.forges.github.conftest import HEAD, report_of
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY, Pull
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "tests" / "data" / "golden" / "report.json"

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import structs
 
-from perfci.calibrate.calibration import Calibration
+from perfci.calibrate import Calibration
 from perfci.calibrate.noise import Pairs
 from perfci.commands.calibrate import CalibrationFacts, concluded
 from perfci.commands.calibrate_parts import CalibrationParts, PartResults, RoundBlock

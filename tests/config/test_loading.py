@@ -10,7 +10,7 @@ from perfci.config.loading import Config, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.metrics import METRICS
 from perfci.model.worker import MeasureSettings
-from perfci.trend.change import TrendSettings
+from perfci.trend import TrendSettings
 from tests.verdict.workers import case
 
 EVERYTHING = """

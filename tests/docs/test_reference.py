@@ -14,7 +14,7 @@ import pytest
 
 from perfci.config.loading import parse_config
 from perfci.report.trend import trend_json
-from perfci.trend.change import Replacement
+from perfci.trend import Replacement
 from tests.docs.pages import ROOT, page
 from tests.report.site.histories import year
 from tests.schemas import MEANINGS, schemas

@@ -29,8 +29,7 @@ from perfci.model.run import GateOutcome, RecordedRun
 from tests.attacks import keep, kept
 from tests.builders.project import Project
 from tests.faults.scenarios import HISTORY, SCENARIOS, contents, records
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY, Pull
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 
 _ENDS_S = 20.0
 """How soon the processes of a killed command are gone."""

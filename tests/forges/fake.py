@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.forges.openapi import Description, Operation
 
 TOKEN = "token-of-the-tests"
 _NO_ANSWER = 0
@@ -54,12 +56,20 @@ def limited(method: str, path: str, wait: int, status: int = 403) -> Fault:
 
 
 class FakeForge:
-    """A forge on a socket, which ``answer`` is to be written for."""
+    """A forge of one repository on a socket. Each operation of its description is a method."""
+
+    name: ClassVar[str]
+    description: ClassVar[Description]
+    prefix: ClassVar[str] = ""
+    invalid: ClassVar[int] = 422
+    """The status of a request that breaks the description."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str]] = []
         self.violations: list[str] = []
+        self.before: Callable[[str], None] = lambda _operation: None
+        self._next = 1000
         handler = type("Handler", (_Handler,), {"fake": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -70,6 +80,10 @@ class FakeForge:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 
+    @property
+    def api(self) -> str:
+        return f"{self.url}{self.prefix}"
+
     def answer(
         self,
         method: str,
@@ -79,7 +93,59 @@ class FakeForge:
         headers: Mapping[str, str],
     ) -> Answered:
         """Return the answer to one request."""
+        if not self.may_enter(headers):
+            return 401, self.wrong("Bad credentials"), {}
+        path = path.removeprefix(self.prefix)
+        asked = self.description.operation(method, path)
+        if asked is None:
+            self.violations.append(f"{self.name} has no {method} {path}")
+            return 404, self.wrong("Not Found"), {}
+        if not self.is_here(asked):
+            return 404, self.wrong("Not Found"), {}
+        self.look_at(asked, headers)
+        faults = self.description.request_faults(asked, query, body)
+        if faults:
+            self.violations += faults
+            return self.invalid, self.wrong("; ".join(faults)), {}
+        self.before(asked.id)
+        refusal = self.refusal(asked)
+        if refusal:
+            return 403, refusal, {}
+        does: Callable[[Mapping[str, str], Mapping[str, Any], Any], tuple[int, Any]] = getattr(
+            self, "_" + re.sub(r"\W", "_", asked.id)
+        )
+        status, answer = does(asked.values, query, body)
+        more: dict[str, str] = {}
+        if isinstance(answer, list):
+            answer, more = self.page(asked, answer, query, f"{self.url}{path}")
+        self.violations += self.description.answer_faults(asked, status, answer)
+        return status, answer, more
+
+    def may_enter(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("Authorization") == f"token {TOKEN}"
+
+    def is_here(self, asked: Operation) -> bool:
+        """Say whether the operation is of the one repository."""
         raise NotImplementedError
+
+    def look_at(self, asked: Operation, headers: Mapping[str, str]) -> None:
+        """Collect what is wrong about a request's headers."""
+
+    def refusal(self, _asked: Operation) -> dict[str, str] | None:
+        """Return what is answered where the token lacks the right."""
+        return None
+
+    def wrong(self, why: str) -> dict[str, str]:
+        return {"message": why}
+
+    def page(
+        self, _asked: Operation, answer: list[Any], query: Mapping[str, str], address: str
+    ) -> tuple[Any, dict[str, str]]:
+        return page_of(answer, query, address)
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next
 
     def close(self) -> None:
         self._server.shutdown()

@@ -14,8 +14,7 @@ from perfci.cli.printing import say
 from perfci.cli.trend import notification_options, notifications_of
 from perfci.commands.trend import Notifications
 from perfci.errors import OutsideError, UsageError
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import DROPPED, Answer, Receiver
 from tests.forges.trends import change, trend
 

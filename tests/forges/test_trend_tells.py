@@ -17,8 +17,7 @@ from perfci.history.history import open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from tests.builders.project import Done
 from tests.builders.recorded import header
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
 
 Trend = Callable[..., Done]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from perfci.forges.webhook import webhook_body
-from perfci.trend.change import Change, Trend
-from perfci.trend.series import SeriesKey
+from perfci.trend import Change, SeriesKey, Trend
 from tests.forges.trends import CASE, ENVIRONMENT, KEY, SHAS, change, event, many, trend
 from tests.report.hostile import NAMES
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfci.model.run import RunHeader
-from perfci.trend.change import Change, Drift, Health, Trend, TrendEvent
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend import Change, Drift, Health, Series, SeriesKey, Timeline, Trend, TrendEvent
 from tests.builders.recorded import header
 
 ENVIRONMENT = "linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d"

@@ -165,7 +165,7 @@ def test_another_machines_history_is_imported_and_left_as_it_is(
 ) -> None:
     theirs = tmp_path / "theirs.sqlite"
     database = Database(parse_address(str(theirs)))
-    database.writing(lambda connection: upgrade(connection, "0001"))
+    database.writing(upgrade)
     database.close()
     before = theirs.read_bytes()
     done = project.perfci("history", "import", str(theirs), "--history", str(tmp_path / "h.sqlite"))

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 from perfci.errors import UsageError
 from perfci.history.history import OpenHistory, open_history
 from perfci.model.run import Environment, Point, RecordedRun
-from perfci.trend.series import SeriesKey
+from perfci.trend import SeriesKey
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.history.postgres import Server
 
@@ -311,3 +311,35 @@ def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
         assert len(series) == 4
         for one in series:
             assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)
+
+
+KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
+
+
+def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str) -> None:
+    nights = [recorded(number) for number in (5, 3, 4, 1)]
+    elsewhere = recorded(6, branch="(none)"), recorded(7, environment=THERE)
+    with open_history(place) as history:
+        history.record([*nights, *elsewhere])
+        found = history.newest({KEY: ()}, 3, "main")
+    by_number = {run.position: run.points[0].value for run in nights}
+    assert found == {KEY: (by_number[3], by_number[4], by_number[5])}
+
+
+def test_a_series_that_was_never_recorded_has_no_past(place: str) -> None:
+    with open_history(place) as history:
+        history.record([recorded(1)])
+        assert history.newest({KEY._replace(case="other"): ()}, 3, "main") == {}
+
+
+def test_a_renamed_case_has_the_values_of_its_earlier_names_and_of_a_run_with_both_its_own(
+    place: str,
+) -> None:
+    def named(number: int, *cases: str) -> RecordedRun:
+        points = (Point(case, "latency_p50", "s", number + 0.1 * len(case)) for case in cases)
+        return recorded(number, points=tuple(points))
+
+    with open_history(place) as history:
+        history.record([named(1, "older"), named(2, "older", "new"), named(3, "new", "older")])
+        key = KEY._replace(case="new")
+        assert history.newest({key: ("old", "older")}, 3, "main") == {key: (1.5, 2.3, 3.3)}

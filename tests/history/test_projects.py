@@ -12,13 +12,10 @@ from perfci.commands.project import Project as Opened
 from perfci.commands.recorder import recorder
 from perfci.config.loading import Config
 from perfci.errors import UsageError
-from perfci.history.address import own_file, shared_file
-from perfci.history.history import open_history
+from perfci.history.address import own_file
 from perfci.measure.checkout.commits import first_commit
 from perfci.measure.checkout.git import open_repository
-from perfci.notices import silent
 from tests.builders.project import Project
-from tests.builders.recorded import change, outcome, recorded
 
 
 @pytest.fixture(autouse=True)
@@ -68,46 +65,11 @@ def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
     (tmp_path / "no repository").mkdir()
     for folder in (project.folder.parent / "shallow", tmp_path / "no repository"):
         with pytest.raises(UsageError) as told:
-            history_address(None, Config(), folder, silent)
+            history_address(None, Config(), folder)
         assert told.value.slug == "whose-history"
         assert "--history" in told.value.advice
-        assert history_address(None, Config(project="mine"), folder, silent) == str(
-            own_file("mine")
-        )
-        assert history_address("h.sqlite", Config(), folder, silent) == "h.sqlite"
-
-
-def test_the_history_of_all_repositories_is_taken_over_by_each_as_far_as_it_is_its_own(
-    project: Project, other: Project
-) -> None:
-    """``trend`` in one project listed the series of another."""
-    mine, theirs = project.commit("mine"), other.commit("theirs")
-    with open_history(str(shared_file())) as history:
-        history.record(
-            [replace(recorded(1), sha=mine), replace(recorded(2), sha=theirs), recorded(3)]
-        )
-        history.record_outcome(replace(outcome(), head_sha=mine))
-        history.remember([replace(change(), sha_after=theirs)])
-    before = shared_file().read_bytes()
-    done = project.perfci("history", "stats").without_traceback()
-    assert f"took 1 of 3 runs over from {shared_file()}" in done.err
-    assert "1 run, " in done.out
-    assert "1 outcome of the gate, 0 changes known" in done.out
-    assert "took" not in project.perfci("history", "stats").err
-    assert "1 change known" in other.perfci("history", "stats").out
-    assert shared_file().read_bytes() == before
-    with open_history(str(own_history(Config(), other.folder))) as history:
-        assert {run.sha for run in history.read()} == {theirs}
-
-
-def test_a_repository_without_a_run_in_the_history_of_all_is_told(project: Project) -> None:
-    project.commit("mine")
-    with open_history(str(shared_file())) as history:
-        history.record([recorded(1)])
-    done = project.perfci("history", "stats").without_traceback()
-    assert done.code == 2
-    assert "has no run of this one's commits" in done.err
-    assert "[no-history]" in done.err
+        assert history_address(None, Config(project="mine"), folder) == str(own_file("mine"))
+        assert history_address("h.sqlite", Config(), folder) == "h.sqlite"
 
 
 def test_a_project_does_not_record_into_the_history_of_another(

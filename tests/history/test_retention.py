@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from perfci.history.records import superfluous
 from perfci.model.run import RunHeader
-from perfci.trend.change import KnownChange
+from perfci.trend import KnownChange
 from tests.builders.recorded import change
 
 BEGIN = datetime(2025, 1, 6, 3, tzinfo=UTC)  # a Monday

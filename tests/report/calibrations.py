@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.calibrate.calibration import (
+from perfci.calibrate import (
     Calibration,
     DefaultSession,
     FalseAlarms,

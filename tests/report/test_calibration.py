@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from perfci.calibrate.calibration import Calibration
+from perfci.calibrate import Calibration
 from perfci.config.loading import parse_config
 from perfci.model.codec import CodecError, decode
 from perfci.report.calibration import (

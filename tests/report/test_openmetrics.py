@@ -11,8 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as classic
 
 from perfci.report.openmetrics import render_openmetrics
-from perfci.trend.change import Trend
-from perfci.trend.series import SeriesKey
+from perfci.trend import SeriesKey, Trend
 from tests.forges.trends import (
     CASE,
     ENVIRONMENT,

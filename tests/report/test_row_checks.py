@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
-from perfci.forges.check import conclusion
+from perfci.forges.base import conclusion
 from perfci.metrics import METRICS, Ruling
 from perfci.model.case import Metric
 from perfci.model.finding import IN_WORDS, finding

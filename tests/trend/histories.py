@@ -3,7 +3,7 @@
 import numpy as np
 
 from perfci.model.run import RunHeader
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 ENVIRONMENT = "machine"

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from perfci.stats.evidence import benjamini_hochberg
-from perfci.trend.analysis import Analysis, analyse
-from perfci.trend.change import Change, KnownChange, TrendSettings
-from perfci.trend.drift import _recent_row
-from perfci.trend.series import Timeline
+from perfci.trend import Change, KnownChange, Timeline, TrendSettings
+from perfci.trend.analysis import Analysis, _recent_row, analyse
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.trend.events import score
+from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.analysis import analyse
-from perfci.trend.change import KnownChange, TrendEvent
 from perfci.trend.events import Span, common_places, group_events
-from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.trend.histories import run, wobbling
 
 SIZE = 120

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from perfci.model.run import GateOutcome
-from perfci.trend.health import health
-from perfci.trend.series import Timeline
+from perfci.report.site.pages import render_site
+from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
+from perfci.trend import Series, SeriesKey, Timeline
+from perfci.trend.health import health, replaced_environments, replacements, series_gone
 from perfci.units import date_of, day_of
+from tests.report.hostile import NAMES
+from tests.report.site.histories import quiet_trend
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-03-23T05:00:00Z"
@@ -120,3 +124,120 @@ def test_dates_are_days_since_1970(date, day):
 def test_what_is_no_date_is_no_day():
     assert day_of("") is None
     assert day_of("yesterday") is None
+
+
+def timeline(key: str, nights: range, *, runner: str = "bench-1", **facts: str) -> Timeline:
+    runs = tuple(run(number, source="nightly", runner=runner) for number in nights)
+    return Timeline(key, runs, {"cpu": "EPYC", "note_kernel": key} | facts)
+
+
+def lines(*some: Timeline) -> dict[str, Timeline]:
+    return {one.environment: one for one in some}
+
+
+def measured(environment: str, level: float, case: str = "encoder") -> Series:
+    return series(np.full(20, level), key=SeriesKey(environment, case, "latency_p50"))
+
+
+OLD = timeline("old", range(20), driver="550")
+NEW = timeline("new", range(20, 40), driver="560")
+
+
+def test_a_new_driver_is_told_with_what_differs_and_by_how_much() -> None:
+    many = (
+        measured("old", 1.0),
+        measured("new", 1.1),
+        measured("old", 2.0, "decoder"),
+        measured("new", 2.4, "decoder"),
+        measured("new", 7.0, "added"),
+    )
+    (one,) = replacements(lines(OLD, NEW), many)
+    assert (one.runner, one.before, one.after) == ("bench-1", "old", "new")
+    assert one.at == NEW.runs[0].measured_at.replace("Z", "+00:00")
+    assert one.facts == (("driver", "550", "560"),)
+    assert one.series == 2
+    assert one.median_cost == pytest.approx(1.15)
+
+
+def test_environments_that_take_turns_or_share_no_runner_replace_none() -> None:
+    turns = timeline("new", range(10, 40))
+    elsewhere = timeline("new", range(20, 40), runner="bench-2")
+    for other in (turns, elsewhere):
+        assert replacements(lines(OLD, other), ()) == ()
+
+
+def test_other_tools_runs_say_nothing_of_their_machines() -> None:
+    imported = replace(NEW, runs=tuple(replace(one, source="asv") for one in NEW.runs))
+    assert replacements(lines(OLD, imported), ()) == ()
+
+
+def test_every_report_tells_it() -> None:
+    found = replacements(lines(OLD, NEW), (measured("old", 1.0), measured("new", 1.25)))
+    trend = replace(quiet_trend(), replacements=found)
+    said = "bench-1: driver 550 → 560; over 1 series in both the median is +25.0 %"
+    assert any(line.startswith("Environment replaced: ") for line in trend_lines(trend))
+    assert said in render_trend_markdown(trend)
+    assert said in dict(render_site(trend, {}))["index.html"].decode()
+    assert '"median_cost": 1.25' in trend_json(trend)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_facts_stay_text(name: str) -> None:
+    old = timeline("old", range(20), runner=name, **{f"x{name}": name})
+    found = replacements(lines(old, timeline("new", range(20, 40), runner=name)), ())
+    page = dict(render_site(replace(quiet_trend(), replacements=found), {}))["index.html"].decode()
+    assert "<script>" not in page.replace('<script src="assets/theme.js">', "")
+    assert "<img" not in page
+
+
+def line(name: str, days: range, **fields: object) -> Timeline:
+    return Timeline(name, tuple(run(day, **fields) for day in days))
+
+
+def replaced(*lines: Timeline) -> set[str]:
+    return set(replaced_environments({one.environment: one for one in lines}))
+
+
+def test_an_environment_that_began_later_on_the_same_runner_replaces_the_one_before():
+    old, new = line("old", range(10)), line("new", range(10, 20))
+
+    assert replaced(old, new) == {"old"}
+    assert replaced(old, line("elsewhere", range(10, 20), runner="runner-2")) == set()
+
+
+def test_environments_that_take_turns_on_a_runner_are_both_in_use():
+    odd, even = line("odd", range(1, 20, 2)), line("even", range(0, 20, 2))
+
+    assert replaced(odd, even) == set()
+
+
+def test_an_environment_is_in_use_while_one_of_its_runners_has_it():
+    first, second = line("both", range(10)), line("both", range(10), runner="runner-2")
+    both = Timeline("both", (*first.runs, *second.runs))
+
+    assert replaced(both, line("new", range(10, 20))) == set()
+
+
+def test_other_tools_environments_replace_each_other_not():
+    old = line("old", range(10), source="asv")
+
+    assert replaced(old, line("new", range(10, 20), source="asv")) == set()
+
+
+def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
+    def of(case: str, *rows: int):
+        return series(np.ones(len(rows)), case, rows=np.array(rows, dtype=np.int32))
+
+    many = [of("new", 59), of("rare", 0, 46), of("removed", 0, 1, 45)]
+
+    gone = series_gone(timelines(60), many, ())
+    assert {key.case for key in gone} == {"removed"}
+    assert len(series_gone(timelines(60), many, {ENVIRONMENT})) == 3
+
+
+def test_a_night_that_a_clock_put_far_ahead_makes_nothing_go():
+    nights = (*timelines(20)[ENVIRONMENT].runs, run(20, measured_at=date(4000)))
+    one = series(np.ones(20))
+
+    assert one.key == SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
+    assert series_gone({ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, [one], ()) == frozenset()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfci.trend.series import (
+from perfci.trend import (
     LoadedHistory,
     LoadedRun,
     LoadedSeries,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.calibrate.calibration import DefaultSession, SeenMetric, TwoModes
-from perfci.calibrate.suggestions import suggest
+from perfci.calibrate import DefaultSession, SeenMetric, TwoModes
+from perfci.calibrate.promise import suggest
 from perfci.verdict.policy import default_policy
 
 SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)

@@ -15,8 +15,7 @@ from perfci.history.interchange import to_lines
 from perfci.model.run import Environment, Point
 from tests.builders.project import Project
 from tests.builders.recorded import recorded
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY, Pull
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 from tests.workflows.acting import Act
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]

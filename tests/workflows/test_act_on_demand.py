@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.builders.project import Project
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.workflows.test_act import Gated
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]

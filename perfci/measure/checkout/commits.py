@@ -106,12 +106,6 @@ def first_commit(root: Path) -> str | None:
     return first.output if first.status == 0 else None
 
 
-def known_commits(root: Path) -> frozenset[str]:
-    """Return all commits that a branch, a tag or a reflog of this clone leads to."""
-    listed = attempt(root, "rev-list", "--all", "--reflog")
-    return frozenset(listed.output.split()) if listed.status == 0 else frozenset()
-
-
 def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, ...]:
     listed = git(
         repository.root,

@@ -18,8 +18,16 @@ from perfci.report.drawing import Spark, spark
 from perfci.report.links import names_of
 from perfci.report.site import words
 from perfci.report.site.words import address, shown
-from perfci.trend.change import Change, Drift, Trend, TrendEvent, benchmark_of
-from perfci.trend.series import Series, SeriesKey, Timeline
+from perfci.trend import (
+    Change,
+    Drift,
+    Series,
+    SeriesKey,
+    Timeline,
+    Trend,
+    TrendEvent,
+    benchmark_of,
+)
 from perfci.units import format_value
 
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]

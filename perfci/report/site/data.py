@@ -11,8 +11,7 @@ from perfci.report.drawing import literal, pack
 from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
 from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
-from perfci.trend.change import Change
-from perfci.trend.series import Distributions, Series, SeriesKey, Timeline, dates_of
+from perfci.trend import Change, Distributions, Series, SeriesKey, Timeline, dates_of
 
 _DIGITS = 4
 """Of a latest value in the overview's search."""

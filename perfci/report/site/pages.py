@@ -21,8 +21,15 @@ from perfci.report.site.catalogue import (
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
 from perfci.report.templates import read_template, render_html
-from perfci.trend.change import Change, Health, RunnerDrift, Trend, TrendEvent
-from perfci.trend.series import Distributions, SeriesKey
+from perfci.trend import (
+    Change,
+    Distributions,
+    Health,
+    RunnerDrift,
+    SeriesKey,
+    Trend,
+    TrendEvent,
+)
 from perfci.units import counted, format_change, format_share
 
 MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10

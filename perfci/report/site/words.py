@@ -11,7 +11,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
-from perfci.trend.change import Change, Drift, Evidence, Replacement, Trend, TrendEvent
+from perfci.trend import Change, Drift, Evidence, Replacement, Trend, TrendEvent
 from perfci.trend.moves import NOISY_SERIES
 from perfci.units import counted, format_change, format_value, listed
 

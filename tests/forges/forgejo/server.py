@@ -6,14 +6,14 @@ lists in pages of the server's own length, and a comparison counts what one side
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.forges.fake import TOKEN, Answered, FakeForge, page_of
-from tests.forges.openapi import Description
+from tests.forges.fake import TOKEN, FakeForge, page_of
+from tests.forges.openapi import Description, Operation
 
 __all__ = ["BOT", "REPOSITORY", "TOKEN", "FakeForgejo", "Pull"]
 
@@ -40,19 +40,18 @@ class Pull:
 class FakeForgejo(FakeForge):
     """The repository on a socket."""
 
+    name = "Forgejo"
+    description = _API
+    prefix = "/api/v1"
+
     def __init__(self) -> None:
+        super().__init__()
         self.pulls: dict[int, Pull] = {}
         self.commits: dict[str, tuple[str, ...]] = {}
         self.branches: dict[str, str] = {}
         self.comments: list[dict[str, Any]] = []
         self.statuses: list[dict[str, Any]] = []
         self.may_write = True
-        self._next = 1000
-        super().__init__()
-
-    @property
-    def api(self) -> str:
-        return f"{self.url}/api/v1"
 
     def comment(self, body: str, author: str = BOT, number: int = 7) -> dict[str, Any]:
         """Leave a comment as somebody."""
@@ -62,41 +61,24 @@ class FakeForgejo(FakeForge):
         self.comments.append(one)
         return one
 
-    def answer(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        headers: Mapping[str, str],
-    ) -> Answered:
-        if headers.get("Authorization") != f"token {TOKEN}":
-            return 401, {"message": "invalid username, password or token"}, {}
-        path = path.removeprefix("/api/v1")
-        asked = _API.operation(method, path)
-        if asked is None:
-            self.violations.append(f"Forgejo has no {method} {path}")
-            return 404, {"message": "Not Found"}, {}
-        if "repo" in asked.values and f"{asked.values['owner']}/{asked.values['repo']}" != (
+    def is_here(self, asked: Operation) -> bool:
+        return f"{asked.values.get('owner', 'octo')}/{asked.values.get('repo', 'models')}" == (
             REPOSITORY
-        ):
-            return 404, {"message": "The target couldn't be found."}, {}
-        faults = _API.request_faults(asked, query, body)
-        if faults:
-            self.violations += faults
-            return 422, {"message": "; ".join(faults)}, {}
-        if method != "GET" and not self.may_write:
-            return 403, {"message": "token does not have at least one of required scope(s)"}, {}
-        does: Callable[[Mapping[str, str], Mapping[str, str], Any], tuple[int, Any]] = getattr(
-            self, f"_{asked.id}"
         )
-        status, answer = does(asked.values, query, body)
-        more: dict[str, str] = {}
-        if isinstance(answer, list) and asked.id != "issueGetComments":
-            size = {"limit": str(min(int(query.get("limit", "30")), _ITS_OWN_LIMIT))}
-            answer, more = page_of(answer, {**query, **size}, f"{self.url}{path}", "limit")
-        self.violations += _API.answer_faults(asked, status, answer)
-        return status, answer, more
+
+    def refusal(self, asked: Operation) -> dict[str, str] | None:
+        writes = asked.id.startswith(("issueCreate", "issueEdit", "issueDelete", "repoCreate"))
+        if writes and not self.may_write:
+            return {"message": "token does not have at least one of required scope(s)"}
+        return None
+
+    def page(
+        self, asked: Operation, answer: list[Any], query: Mapping[str, str], address: str
+    ) -> tuple[Any, dict[str, str]]:
+        if asked.id == "issueGetComments":
+            return answer, {}
+        size = {"limit": str(min(int(query.get("limit", "30")), _ITS_OWN_LIMIT))}
+        return page_of(answer, {**query, **size}, address, "limit")
 
     def _userGetCurrent(self, *_: Any) -> tuple[int, Any]:
         return 200, user(BOT)
@@ -156,10 +138,6 @@ class FakeForgejo(FakeForge):
         one["status"] = body["state"]
         self.statuses.append(one)
         return 201, one
-
-    def _new(self) -> int:
-        self._next += 1
-        return self._next
 
 
 def user(name: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.forges.step import forge_of
+from perfci.forges import forge_of
 from tests.builders.project import Done
 from tests.forges.fake import Fault
 from tests.forges.forgejo.server import TOKEN, FakeForgejo, Pull

@@ -19,8 +19,7 @@ from perfci.report.exporters.json import render as render_json
 from perfci.verdict.decision import decide, failure_rows
 from perfci.verdict.policy import default_policy
 from tests.builders.project import Done, Project
-from tests.forges.github.server import TOKEN, FakeGitHub
-from tests.forges.github.state import REPOSITORY, Pull
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 from tests.report.examples import passing_report, rich_report
 
 HEAD = "b" * 40

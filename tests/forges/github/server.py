@@ -1,52 +1,336 @@
-"""A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API."""
+"""A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API.
+
+It has pull requests, comments, checks, statuses, issues and a token's rights. Each operation of
+the description that perfci uses is a method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from tests.forges.fake import TOKEN, Answered, FakeForge, Fault, dropped, limited, page_of
-from tests.forges.github.description import answer_faults, operation, request_faults
-from tests.forges.github.state import BOT, REPOSITORY, Pull, Repository
+from tests.forges.fake import TOKEN, FakeForge, Fault, dropped, limited, page_of
+from tests.forges.openapi import Description, Operation
 
 __all__ = ["BOT", "REPOSITORY", "TOKEN", "FakeGitHub", "Fault", "Pull", "dropped", "limited"]
 
+REPOSITORY = "octo/models"
+BOT = "github-actions[bot]"
+_API = Description(
+    Path(__file__).parents[2] / "data" / "github-openapi.json", "#/components/schemas/basic-error"
+)
+sample = _API.sample
+NO_RIGHT = {
+    "message": "Resource not accessible by integration",
+    "documentation_url": "https://docs.github.com/rest",
+    "status": "403",
+}
+_NEEDS = {
+    "issues/create-comment": "pull-requests",
+    "issues/update-comment": "pull-requests",
+    "reactions/create-for-issue-comment": "pull-requests",
+    "issues/delete-comment": "pull-requests",
+    "checks/create": "checks",
+    "checks/update": "checks",
+    "repos/create-commit-status": "statuses",
+    "issues/create": "issues",
+    "issues/update": "issues",
+}
 
-class FakeGitHub(Repository, FakeForge):
-    """The repository on a socket."""
+
+@dataclass(slots=True)
+class Pull:
+    """A pull request of the fake's."""
+
+    number: int
+    sha: str
+    branch: str = "feature"
+    source: str = REPOSITORY
+    state: str = "open"
+    target: str = "main"
+    author: str = "stranger"
+    pushed_at: str = "2026-03-04T00:00:00Z"
+
+
+class FakeGitHub(FakeForge):
+    """One repository. Everything in it may be set and looked at by a test."""
+
+    name = "GitHub"
+    description = _API
 
     def __init__(self) -> None:
-        Repository.__init__(self)
-        FakeForge.__init__(self)
+        super().__init__()
+        self.pulls: dict[int, Pull] = {}
+        self.commits: dict[str, tuple[str, ...]] = {}
+        self.branches: dict[str, str] = {}
+        self.comments: list[dict[str, Any]] = []
+        self.checks: list[dict[str, Any]] = []
+        self.annotations: dict[int, list[dict[str, Any]]] = {}
+        self.statuses: list[dict[str, Any]] = []
+        self.issues: list[dict[str, Any]] = []
+        self.may_label = True
+        self.lag = 0
+        self.rights = {"pull-requests", "checks", "statuses", "issues"}
+        self.members: dict[str, str] = {}
+        self.reactions: list[tuple[int, str]] = []
 
-    def answer(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        headers: Mapping[str, str],
-    ) -> Answered:
-        if headers.get("Authorization", "").split()[-1:] != [TOKEN]:
-            return 401, {"message": "Bad credentials"}, {}
-        asked = operation(method, path)
-        if asked is None:
-            self.violations.append(f"GitHub has no {method} {path}")
-            return 404, {"message": "Not Found"}, {}
+    def comment(self, body: str, author: str | None = BOT, number: int = 7) -> dict[str, Any]:
+        """Leave a comment as somebody; None is an account that is gone."""
+        kind = "Bot" if (author or "").endswith("[bot]") else "User"
+        known = {"login": author, "type": kind}
+        user = None if author is None else sample("simple-user") | known
+        one = sample("issue-comment") | {"id": self._new(), "body": body, "user": user}
+        one["html_url"] = f"https://github.com/{REPOSITORY}/pull/{number}#c-{one['id']}"
+        one["issue_url"] = str(number)
+        one["created_at"] = one["updated_at"] = self.clock()
+        self.comments.append(one)
+        return one
+
+    def issue(
+        self, title: str, body: str, author: str | None = BOT, labels: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Open an issue as somebody; None is an account that is gone."""
+        user = None if author is None else sample("simple-user") | {"login": author}
+        one = sample("issue") | {"id": self._new(), "number": len(self.issues) + 1}
+        one |= {"title": title, "body": body, "user": user, "state": "open", "state_reason": None}
+        one |= {"labels": [{"name": name} for name in labels]}
+        one["html_url"] = f"https://github.com/{REPOSITORY}/issues/{one['number']}"
+        self.issues.append(one)
+        return one
+
+    def may_enter(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("Authorization", "").split()[-1:] == [TOKEN]
+
+    def is_here(self, asked: Operation) -> bool:
+        return f"{asked.values['owner']}/{asked.values['repo']}" == REPOSITORY
+
+    def look_at(self, asked: Operation, headers: Mapping[str, str]) -> None:
         for name in ("Accept", "User-Agent", "X-GitHub-Api-Version"):
             if not headers.get(name):
                 self.violations.append(f"{asked.id} without {name}")
-        if f"{asked.values['owner']}/{asked.values['repo']}" != REPOSITORY:
-            return 404, {"message": "Not Found"}, {}
-        faults = request_faults(asked, query, body)
-        if faults:
-            self.violations += faults
-            return 422, {"message": "Invalid request", "documentation_url": ""}, {}
-        status, answer = self.handle(asked, query, body)
-        more: dict[str, str] = {}
-        if isinstance(answer, list):
-            answer, more = page_of(answer, query, f"{self.url}{path}")
-            if asked.id == "checks/list-for-ref":
-                answer = {"total_count": len(answer), "check_runs": answer}
-        self.violations += answer_faults(asked, status, answer)
-        return status, answer, more
+
+    def refusal(self, asked: Operation) -> dict[str, str] | None:
+        return None if _NEEDS.get(asked.id, "") in {"", *self.rights} else NO_RIGHT
+
+    def page(
+        self, asked: Operation, answer: list[Any], query: Mapping[str, str], address: str
+    ) -> tuple[Any, dict[str, str]]:
+        entries, more = page_of(answer, query, address)
+        if asked.id == "checks/list-for-ref":
+            return {"total_count": len(entries), "check_runs": entries}, more
+        return entries, more
+
+    def _pulls_list(self, _: Any, query: Mapping[str, str], __: Any) -> tuple[int, Any]:
+        def matches(pull: Pull) -> bool:
+            owner = pull.source.split("/")[0]
+            head = query.get("head", f"{owner}:{pull.branch}")
+            return query.get("state", "open") in {pull.state, "all"} and head == (
+                f"{owner}:{pull.branch}"
+            )
+
+        return 200, [
+            self._pull(one, "pull-request-simple") for one in self.pulls.values() if matches(one)
+        ]
+
+    def _pulls_get(self, values: Mapping[str, str], _: Any, __: Any) -> tuple[int, Any]:
+        pull = self.pulls.get(int(values["pull_number"]))
+        return (200, self._pull(pull, "pull-request")) if pull else _not_found()
+
+    def _git_get_commit(self, values: Mapping[str, str], _: Any, __: Any) -> tuple[int, Any]:
+        parents = self.commits.get(values["commit_sha"])
+        if parents is None:
+            return _not_found()
+        each = [{"sha": sha, "url": "", "html_url": ""} for sha in parents]
+        return 200, sample("git-commit") | {"sha": values["commit_sha"], "parents": each}
+
+    def _repos_compare_commits_with_basehead(
+        self, values: Mapping[str, str], _: Any, __: Any
+    ) -> tuple[int, Any]:
+        names = unquote(values["basehead"]).split("...")
+        one, other = (self._history(self.branches.get(name, name)) for name in names)
+        common = one & other
+        best = [sha for sha in common if not any(sha in self._older(later) for later in common)]
+        if not best:
+            return _not_found()
+        where = sample("commit") | {"sha": best[0]}
+        return 200, sample("commit-comparison") | {"merge_base_commit": where}
+
+    def _older(self, sha: str) -> set[str]:
+        """Return every commit before ``sha``."""
+        return {old for parent in self.commits.get(sha, ()) for old in self._history(parent)}
+
+    def _history(self, sha: str) -> set[str]:
+        return {sha} | self._older(sha) if sha in self.commits else set()
+
+    def _issues_list_comments(self, values: Mapping[str, str], _: Any, __: Any) -> tuple[int, Any]:
+        return 200, [one for one in self.comments if one["issue_url"] == values["issue_number"]]
+
+    def _issues_create_comment(
+        self, values: Mapping[str, str], _: Any, body: Any
+    ) -> tuple[int, Any]:
+        if len(body["body"]) > 65_536:
+            return _invalid("body is too long (maximum is 65536 characters)")
+        return 201, self.comment(body["body"], BOT, int(values["issue_number"]))
+
+    def _issues_update_comment(
+        self, values: Mapping[str, str], _: Any, body: Any
+    ) -> tuple[int, Any]:
+        for one in self.comments:
+            if one["id"] == int(values["comment_id"]):
+                one["body"], one["updated_at"] = body["body"], self.clock()
+                return 200, one
+        return _not_found()
+
+    def _issues_delete_comment(self, values: Mapping[str, str], _: Any, __: Any) -> tuple[int, Any]:
+        left = [one for one in self.comments if one["id"] != int(values["comment_id"])]
+        if len(left) == len(self.comments):
+            return _not_found()
+        self.comments = left
+        return 204, None
+
+    def _reactions_create_for_issue_comment(
+        self, values: Mapping[str, str], _: Any, body: Any
+    ) -> tuple[int, Any]:
+        kept = (int(values["comment_id"]), body["content"])
+        if not any(one["id"] == kept[0] for one in self.comments):
+            return _not_found()
+        answer = sample("reaction") | {"content": body["content"]}
+        if kept in self.reactions:
+            return 200, answer
+        self.reactions.append(kept)
+        return 201, answer
+
+    def _issues_list_for_repo(self, _: Any, query: Mapping[str, str], __: Any) -> tuple[int, Any]:
+        def matches(one: dict[str, Any]) -> bool:
+            author = (one["user"] or {"login": ""})["login"]
+            return (
+                query.get("state", "open") in {one["state"], "all"}
+                and query.get("creator", author).casefold() == author.casefold()
+                and query.get("labels", "") in {"", *(label["name"] for label in one["labels"])}
+            )
+
+        seen = self.issues[
+            : max(0, len(self.issues) - self.lag)
+        ]  # a list doesn't show the newest at once
+        return 200, [one for one in reversed(seen) if matches(one)]
+
+    def _issues_create(self, _: Any, __: Any, body: Any) -> tuple[int, Any]:
+        wrong = _wrong_issue(body)
+        labels = body.get("labels", []) if self.may_label else []
+        return wrong or (201, self.issue(body["title"], body["body"], BOT, labels))
+
+    def _issues_update(self, values: Mapping[str, str], _: Any, body: Any) -> tuple[int, Any]:
+        for one in self.issues:
+            if one["number"] == int(values["issue_number"]):
+                wrong = _wrong_issue(body)
+                if not wrong:
+                    one.update(body)
+                return wrong or (200, one)
+        return _not_found()
+
+    def _checks_create(self, _: Any, __: Any, body: Any) -> tuple[int, Any]:
+        one = sample("check-run") | {
+            "id": self._new(),
+            "name": body["name"],
+            "head_sha": body["head_sha"],
+            "external_id": body.get("external_id"),
+            "status": "completed" if "conclusion" in body else body.get("status", "queued"),
+            "conclusion": body.get("conclusion"),
+            "details_url": body.get("details_url"),
+            "completed_at": self.clock(),
+        }
+        one["html_url"] = f"https://github.com/{REPOSITORY}/runs/{one['id']}"
+        self.checks.append(one)
+        return self._shown(one, body, 201)
+
+    def _checks_update(self, values: Mapping[str, str], _: Any, body: Any) -> tuple[int, Any]:
+        for one in self.checks:
+            if one["id"] == int(values["check_run_id"]):
+                return self._shown(one, body, 200)
+        return _not_found()
+
+    def _shown(self, one: dict[str, Any], body: Any, status: int) -> tuple[int, Any]:
+        """Take over a request's output; annotations are added to those that are there."""
+        output = body["output"]
+        kept = self.annotations.setdefault(one["id"], [])
+        for line in output.get("annotations", []):
+            if line["start_line"] < 1 or len(line.get("title", "")) > 255:
+                return _invalid("annotation")
+            kept.append(line)
+        one["output"] = {
+            **sample("check-run")["output"],
+            "title": output.get("title"),
+            "summary": output["summary"],
+            "annotations_count": len(kept),
+        }
+        return status, one
+
+    def _checks_list_for_ref(
+        self, values: Mapping[str, str], query: Mapping[str, str], _: Any
+    ) -> tuple[int, Any]:
+        return 200, [
+            one
+            for one in reversed(self.checks)
+            if one["head_sha"] == values["ref"]
+            and query.get("check_name", one["name"]) == one["name"]
+        ]
+
+    def _repos_list_commit_statuses_for_ref(
+        self, values: Mapping[str, str], _: Any, __: Any
+    ) -> tuple[int, Any]:
+        return 200, [one for one in reversed(self.statuses) if one["url"] == values["ref"]]
+
+    def _repos_create_commit_status(
+        self, values: Mapping[str, str], _: Any, body: Any
+    ) -> tuple[int, Any]:
+        if len(body.get("description", "")) > 140:
+            return _invalid("description is too long (maximum is 140 characters)")
+        one = sample("status") | {"id": self._new(), "url": values["sha"], **body}
+        self.statuses.append(one)
+        return 201, one
+
+    def _pull(self, pull: Pull, schema: str) -> dict[str, Any]:
+        whole = sample(schema) | {"number": pull.number, "state": pull.state}
+        whole["head"] |= {"sha": pull.sha, "ref": pull.branch}
+        whole["base"] |= {"ref": pull.target}
+        whole["head"]["repo"] |= {"full_name": pull.source, "pushed_at": pull.pushed_at}
+        whole["base"]["repo"] |= {"full_name": REPOSITORY}
+        whole["user"] = sample("simple-user") | {"login": pull.author, "type": "User"}
+        return whole
+
+    def _repos_get_collaborator_permission_level(
+        self, values: Mapping[str, str], _: Any, __: Any
+    ) -> tuple[int, Any]:
+        login = unquote(values["username"])
+        if login not in self.members:
+            return _not_found()
+        answer = sample("repository-collaborator-permission")
+        return 200, answer | {"permission": self.members[login]}
+
+    def clock(self) -> str:
+        """Return a time after every other."""
+        return (datetime(2026, 3, 4, tzinfo=UTC) + timedelta(seconds=self._new())).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
+
+
+def _not_found() -> tuple[int, Any]:
+    return 404, {"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}
+
+
+def _wrong_issue(body: Any) -> tuple[int, Any] | None:
+    for name, most in (("title", 256), ("body", 65_536)):
+        if len(body.get(name, "")) > most:
+            return _invalid(f"{name} is too long (maximum is {most} characters)")
+    return None
+
+
+def _invalid(why: str) -> tuple[int, Any]:
+    return 422, {
+        "message": f"Validation Failed: {why}",
+        "documentation_url": "https://docs.github.com/rest",
+    }

@@ -16,8 +16,7 @@ from perfci.verdict.decision import decide
 from perfci.verdict.judgement import adjust
 from tests.builders.project import Project
 from tests.forges.github.conftest import HEAD, OLDER, PASSING, Comment
-from tests.forges.github.server import FakeGitHub, Fault
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, FakeGitHub, Fault
 from tests.verdict.shards import POLICY, paired
 
 (SLOWER,) = adjust([paired("a[8]", 1.3)], POLICY)

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from perfci.forges.base import MergeGroup, Pull
 from perfci.forges.github import GitHubClient
 from perfci.forges.posting import caveat_of_base
-from perfci.forges.pull import MergeGroup, Pull
 from perfci.model.report import Report
 from perfci.model.run import Side
 from tests.forges.github.conftest import BASE, HEAD, MERGE, OLDER, report_of
-from tests.forges.github.server import FakeGitHub, Fault
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, FakeGitHub, Fault
 
 FIRST, TIP, OWN = "1" * 40, "2" * 40, "3" * 40
 MAIN = Pull(7, HEAD, REPOSITORY, True, "main")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.forges.pull import Comment, Decision, decide
+from perfci.forges.base import Comment, Decision, decide
 from perfci.report.exporters.markdown import MARKER
 
 BOT = "github-actions[bot]"

@@ -15,7 +15,7 @@ from perfci.model.finding import stated
 from perfci.model.report import Verdict
 from perfci.model.run import Environment
 from tests.builders.project import Project
-from tests.forges.github import state
+from tests.forges.github import server
 from tests.forges.github.conftest import (
     BASE,
     BASE_FAILED,
@@ -77,8 +77,8 @@ def test_a_pull_request_can_be_named(
 @pytest.fixture
 def group(tmp_path: Path) -> Path:
     """The event of a run that measured a merge group of this repository."""
-    owner, name = state.REPOSITORY.split("/")
-    here = {"full_name": state.REPOSITORY, "name": name, "owner": {"login": owner}}
+    owner, name = server.REPOSITORY.split("/")
+    here = {"full_name": server.REPOSITORY, "name": name, "owner": {"login": owner}}
     run = {
         "event": "merge_group",
         "head_sha": HEAD,
@@ -194,7 +194,7 @@ def test_a_pull_request_that_moved_on_gets_nothing(
     kind: str,
     said: str,
 ) -> None:
-    github.pulls[7] = state.Pull(7, sha, source=FORK, state=kind)
+    github.pulls[7] = server.Pull(7, sha, source=FORK, state=kind)
     done = comment(report_file())
     assert done.code == 0
     assert said in done.err

@@ -9,8 +9,7 @@ import pytest
 
 from perfci.errors import UsageError
 from perfci.forges.actions import read_event
-from perfci.forges.github import SERVICE, PullAnswer
-from perfci.forges.pull import (
+from perfci.forges.base import (
     AmbiguousPull,
     MergeGroup,
     NothingToPost,
@@ -19,6 +18,7 @@ from perfci.forges.pull import (
     choose,
     post_refusal,
 )
+from perfci.forges.github import SERVICE, PullAnswer
 from perfci.forges.rest import parse
 from tests.forges.github.conftest import BASE, HEAD, OLDER
 

@@ -12,10 +12,8 @@ from perfci.errors import OutsideError
 from perfci.forges.github import GitHubClient, Issue
 from perfci.forges.issues import marks_in, tell_issues
 from perfci.forges.posting import PostOutcome
-from perfci.trend.change import Change, Trend
-from perfci.trend.series import SeriesKey
-from tests.forges.github.server import FakeGitHub, Fault, dropped, limited
-from tests.forges.github.state import BOT
+from perfci.trend import Change, SeriesKey, Trend
+from tests.forges.github.server import BOT, FakeGitHub, Fault, dropped, limited
 from tests.forges.trends import CASE, ENVIRONMENT, SHAS, change, event, many, trend
 from tests.report.hostile import NAMES
 from tests.report.rendered import with_markdown_it
@@ -314,14 +312,3 @@ def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with
     over = tuple(replace(one, status="fixed") for one in some)
     tell(issue_client, trend(changes=over, events=(event(*over, identity="e1"),)))
     assert (github.issues[0]["state"], len(github.issues)) == ("closed", 1)
-
-
-def test_an_issue_that_an_earlier_version_opened_for_a_change_follows_the_changes_event(
-    github: FakeGitHub, issue_client: GitHubClient
-) -> None:
-    tell(issue_client, trend())
-    both = (change(), change("c2"))
-    told = trend(changes=both, events=(event(*both, identity="e1"),))
-    assert tell(issue_client, told)[0].text.startswith("issue updated")
-    assert len(github.issues) == 1
-    assert "2 of 200 series" in github.issues[0]["body"]

@@ -17,8 +17,7 @@ from perfci.forges.http import Connection, RetryPolicy
 from perfci.forges.rest import GUIDE
 from tests.builders.project import Project
 from tests.forges.github.conftest import AT_ONCE, HEAD
-from tests.forges.github.server import TOKEN
-from tests.forges.github.state import REPOSITORY
+from tests.forges.github.server import REPOSITORY, TOKEN
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 PULL = json.dumps(

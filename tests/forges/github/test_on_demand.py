@@ -15,8 +15,7 @@ from perfci.forges.comment_commands import MeasureRequest, UnreadableCommand, re
 from perfci.forges.http import RetryPolicy
 from tests.builders.project import Done, Project
 from tests.forges.github.conftest import BASE, FORK, HEAD, OLDER, PASSING, Comment
-from tests.forges.github.server import TOKEN, FakeGitHub, Fault
-from tests.forges.github.state import REPOSITORY, Pull
+from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Fault, Pull
 
 ASK = '/perfci -k "encoder and not slow"'
 RUN = "https://github.com/octo/models/actions/runs/12"

@@ -9,7 +9,16 @@ from itertools import count
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.check import CheckContent, Posting, check_content
+from perfci.forges.base import (
+    AmbiguousPull,
+    CheckContent,
+    MergeGroup,
+    NothingToPost,
+    Posting,
+    PostTarget,
+    Pull,
+    check_content,
+)
 from perfci.forges.github import GitHubClient
 from perfci.forges.posting import (
     find_pull,
@@ -18,13 +27,11 @@ from perfci.forges.posting import (
     set_check,
     with_other_checks,
 )
-from perfci.forges.pull import AmbiguousPull, MergeGroup, NothingToPost, PostTarget, Pull
 from perfci.model.report import Explanation
 from perfci.report.exporters.markdown import MARKER
-from tests.forges.github import server, state
+from tests.forges.github import server
 from tests.forges.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
-from tests.forges.github.server import TOKEN, FakeGitHub, Fault, dropped, limited
-from tests.forges.github.state import BOT, REPOSITORY
+from tests.forges.github.server import BOT, REPOSITORY, TOKEN, FakeGitHub, Fault, dropped, limited
 from tests.report.examples import passing_report
 
 BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
@@ -289,9 +296,9 @@ def test_a_forks_pull_request_is_found_by_branch_and_head(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.pulls = {
-        6: state.Pull(6, HEAD, source="other/models"),
-        7: state.Pull(7, HEAD, source="stranger/models"),
-        8: state.Pull(8, HEAD, "other", source="stranger/models"),
+        6: server.Pull(6, HEAD, source="other/models"),
+        7: server.Pull(7, HEAD, source="stranger/models"),
+        8: server.Pull(8, HEAD, "other", source="stranger/models"),
     }
     wanted = PostTarget(0, HEAD, "stranger:feature", "stranger/models")
     found = find_pull(client, wanted)
@@ -410,7 +417,7 @@ def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
         newest = github.checks[-1]
         return newest["conclusion"], newest["output"]["title"]
 
-    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, "older")}
+    github.pulls = {7: server.Pull(7, HEAD), 8: server.Pull(8, HEAD, "older")}
     assert posted(7, "fail")[0] == "failure"
     concluded, title = posted(8, "pass")
     assert concluded == "failure"
@@ -424,7 +431,7 @@ def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
 def test_beside_a_job_of_its_name_no_check_is_a_pass(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
-    github.pulls = {7: state.Pull(7, HEAD)}
+    github.pulls = {7: server.Pull(7, HEAD)}
     one = check_content([passing_report()], BODY, posting=Posting(7, "main", "12-1"))
     assert with_other_checks(client, PULL, one) == one
     set_check(client, HEAD, replace(one, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
@@ -436,7 +443,7 @@ def test_beside_a_job_of_its_name_no_check_is_a_pass(
 def test_of_a_branch_in_several_pull_requests_nobody_can_tell_whose_check_it_is(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
-    github.pulls = {7: state.Pull(7, HEAD), 8: state.Pull(8, HEAD, target="release")}
+    github.pulls = {7: server.Pull(7, HEAD), 8: server.Pull(8, HEAD, target="release")}
     found = find_pull(client, PostTarget(0, HEAD, "octo:feature", REPOSITORY))
     assert isinstance(found, AmbiguousPull)
     assert found.head_sha == HEAD

@@ -43,7 +43,8 @@ def client(gitlab: FakeGitLab, slept: list[float]) -> Iterator[GitLabClient]:
     """A client with a token that may do everything."""
     policy = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
     one = GitLabClient(
-        str(PROJECT), TOKEN, gitlab.api, policy, PAGE, Pace(), slept.append, lambda: 1_000_000.0
+        *(str(PROJECT), TOKEN, gitlab.api, policy, Pace(), slept.append, lambda: 1_000_000.0),
+        page=PAGE,
     )
     yield one
     one.close()

@@ -6,14 +6,14 @@ role, the longest note, which pipeline a status belongs to, and that a project's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.forges.fake import TOKEN, Answered, FakeForge, page_of
-from tests.forges.openapi import Description
+from tests.forges.fake import TOKEN, FakeForge, page_of
+from tests.forges.openapi import Description, Operation
 
 __all__ = ["BOT", "PROJECT", "TOKEN", "FakeGitLab", "MergeRequest"]
 
@@ -39,7 +39,13 @@ class MergeRequest:
 class FakeGitLab(FakeForge):
     """The project on a socket."""
 
+    name = "GitLab"
+    description = _API
+    prefix = "/api/v4"
+    invalid = 400
+
     def __init__(self) -> None:
+        super().__init__()
         self.merge_requests: dict[int, MergeRequest] = {}
         self.commits: dict[str, tuple[str, ...]] = {}
         self.branches: dict[str, str] = {}
@@ -47,13 +53,6 @@ class FakeGitLab(FakeForge):
         self.statuses: list[dict[str, Any]] = []
         self.pipelines: set[str] = set()
         self.may = {"note", "status"}
-        self.before: Callable[[str], None] = lambda _operation: None
-        self._next = 1000
-        super().__init__()
-
-    @property
-    def api(self) -> str:
-        return f"{self.url}/api/v4"
 
     def note(
         self, body: str, author: str = BOT, number: int = 7, *, system: bool = False
@@ -64,40 +63,23 @@ class FakeGitLab(FakeForge):
         self.notes.append(one)
         return one
 
-    def answer(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        headers: Mapping[str, str],
-    ) -> Answered:
-        if headers.get("PRIVATE-TOKEN") != TOKEN:
-            return 401, {"message": "401 Unauthorized"}, {}
-        path = path.removeprefix("/api/v4")
-        asked = _API.operation(method, path)
-        if asked is None:
-            self.violations.append(f"GitLab has no {method} {path}")
-            return 404, {"error": "404 Not Found"}, {}
-        if unquote(asked.values.get("id", PATH)) not in {str(PROJECT), PATH}:
-            return 404, {"message": "404 Project Not Found"}, {}
-        faults = _API.request_faults(asked, query, body)
-        if faults:
-            self.violations += faults
-            return 400, {"error": "; ".join(faults)}, {}
-        self.before(asked.id)
-        does: Callable[[Mapping[str, str], Mapping[str, Any], Any], tuple[int, Any]] = getattr(
-            self, f"_{asked.id}"
-        )
-        status, answer = does(asked.values, query, body)
-        more: dict[str, str] = {}
-        if isinstance(answer, list):
-            answer, more = page_of(answer, query, f"{self.url}{path}")
-            more.setdefault("Link", f'<{self.url}{path}?page=1>; rel="first"')
-            if asked.id == "list_notes":  # what the token may not see takes room on a page
-                answer = [one for one in answer if not one.get("hidden")]
-        self.violations += _API.answer_faults(asked, status, answer)
-        return status, answer, more
+    def may_enter(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("PRIVATE-TOKEN") == TOKEN
+
+    def is_here(self, asked: Operation) -> bool:
+        return unquote(asked.values.get("id", PATH)) in {str(PROJECT), PATH}
+
+    def wrong(self, why: str) -> dict[str, str]:
+        return {"error": why}
+
+    def page(
+        self, asked: Operation, answer: list[Any], query: Mapping[str, str], address: str
+    ) -> tuple[Any, dict[str, str]]:
+        answer, more = page_of(answer, query, address)
+        more.setdefault("Link", f'<{address}?page=1>; rel="first"')
+        if asked.id == "list_notes":  # what the token may not see takes room on a page
+            answer = [one for one in answer if not one.get("hidden")]
+        return answer, more
 
     def _user(self, *_: Any) -> tuple[int, Any]:
         return 200, user(BOT)
@@ -189,10 +171,6 @@ class FakeGitLab(FakeForge):
         one |= {name: body.get(name) for name in ("description", "target_url")}
         self.statuses.append(one)
         return 201, one
-
-    def _new(self) -> int:
-        self._next += 1
-        return self._next
 
 
 def user(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfci.report.site.pages import render_site
-from perfci.trend.change import Trend
+from perfci.trend import Trend
 from tests.report.site.histories import distributions, year
 
 

@@ -11,9 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfci.model.run import RunHeader
-from perfci.trend.change import Change, ChangeStatus, Drift, Health, RunnerDrift, Trend
+from perfci.trend import (
+    Change,
+    ChangeStatus,
+    Drift,
+    Health,
+    RunnerDrift,
+    Series,
+    SeriesKey,
+    Timeline,
+    Trend,
+)
 from perfci.trend.events import group_events
-from perfci.trend.series import Series, SeriesKey, Timeline
 from tests.builders.recorded import header
 
 GPU, CPU = "linux-x86_64-h200-torch2.9-py3.12-aa", "linux-x86_64-epyc-torch2.9-py3.12-bb"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from perfci.report.site.pages import render_site
-from perfci.trend.change import Trend
+from perfci.trend import Trend
 from tests.report.hostile import NAMES
 from tests.report.site.histories import quiet_trend, year
 

@@ -14,7 +14,7 @@ import pytest
 from perfci.report.site.catalogue import release_runs
 from perfci.report.site.pages import render_site, tiles
 from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
-from perfci.trend.change import Trend
+from perfci.trend import Trend
 from tests.report.rendered import with_cmark_gfm
 from tests.report.site.histories import (
     EMPTY_HEALTH,

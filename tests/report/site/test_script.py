@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.report.site.data import script
-from perfci.trend.change import Trend, benchmark_of
+from perfci.trend import Trend, benchmark_of
 from perfci.trend.events import group_events
 from tests.report.conftest import Watched
 from tests.report.hostile import NAMES
