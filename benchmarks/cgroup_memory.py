@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from perfci.measure.ending import undivide
 from perfci.measure.machine.quiet import divide, remove_worker, undivided_reason
 from perfci.metrics.memory import HostMemory
-from perfci.metrics.observed.cgroup import own_cgroup
+from perfci.metrics.observed.processes import own_cgroup
 
 MIB = 1 << 20
 METRICS = ("host_memory_over_setup", "cgroup_memory_over_setup")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from perfci.model.case import Metric
 from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
 
 if TYPE_CHECKING:
@@ -30,46 +31,6 @@ class Device(Protocol):
 
     def allocated(self) -> float:
         """Return the bytes that live tensors hold now."""
-
-
-class Work(Protocol):
-    """The work that a benchmark returned to be measured: ``perfci.api.definition.Work``."""
-
-    @property
-    def call(self) -> Callable[[], Any]:
-        """One call of it."""
-
-    @property
-    def compiled(self) -> bool:
-        """Whether torch.compile has a part in it."""
-
-    @property
-    def accuracy(self) -> Callable[[], tuple[Any, Any]] | None:
-        """Return the outputs, and those of a float64 reference."""
-
-    @property
-    def plain(self) -> Callable[[], Any] | None:
-        """One call as eager makes it, where that is known."""
-
-    @property
-    def device(self) -> str:
-        """The torch device that it was put on, or nothing."""
-
-    @property
-    def metrics(self) -> Sequence[Any]:
-        """The benchmark's own metrics."""
-
-    @property
-    def remarks(self) -> Callable[[], Mapping[str, Finding]]:
-        """Remarks on metrics, by metric."""
-
-    @property
-    def observer(self) -> Observer | None:
-        """The observer of its calls, if there is one."""
-
-    @property
-    def ranks(self) -> Ranks | None:
-        """The processes that its calls are made of, if they are made of several."""
 
 
 class Observer(Protocol):
@@ -149,6 +110,39 @@ class Steps:
         return len(sizes) / self.count, sum(sizes) / self.count
 
 
+@dataclass(frozen=True, slots=True)
+class ExtraMetric:
+    """A metric of the benchmark's own; ``measure`` is called once a worker, after the bursts."""
+
+    metric: Metric
+    measure: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One call to measure and what is known about it.
+
+    ``compiled`` says whether torch.compile has a part in it. ``device`` is a torch device string,
+    or empty where only the outputs show it. ``items`` is how many items one call handles.
+    ``accuracy`` returns (candidate outputs, float64 reference outputs) when it is called, after the
+    timing. ``remarks`` returns remarks by metric. ``plain`` is one call in eager mode, where that
+    is known. ``observer`` collects other costs of calls. ``ranks`` lead the processes that calls
+    are made of.
+    """
+
+    call: Callable[[], Any]
+    mode: str = "eager"
+    compiled: bool = False
+    device: str = ""
+    items: float | None = None
+    accuracy: Callable[[], tuple[Any, Any]] | None = None
+    plain: Callable[[], Any] | None = None
+    metrics: tuple[ExtraMetric, ...] = ()
+    remarks: Callable[[], Mapping[str, Finding]] = dict
+    observer: Observer | None = None
+    ranks: Ranks | None = None
+
+
 @dataclass(slots=True)
 class Scene:
     """The worker as its collectors see it. Times in s.
@@ -198,6 +192,18 @@ class Reading:
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def joined(self, other: Reading) -> Reading:
+        """Return both as one reading, ``other``'s last."""
+        return Reading(
+            {**self.values, **other.values},
+            {**self.missing, **other.missing},
+            self.events + other.events,
+            self.warnings + other.warnings,
+            {**self.bursts, **other.bursts},
+            {**self.remarks, **other.remarks},
+            {**self.calls, **other.calls},
+        )
 
 
 NOTHING = Reading()

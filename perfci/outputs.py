@@ -1,14 +1,18 @@
-"""The files and folders that a command writes: checked before the work, written after it."""
+"""Outputs of a use case: notices on its way, and the files and folders that it writes at its end.
+
+Files are checked before the work, and written after it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from perfci.errors import OutsideError, UsageError, joined_error
 from perfci.files import folder_held, require_writable, write_file
@@ -23,6 +27,21 @@ _BEGINNING = (
 )
 _SHOWN = 3
 _WRITING, _REPLACED = ".writing-", ".replaced-"
+
+
+Announce = Callable[[str], None]
+"""Takes one line of what is about to be done, which stays."""
+
+
+class Say(Protocol):
+    """Takes one line. ``err`` is for lines besides the result, such as a warning."""
+
+    def __call__(self, text: str, /, *, err: bool = False) -> None:
+        """Show, keep or drop ``text``, which may quote untrusted names."""
+
+
+def silent(_: object, *, err: bool = False) -> None:
+    """Drop a line."""
 
 
 def files_of(outputs: Mapping[str, Path]) -> dict[str, Path]:

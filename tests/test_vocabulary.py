@@ -31,7 +31,7 @@ PHRASES = (
     *("so many", "somebody", "theirs", "told", "whoever"),
 )
 LIMITS = {
-    "classes of one name": 2,
+    "classes of one name": 1,
     "vague classes": 1,
     "vague locals": 20,
     "riddles of functions": 11,
@@ -41,17 +41,17 @@ LIMITS = {
     "beside": 99,
     "hasn't got": 1,
     "is none": 46,
-    "nobody": 19,
+    "nobody": 17,
     "one a case": 1,
     "others'": 8,
     "so many": 10,
     "somebody": 6,
     "theirs": 9,
     "told": 7,
-    "whoever": 35,
+    "whoever": 34,
     "long functions": 2,
-    "modules": 295,
-    "lines": 65_044,
+    "modules": 289,
+    "lines": 64_925,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

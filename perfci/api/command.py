@@ -13,10 +13,11 @@ from statistics import fmean, median
 from types import NoneType
 from typing import IO, TypeGuard
 
-from perfci.api.definition import Work, user_frame
+from perfci.api.definition import user_frame
+from perfci.collecting import Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
-from perfci.metrics.observed.tree import left_by_children, resident
+from perfci.metrics.observed.processes import left_by_children, resident
 
 _LAST_LINES = 5
 _LONGEST = 2000

@@ -11,15 +11,13 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from perfci.errors import BenchmarkError
-from perfci.metrics import METRICS, Observer, Ranks
-from perfci.metrics.own import ExtraMetric
+from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, why_unfit
-from perfci.model.finding import Finding
 from perfci.units import parse_share
 
 if TYPE_CHECKING:
@@ -333,30 +331,6 @@ def _is_number(value: object) -> bool:
 
 def _label(value: Any) -> str:
     return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One call to measure and what is known about it.
-
-    ``device`` is a torch device string, or empty where only the outputs show it. ``items`` is
-    how many items one call handles. ``accuracy`` returns (candidate outputs, float64
-    reference outputs) when it is called, after the timing. ``remarks`` returns remarks by metric.
-    ``plain`` is one call in eager mode, where that is known. ``observer`` collects other costs of
-    calls. ``ranks`` lead the processes that calls are made of.
-    """
-
-    call: Callable[[], Any]
-    mode: str = "eager"
-    compiled: bool = False
-    device: str = ""
-    items: float | None = None
-    accuracy: Callable[[], tuple[Any, Any]] | None = None
-    plain: Callable[[], Any] | None = None
-    metrics: tuple[ExtraMetric, ...] = field(default=())
-    remarks: Callable[[], Mapping[str, Finding]] = dict
-    observer: Observer | None = None
-    ranks: Ranks | None = None
 
 
 def metric(

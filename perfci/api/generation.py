@@ -13,9 +13,10 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from perfci.api.definition import Work, user_frame
+from perfci.api.definition import user_frame
 from perfci.api.server import Endpoint, require_running
 from perfci.clock import perf_counter
+from perfci.collecting import Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics import Reading
 from perfci.metrics.serving import OBJECTIVES, Request, Requests

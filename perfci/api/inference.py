@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves
 
-from perfci.api.definition import Work
 from perfci.api.torch_models import (
     check_callable,
     check_items,
@@ -23,10 +22,11 @@ from perfci.api.torch_models import (
     placed,
 )
 from perfci.clock import perf_counter
+from perfci.collecting import Work
 from perfci.errors import BenchmarkError
-from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics import ExtraMetric
+from perfci.metrics.graphs import frames_traced
 from perfci.metrics.graphs.watch import reason_of
-from perfci.metrics.own import ExtraMetric
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median

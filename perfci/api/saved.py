@@ -18,7 +18,7 @@ from perfci.errors import BenchmarkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perfci.api.definition import Work
+    from perfci.collecting import Work
     from perfci.model.worker import SavedModel
 
 

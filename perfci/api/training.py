@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import torch
 
-from perfci.api.definition import Work
 from perfci.api.torch_models import (
     check_callable,
     check_items,
@@ -20,6 +19,7 @@ from perfci.api.torch_models import (
     placed,
     reference_output,
 )
+from perfci.collecting import Work
 from perfci.errors import BenchmarkError
 
 _LEARNING_RATE = 1e-3

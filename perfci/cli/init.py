@@ -117,7 +117,7 @@ def init_command(
     from perfci.commands.init import initialise
     from perfci.commands.pipelines import KubernetesOptions
     from perfci.measure.checkout.git import open_repository
-    from perfci.notices import silent
+    from perfci.outputs import silent
 
     options = CiOptions(**given)
     pods = KubernetesOptions(options.shards, image, options.install) if kubernetes else None

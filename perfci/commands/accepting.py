@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
     from perfci.measure.workplace import SessionContext
     from perfci.model.report import Report
-    from perfci.notices import Say
+    from perfci.outputs import Say
 
 
 def accepting(

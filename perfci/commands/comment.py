@@ -23,7 +23,7 @@ from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, 
 if TYPE_CHECKING:
     from perfci.forges.base import NothingToPost
     from perfci.model.report import Report
-    from perfci.notices import Say
+    from perfci.outputs import Say
     from perfci.verdict.acceptance import Acceptance
 
 

@@ -34,7 +34,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
-from perfci.notices import Announce, unheard
+from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, format_duration, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.policy import Policy, laxer_than
@@ -103,7 +103,7 @@ def compare_runs(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = unheard,
+    announce: Announce = silent,
 ) -> PairedResult:
     """Measure both in pairs and return their runs (base's, head's), and the report.
 
@@ -119,7 +119,7 @@ def measure_both(
     base: RequestedSide,
     head: RequestedSide,
     options: MeasureOptions,
-    announce: Announce = unheard,
+    announce: Announce = silent,
 ) -> PairedResult:
     """Measure both in pairs and return their runs, and the report without its verdict."""
     with open_workplace(

@@ -18,7 +18,7 @@ from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.measure.checkout.git import Repository
-from perfci.notices import Say
+from perfci.outputs import Say
 from perfci.units import first_of
 
 _CONFIGURATION = """\

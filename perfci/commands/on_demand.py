@@ -32,7 +32,7 @@ from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
-    from perfci.notices import Say
+    from perfci.outputs import Say
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,7 @@ from perfci.forges.posting import (
     with_other_checks,
 )
 from perfci.forges.rest import Refused
-from perfci.notices import Say
-from perfci.outputs import writing
+from perfci.outputs import Say, writing
 from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment

@@ -27,8 +27,7 @@ from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.notices import Announce, Say, silent, unheard
-from perfci.outputs import check_writable
+from perfci.outputs import Announce, Say, check_writable, silent
 
 if TYPE_CHECKING:
     from perfci.history.history import OpenHistory
@@ -45,9 +44,9 @@ class Caller:
 
     folder: Path
     say: Say = silent
-    announce: Announce = unheard
-    step: Callable[[str], None] = unheard
-    progress: Callable[[Progress], None] = unheard
+    announce: Announce = silent
+    step: Callable[[str], None] = silent
+    progress: Callable[[Progress], None] = silent
     token_allowed: bool = False
     executor: Executor = field(default_factory=Executor)
 

@@ -21,7 +21,7 @@ from perfci.model.case import Case
 from perfci.model.codec import CodecError, decode, encode
 from perfci.model.report import Report
 from perfci.model.status import traits
-from perfci.notices import Say
+from perfci.outputs import Say
 from perfci.units import counted, first_of
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from perfci.measure.workplace import open_workplace
 from perfci.model.finding import Why
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.notices import Say
-from perfci.outputs import writing
+from perfci.outputs import Say, writing
 from perfci.report.clean import clean_line
 from perfci.units import counted
 

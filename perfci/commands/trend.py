@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.errors import OutsideError, UsageError
 from perfci.files import require_writable, write_file
 from perfci.forges import actions
-from perfci.notices import Say, silent
-from perfci.outputs import STANDARD_OUTPUT, writing
+from perfci.outputs import STANDARD_OUTPUT, Say, silent, writing
 from perfci.trend import Change, KnownChange, Trend
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
-from perfci.notices import Say
+from perfci.outputs import Say
 from perfci.report.templates import template_folder
 from perfci.version import VERSION
 

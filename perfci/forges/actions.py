@@ -17,8 +17,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
 from perfci.forges import CiStep, given_pull, token_of
 from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
-from perfci.notices import Say
-from perfci.outputs import unwritable
+from perfci.outputs import Say, unwritable
 from perfci.report.clean import clean_line
 from perfci.report.links import GITHUB
 

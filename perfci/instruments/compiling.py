@@ -18,7 +18,7 @@ from typing import Any
 
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.metrics.graphs.counters import counters, frames_traced
+from perfci.metrics.graphs import counters, frames_traced, kernels_generated
 from perfci.model.finding import Difference
 from perfci.units import counted, format_value
 
@@ -136,8 +136,8 @@ def _made() -> dict[str, int]:
         _AOT: dynamo.get("stats", Counter())["unique_graphs"],
         **{cache: dynamo.get(cache, Counter())[name] for cache, name in _CACHES.items()},
     }
-    kernels = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
-    return made | ({_INDUCTOR: kernels} if isinstance(kernels, int) else {})
+    kernels = kernels_generated()
+    return made if kernels is None else made | {_INDUCTOR: kernels}
 
 
 # In the parent. Pure.

@@ -16,8 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.metrics.graphs import new_events
-from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.graphs import frames_traced, kernels_generated, new_events
 from perfci.model.finding import Difference, Plain
 from perfci.model.worker import GraphEvent
 from perfci.units import counted
@@ -51,7 +50,7 @@ def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
     recorded["events"] = [asdict(event) for event in watch.summary(scene.order.root).events]
     if heard and len(nodes) <= _MOST_NODES:
         recorded["nodes"] = [[*key, count] for key, count in nodes.items()]
-    recorded["kernels"] = _kernels()
+    recorded["kernels"] = kernels_generated()
 
 
 @contextmanager
@@ -88,12 +87,6 @@ def _place(scene: RecordingScene, trace: str) -> tuple[str, int, str]:
             text = f"{match['name']}: {match['text'].strip()}"
             return file, int(match["line"]), text[:_LONGEST]
     return "", 0, ""
-
-
-def _kernels() -> int | None:
-    """Return how many kernels Inductor has generated or taken from its cache."""
-    metrics = sys.modules.get("torch._inductor.metrics")
-    return getattr(metrics, "generated_kernel_count", None)
 
 
 # In the parent. Pure.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.graphs import frames_traced
 from perfci.model.finding import Difference
 
 PLACE = 11

@@ -5,20 +5,24 @@ The host's is from /proc. Never ru_maxrss: a child inherits its parent's.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
-import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
-from perfci.metrics.observed.cgroup import Charged
-from perfci.metrics.observed.tree import Spent, TreePeak, held_by_descendants, resident
+from perfci.metrics.observed.allocator import give_back, host_allocated
+from perfci.metrics.observed.processes import (
+    Charged,
+    Spent,
+    TreePeak,
+    held_by_descendants,
+    resident,
+)
 from perfci.model.case import Metric
 
 PLACE = 4
@@ -199,47 +203,12 @@ class HostMemory:
             self._why_missing = "the kernel didn't reset the high-water mark"
 
 
-def give_back() -> None:
-    """Give the allocator's free pages back to the kernel; musl has no call for it."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
 # Memory growth per call: the slope of allocated memory over warm calls. A leak, or none.
 
 POINTS = 30
 _LEAST_POINTS = 10
 _GROWTH_TIME_S = 0.06
 _LONGEST_S = 0.5
-_SMALL_OBJECT = 64.0
-"""A typical small block of pymalloc's, in bytes: Python says how many there are, not how large."""
-
-
-class _Mallinfo2(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena", "ordblks", "smblks", "hblks", "hblkhd",
-            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
-        )
-    )  # fmt: skip
-
-
-def host_allocated() -> Callable[[], float] | None:
-    """Return a function that gives the bytes glibc and Python have handed out; None elsewhere."""
-    try:
-        mallinfo2 = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError):
-        return None
-    mallinfo2.restype = _Mallinfo2
-
-    def allocated() -> float:
-        info = mallinfo2()
-        # Python maps the arenas of its small objects itself: glibc doesn't see them
-        return float(info.uordblks + info.hblkhd) + _SMALL_OBJECT * sys.getallocatedblocks()
-
-    return allocated
 
 
 def memory_growth(
@@ -302,10 +271,9 @@ class Memory(Collector):
         """Return the peaks. torch answers 0 where there is no device: not measured, not zero."""
         host = self._host.peaks(self.scene.samples_bytes(), self.scene.once)
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.why_not(name))}
-        device: Mapping[str, float] = {}
-        if self.scene.device and "peak_device_memory" not in missing:
-            device = self.scene.device.peaks()
-        return Reading({**host.values, **device}, {**host.missing, **missing})
+        counted = self.scene.device and "peak_device_memory" not in missing
+        peaks = self.scene.device.peaks() if self.scene.device and counted else {}
+        return host.joined(Reading(peaks, missing))
 
     def more_calls(self) -> Reading:
         """Return the growth."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from perfci.errors import Unusable
 from perfci.metrics import Collector, Reading
@@ -12,14 +10,6 @@ from perfci.model.case import Metric
 
 PLACE = 8
 METRICS: dict[Metric, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class ExtraMetric:
-    """A metric of the benchmark's own; ``measure`` is called once a worker, after the bursts."""
-
-    metric: Metric
-    measure: Callable[[], float]
 
 
 class Own(Collector):

@@ -1,11 +1,17 @@
-"""Time from a fresh process to the end of its first call, and of the imports in it."""
+"""Time of a start: from a fresh process to the end of its first call, imports and compiling in it.
+
+Amounts that were compiled are private to torch, and read guarded: where one is absent the metric
+is, never 0.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from perfci.metrics import Collector, Moved, Reading
+from perfci.metrics import NOTHING, Collector, Moved, Reading, Warm
+from perfci.metrics.graphs import counters, kernels_generated, typical
 from perfci.model.case import Metric
 from perfci.model.worker import WorkerOutput
 from perfci.stats.quantile import median
@@ -19,32 +25,105 @@ METRICS = {
     Metric("cold_start", "s", "per_worker", 0.10, "fail"): (
         "from starting a fresh process to the end of its first call, compile cache warm"
     ),
-    Metric("import_time", "s", "per_worker", 0.10, "warn"): ("the imports of the benchmark file"),
+    Metric("import_time", "s", "per_worker", 0.10, "warn"): "the imports of the benchmark file",
+    Metric("compile_time", "s", "per_worker", 0.10, "fail", rounds_setting="compile_rounds"): (
+        "first call − warm median, with an empty compile cache"
+    ),
+    Metric("compile_time_cached", "s", "per_worker", 0.10, "warn"): (
+        "the same with a warm compile cache"
+    ),
+    Metric("captured_calls", "count", "exact", 0.0, "info", absolute=True): (
+        "calls in the graphs that torch.compile made until the work was warm"
+    ),
+    Metric(
+        "generated_kernels",
+        "count",
+        "exact",
+        0.0,
+        "info",
+        absolute=True,
+        rounds_setting="compile_rounds",
+    ): "kernels that Inductor generated for them, with an empty compile cache",
 }
+_STARTS = ("cold_start", "import_time")
+_COMPILES = ("compile_time", "compile_time_cached")
+_CAPTURED, _KERNELS = "captured_calls", "generated_kernels"
 _LEAST_GROWTH_S = 0.001
 """Less than a millisecond of a start explains nothing that anyone would look for."""
 
 
 class Start(Collector):
-    """Takes the worker's own clock readings."""
+    """Takes the worker's clock readings, and what was compiled between set-up and the bursts."""
+
+    def before_setup(self) -> None:
+        """Know what imports have compiled: that is not the work's."""
+        self._before = _compiled()
+
+    def warm(self) -> None:
+        """Look before more calls are made than a user waits for."""
+        self._compiled = {
+            name: count - self._before.get(name, 0) for name, count in _compiled().items()
+        }
 
     def after_bursts(self) -> Reading:
-        """Return both, where the start was disturbed by nothing."""
+        """Return both times, where the start was disturbed by nothing, and the amounts."""
+        return self._times().joined(self._amounts())
+
+    def _times(self) -> Reading:
         order = self.scene.order
         if not order.cold_start:
-            why = "both sides started at once"
-            return Reading(missing=dict.fromkeys(("cold_start", "import_time"), why))
+            return Reading(missing=dict.fromkeys(_STARTS, "both sides started at once"))
         imports = {"import_time": self.scene.imports}
         if self.scene.compiled() and order.cold_cache:
             return Reading(imports, {"cold_start": "the compile cache was empty"})
         return Reading({**imports, "cold_start": self.scene.start})
 
+    def _amounts(self) -> Reading:
+        """With a warm cache Inductor generates nothing."""
+        if not self.scene.compiled():
+            return Reading(missing=dict.fromkeys((_CAPTURED, _KERNELS), "not compiled"))
+        warm = set() if self.scene.order.cold_cache else {_KERNELS}
+        known = {name: float(n) for name, n in self._compiled.items() if n >= 0}
+        return Reading({name: count for name, count in known.items() if name not in warm})
+
 
 COLLECTOR = Start
 
 
+def _compiled() -> dict[str, int]:
+    """Return what this process has compiled so far, as far as its torch counts it."""
+    counts = {}
+    if (dynamo := counters()) is not None:
+        counts[_CAPTURED] = dynamo.get("stats", Counter())["calls_captured"]
+    if (kernels := kernels_generated()) is not None:
+        counts[_KERNELS] = kernels
+    return counts
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the compile time that the worker's compile cache gives."""
+    if not warm.measurement.compiled:
+        later = "graphs" in warm.measurement.values
+        why = "compiled in set-up or in a later call, not in the first" if later else "not compiled"
+        return Reading(missing=dict.fromkeys(_COMPILES, why))
+    if not warm.samples:
+        return NOTHING
+    cold, cached = _COMPILES
+    took = max(0.0, warm.measurement.first_call_s - median(warm.samples))
+    return Reading({cold if warm.cold_cache else cached: took})
+
+
 def explain(moved: Moved) -> Iterator[Explanation]:
-    """Yield the phase of the cold start that grew most."""
+    """Yield how much more was compiled, and the phase of the cold start that grew most."""
+    worse = [name for name in _COMPILES if name in moved.regressed]
+    for name, what in ((_CAPTURED, "calls in graphs"), (_KERNELS, "generated kernels")):
+        before, after = typical(moved.base, name), typical(moved.head, name)
+        if worse and before is not None and after is not None and after > before:
+            yield moved.because(worse[0], "compiled", f"{what}: {before:.0f} → {after:.0f}")
+    yield from _phase_that_grew(moved)
+
+
+def _phase_that_grew(moved: Moved) -> Iterator[Explanation]:
     if "cold_start" not in moved.regressed:
         return
     before, after = _phases(moved.base), _phases(moved.head)

@@ -21,10 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perfci.api.definition import AxisPoint, Benchmark, Work
+from perfci.api.definition import AxisPoint, Benchmark
+from perfci.collecting import Work
 from perfci.errors import Unusable
-from perfci.metrics import METRICS
-from perfci.metrics.own import ExtraMetric
+from perfci.metrics import METRICS, ExtraMetric
 from perfci.model.worker import WorkOrder
 
 PREFIX = "perfci_benchmarks_"

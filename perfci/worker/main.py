@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from perfci.api.definition import Work
 from perfci.clock import monotonic_ns
+from perfci.collecting import Work
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, RecordingScene, in_worker
 from perfci.metrics import use
-from perfci.metrics.graphs.counters import frames_traced
+from perfci.metrics.graphs import frames_traced
 from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up

@@ -17,15 +17,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.definition import Work
 from perfci.clock import monotonic_ns, perf_counter_ns
-from perfci.metrics import Reading, Scene, families
-from perfci.metrics.graphs.counters import frames_traced
+from perfci.collecting import Work
+from perfci.metrics import NOTHING, Reading, Scene, families
+from perfci.metrics.graphs import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
-from perfci.metrics.observed.tree import resident
+from perfci.metrics.observed.processes import resident
 from perfci.model.case import Metric
-from perfci.model.finding import Finding
-from perfci.model.worker import MOST_FIRST_CALLS, GraphEvent, Measurement, WorkOrder
+from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, encoded, stop_collecting, warm_up
 from perfci.worker.deferred import require_ended, require_ran
 from perfci.worker.devices import (
@@ -141,21 +140,22 @@ def _measurement(
     del kept
     stage.enter("finish")
     gathering.finish()
+    reading = gathering.reading
     return Measurement(
         samples_ns=tuple(map(encoded, session.samples)),
         device_samples_ns=tuple(map(encoded, session.device_samples)),
         blocks=(),
         first_call_s=first.took_s,
-        values=gathering.values,
-        missing=gathering.missing,
+        values=reading.values,
+        missing=reading.missing,
         phases=_phases(start, before_setup_ns, set_up_ns, first),
         items=work.items,
         compiled=first.compiled,
-        graph_events=tuple(gathering.events),
-        warnings=tuple(gathering.warnings),
-        remarks=gathering.remarks,
+        graph_events=reading.events,
+        warnings=reading.warnings,
+        remarks=reading.remarks,
         first_calls=tuple(taken / 1e9 for taken in early),
-        observed_ns=gathering.observed,
+        observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
         extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
     )
 
@@ -263,6 +263,10 @@ def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
             torch.set_num_threads(order.threads)
 
 
+def _encoded_ns(seconds: Sequence[float]) -> str:
+    return encoded(array("q", [int(second * 1e9) for second in seconds]))
+
+
 # What the metrics' collectors find, hook by hook.
 class _Collectors:
     """The collectors of a worker, in the order of reports, and all that they found so far."""
@@ -272,12 +276,7 @@ class _Collectors:
             (family, family.ask("its COLLECTOR", partial(family.collector, scene)))
             for family in families()
         ]
-        self.values: dict[str, float] = {}
-        self.missing: dict[str, str] = {}
-        self.events: list[GraphEvent] = []
-        self.warnings: list[str] = []
-        self.remarks: dict[str, Finding] = {}
-        self.observed: dict[str, str] = {}
+        self.reading = NOTHING
 
     def before_setup(self) -> None:
         """Say that set-up is next."""
@@ -314,16 +313,10 @@ class _Collectors:
             if family.distribution
             for declared in family.metrics
         )
-        return tuple(metric for metric in metrics if metric.name in self.values)
+        return tuple(metric for metric in metrics if metric.name in self.reading.values)
 
     def _take(self, reading: Reading) -> None:
-        self.values |= reading.values
-        self.missing |= reading.missing
-        self.events += reading.events
-        self.warnings += reading.warnings
-        self.remarks |= reading.remarks
-        for name, seconds in reading.calls.items():
-            self.observed[name] = encoded(array("q", [int(second * 1e9) for second in seconds]))
+        self.reading = self.reading.joined(reading)
 
 
 def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.processes
 
 UNCHECKED = """\
 import perfci
-from perfci.api.definition import Work
+from perfci.collecting import Work
 
 Odd = type("<img src=x>\\n::error::@everyone", (), {})
 

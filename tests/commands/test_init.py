@@ -10,7 +10,7 @@ import pytest
 from perfci.commands.init import initialise
 from perfci.commands.workflows import CiOptions
 from perfci.measure.checkout.git import open_repository
-from perfci.notices import silent
+from perfci.outputs import silent
 from tests.builders.project import Project
 
 OPTIONS = CiOptions(install=("pip install . perfci",), report_install=("pip install perfci",))

@@ -14,7 +14,7 @@ import pytest
 from perfci.measure.ending import undivide
 from perfci.measure.machine import quiet as machine
 from perfci.metrics.memory import HostMemory
-from perfci.metrics.observed import cgroup as observed
+from perfci.metrics.observed import processes as observed
 
 SESSION = f"{observed.PREFIX}{'0' * 16}"
 
@@ -45,7 +45,7 @@ def made(folder: Path) -> None:
 def be_in(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = tmp_path / "self-cgroup"
     said.write_text(f"4:memory:/other\n0::{path}\n")
-    monkeypatch.setattr(observed, "_PROC", said)
+    monkeypatch.setattr(observed, "_OWN_CGROUP", said)
 
 
 def mark(monkeypatch: pytest.MonkeyPatch, name: str = "user.delegate") -> None:
@@ -65,7 +65,7 @@ def test_the_own_cgroup_is_that_of_the_unified_hierarchy(
     assert observed.own_cgroup() == root
     (tmp_path / "self-cgroup").write_text("4:memory:/other\n1:name=systemd:/\n")
     assert observed.own_cgroup() is None
-    monkeypatch.setattr(observed, "_PROC", tmp_path / "none")
+    monkeypatch.setattr(observed, "_OWN_CGROUP", tmp_path / "none")
     assert observed.own_cgroup() is None
 
 

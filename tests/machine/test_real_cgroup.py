@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.metrics.observed.cgroup import ROOT
+from perfci.metrics.observed.processes import ROOT
 from tests.builders.project import Project, rows
 
 HIDDEN = """\

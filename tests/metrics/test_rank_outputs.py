@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from perfci.metrics.rank_outputs import TOLERANCE, difference, reading_of, sketched  # noqa: E402
+from perfci.metrics.accuracy import TOLERANCE, difference, reading_of, sketched  # noqa: E402
 from perfci.model.report import Comparison  # noqa: E402
 from perfci.model.words import words  # noqa: E402
 from perfci.verdict.comparisons import compare_case  # noqa: E402

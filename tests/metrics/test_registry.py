@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfci import metrics
-from perfci.metrics import METRICS, Metric, energy, families
+from perfci.metrics import METRICS, Metric, families, latency
 from tests.builders.project import NOISE_PASSES, Project, rows
 from tests.plugins import Environment, install
 
@@ -234,6 +234,6 @@ def test_a_family_in_the_package_needs_no_place_and_comes_last(
 ) -> None:
     toy = ModuleType("perfci.metrics.toy")
     toy.METRICS = {Metric("toy", "count", "exact", 0.0, "warn"): "a toy"}
-    modules = [("toy", toy), ("energy", energy)]
+    modules = [("toy", toy), ("latency", latency)]
     monkeypatch.setattr(metrics, "built_in_modules", lambda _package: modules)
-    assert [family.name for family in metrics._own()] == [energy.__name__, toy.__name__]
+    assert [family.name for family in metrics._own()] == [latency.__name__, toy.__name__]

@@ -26,7 +26,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from perfci.api.command import all_of
-from perfci.api.definition import Work, user_frame
+from perfci.api.definition import user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     END_S,
@@ -51,7 +51,7 @@ from perfci.api.distributed.rank import (
     environment,
     serve,
 )
-from perfci.collecting import OutputSketch, Steps
+from perfci.collecting import OutputSketch, Steps, Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.metrics.observed.allocator import kept_pages
 

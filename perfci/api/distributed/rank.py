@@ -28,12 +28,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from perfci.api.definition import Work
-from perfci.collecting import OutputSketch, Steps
-from perfci.metrics.memory import give_back
-from perfci.metrics.observed.allocator import keep_pages
-from perfci.metrics.observed.tree import resident
-from perfci.metrics.rank_outputs import sketched
+from perfci.collecting import OutputSketch, Steps, Work
+from perfci.metrics.accuracy import sketched
+from perfci.metrics.observed.allocator import give_back, keep_pages
+from perfci.metrics.observed.processes import resident
 
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"

@@ -38,7 +38,7 @@ from perfci.measure.machine.quiet import (
     undivided_reason,
     unpassed_of_job,
 )
-from perfci.metrics.observed.cgroup import own_cgroup
+from perfci.metrics.observed.processes import own_cgroup
 from perfci.model.worker import MeasureSettings, Quiet
 from perfci.units import counted, first_of
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
-from perfci.metrics.observed.cgroup import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
+from perfci.metrics.observed.processes import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
 from perfci.model.worker import Quiet
 
 _ALLOWED = frozenset(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.metrics import Collector, Moved, Reading, Ruling
-from perfci.metrics.graphs.counters import frames_traced
 from perfci.model.case import Metric
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.stats.quantile import upper_median
@@ -30,6 +29,28 @@ METRICS = {
 _NAMES = tuple(metric.name for metric in METRICS)
 _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
 """The beginnings of the names of other metrics that a new break may slow down."""
+
+
+# Dynamo's and Inductor's counters are private to torch, and read guarded. Nothing is imported.
+
+
+def counters() -> dict[str, Counter[str]] | None:
+    """Return ``torch._dynamo.utils.counters``, copied; None where there are none (yet)."""
+    groups: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(groups, dict):
+        return None
+    return {group: Counter(counts) for group, counts in groups.items()}
+
+
+def frames_traced() -> int:
+    """Return how many frames Dynamo has looked at in this process."""
+    return (counters() or {}).get("frames", Counter())["total"]
+
+
+def kernels_generated() -> int | None:
+    """Return how many kernels Inductor has generated or taken from its cache, where it counts."""
+    count = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
+    return count if isinstance(count, int) else None
 
 
 class Graphs(Collector):
@@ -81,7 +102,7 @@ def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling
     """
     from perfci.model.finding import finding
 
-    before, after = _graphs(base), _graphs(head)
+    before, after = typical(base, "graphs"), typical(head, "graphs")
     if before is None or after is None or bool(before) == bool(after):
         return None
     if before:
@@ -89,8 +110,9 @@ def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling
     return Ruling("improved", finding("no-graph", side="base"))
 
 
-def _graphs(outputs: Sequence[WorkerOutput]) -> float | None:
-    counts = [output.values["graphs"] for output in outputs if "graphs" in output.values]
+def typical(outputs: Sequence[WorkerOutput], count: str) -> float | None:
+    """Return the upper median of the workers that have this count; None where none has it."""
+    counts = [output.values[count] for output in outputs if count in output.values]
     return upper_median(counts) if counts else None
 
 

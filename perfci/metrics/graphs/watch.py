@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.metrics import Reading
-from perfci.metrics.graphs.counters import counters, frames_traced
+from perfci.metrics.graphs import counters, frames_traced
 from perfci.model.worker import GraphEvent
 
 # What torch.compile's messages say: where in the user's code, and why, in one line.

@@ -7,7 +7,7 @@ from itertools import chain
 
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm
-from perfci.metrics.observed.tree import Spent, left_by_children, uptime_s
+from perfci.metrics.observed.processes import Spent, left_by_children, uptime_s
 from perfci.model.case import Metric
 from perfci.stats.quantile import median
 

@@ -1,21 +1,25 @@
-"""Which of glibc's settings processes below the worker get: they give back what they free.
+"""glibc's allocator: what it has handed out, and when it gives back what is freed.
 
-The worker itself keeps its pages (``machine.quiet``) and gives them back before memory is read.
-Nobody can have another process do that: a pool's child that once held 210 MiB and kept them would
-look as large in every later call, whatever its task. Standard library only.
+The worker itself keeps its pages (``machine.quiet``) and gives them back before memory is read. No
+process can have another do that: a pool's child that once held 210 MiB and kept them would look as
+large in every later call, whatever its task. So processes below the worker give back what they
+free.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 
 _TRIM, _PAD, _MAP = "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_"
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _GIVEN_BACK = 4 << 20
 """The least change of memory that fails: what is smaller may stay with the process."""
 _DEFAULT_PAD = 128 << 10
+_SMALL_OBJECT = 64.0
+"""A typical small block of pymalloc's, in bytes: Python says how many there are, not how large."""
 _kept: dict[str, int] = {}
 
 
@@ -52,3 +56,36 @@ def _set(trim: int, pad: int, least_mapped: int) -> None:
     ):
         if mallopt is not None:
             mallopt(option, value)
+
+
+def give_back() -> None:
+    """Give the allocator's free pages back to the kernel; musl has no call for it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    )  # fmt: skip
+
+
+def host_allocated() -> Callable[[], float] | None:
+    """Return a function that gives the bytes glibc and Python have handed out; None elsewhere."""
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):
+        return None
+    mallinfo2.restype = _Mallinfo2
+
+    def allocated() -> float:
+        info = mallinfo2()
+        # Python maps the arenas of its small objects itself: glibc doesn't see them
+        return float(info.uordblks + info.hblkhd) + _SMALL_OBJECT * sys.getallocatedblocks()
+
+    return allocated

@@ -1,7 +1,7 @@
-"""Floating-point operations of one call, and what share of the machine's peak they are done at.
+"""Energy of a call, and its floating-point operations with their share of the machine's peak.
 
-For information: no verdict rests on either. torch's own counter knows matrix products,
-convolutions and most attention; what it doesn't know counts as nothing.
+For information: no verdict rests on them. torch's own counter knows matrix products, convolutions
+and most attention; what it doesn't know counts as nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections import Counter
 from typing import Any
 
 from perfci.clock import perf_counter
-from perfci.metrics import NOTHING, Collector, Reading
+from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 
-PLACE = 9
+PLACE = 7
 METRICS = {
+    Metric("energy", "J/call", "per_worker", 0.10, "info"): (
+        "total energy of the GPU ÷ calls, as NVML or amdsmi counts it"
+    ),
     Metric("flops", "flop", "exact", 0.0, "info", absolute=True): (
         "floating-point operations of one call, as `torch.utils.flop_counter` counts them; of "
         "compiled work those of eager"
@@ -31,8 +34,16 @@ _LARGE = 4096
 _PEAK_S = 0.05
 
 
-class Flops(Collector):
-    """Makes one call under torch's counter, in those rounds that check accuracy."""
+class EnergyAndFlops(Collector):
+    """Makes one call under torch's counter, in those rounds that check accuracy.
+
+    The parent reads the energy, around calls of the card's.
+    """
+
+    def after_bursts(self) -> Reading:
+        """Return the reason why no card's energy can be read, if there is one."""
+        why = self.scene.why_not("energy")
+        return Reading(missing={"energy": why}) if why else NOTHING
 
     def more_calls(self) -> Reading:
         """Return the count; nothing of work without operators that torch can count."""
@@ -60,7 +71,16 @@ class Flops(Collector):
         return {"flops": finding("flop-share", share=share, peak=peak, dtype=name)}
 
 
-COLLECTOR = Flops
+COLLECTOR = EnergyAndFlops
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the energy of a call."""
+    if warm.energy is None:
+        return NOTHING
+    if warm.energy > 0.0:  # not so where a reading was unknown: NaN
+        return Reading({"energy": warm.energy})
+    return Reading(missing={"energy": "the card's energy can't be read"})
 
 
 def _missing(why: str) -> Reading:

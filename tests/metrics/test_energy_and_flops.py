@@ -67,7 +67,7 @@ def test_an_operator_that_the_counter_fails_on_costs_the_count_alone(bench: Benc
 BESIDE_TORCH = """
 import sys
 import torch
-from perfci.metrics.flops import _counted
+from perfci.metrics.energy_and_flops import _counted
 
 layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True)
 convolution = torch.nn.Conv2d(3, 8, 3)
