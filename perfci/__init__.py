@@ -10,11 +10,10 @@ from perfci import version as _version
 
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
-    from perfci.api.command import command
     from perfci.api.definition import benchmark, inference, metric, training_step
     from perfci.api.distributed import distributed
     from perfci.api.generation import generate
-    from perfci.api.server import server
+    from perfci.api.programs import command, server
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
@@ -46,10 +45,9 @@ _LIBRARY = "perfci.commands.library"
 _DEFINITION = "perfci.api.definition"
 _MODULES = {
     **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
-    "command": "perfci.api.command",
+    **dict.fromkeys(("command", "server"), "perfci.api.programs"),
     "distributed": "perfci.api.distributed",
     "generate": "perfci.api.generation",
-    "server": "perfci.api.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
     "History": "perfci.history.loading",

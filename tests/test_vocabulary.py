@@ -50,8 +50,8 @@ LIMITS = {
     "told": 7,
     "whoever": 34,
     "long functions": 2,
-    "modules": 289,
-    "lines": 64_925,
+    "modules": 287,
+    "lines": 64_823,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

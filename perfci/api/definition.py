@@ -10,10 +10,10 @@ import inspect
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
@@ -37,6 +37,39 @@ def user_frame() -> str:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
+def require_right(function: str, slug: str, wrongs: Iterator[str], advice: str) -> None:
+    """Raise BenchmarkError for the first error in the arguments of ``perfci.FUNCTION``."""
+    if wrong := next(wrongs, ""):
+        raise BenchmarkError(slug, f"{user_frame()}: perfci.{function}: {wrong}", advice)
+
+
+def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
+    """Say whether ``value`` is a collection of members of these types, not empty and no text."""
+    return (
+        isinstance(value, Collection)
+        and not isinstance(value, (str, bytes))
+        and bool(value)
+        and all(isinstance(each, types) for each in value)
+    )
+
+
+def are_texts(value: object) -> bool:
+    """Say whether ``value`` maps texts to texts."""
+    return isinstance(value, Mapping) and all(
+        isinstance(text, str) for text in (*value, *value.values())
+    )
+
+
+def is_count(value: object) -> bool:
+    """Say whether ``value`` is a whole number above zero."""
+    return type(value) is int and value > 0
+
+
+def is_positive(value: object) -> bool:
+    """Say whether ``value`` is a finite number above zero."""
+    return _is_number(value) and value > 0  # type: ignore[operator]
 
 
 Skip = str | Callable[..., str | None] | None
@@ -240,7 +273,7 @@ class _Definition:
                 f"axis `{axis}` of `{self.target}` has no values",
                 "Give it at least one value, or remove it.",
             )
-        names = tuple(ids[axis]) if axis in ids else tuple(_label(value) for value in values)
+        names = tuple(ids[axis]) if axis in ids else tuple(map(str, values))
         if len(names) != len(values):
             raise self.wrong(
                 "ids-length",
@@ -298,7 +331,7 @@ class _Definition:
                 )
 
     def timeout(self, seconds: float | None) -> None:
-        if seconds is not None and not (_is_number(seconds) and seconds > 0):
+        if seconds is not None and not is_positive(seconds):
             raise self.wrong(
                 "bad-number",
                 f"timeout of `{self.target}` is {seconds!r}",
@@ -329,10 +362,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _label(value: Any) -> str:
-    return str(value)
-
-
 def metric(
     name: str,
     measure: Callable[[], float],
@@ -354,19 +383,30 @@ def metric(
     except ValueError as error:
         share, expected = 0.0, f"its `threshold` is {threshold!r}, not {error}"
     made = Metric(name, unit, kind, share, gate, direction)
-    wrong = (
-        why_unfit(made)
-        or expected
-        or ("" if callable(measure) else f"its `measure` is {measure!r}")
+    wrongs = (
+        why_unfit(made),
+        expected,
+        "" if callable(measure) else f"its `measure` is {measure!r}",
     )
-    if wrong:
-        raise BenchmarkError(
-            "bad-metric",
-            f"{user_frame()}: perfci.metric: {wrong}",
-            'Write perfci.metric("hits", function, unit="count", direction="lower", '
-            'threshold="5%", gate="fail"): a share and one of fail, warn, info.',
-        )
+    require_right(
+        "metric",
+        "bad-metric",
+        filter(None, wrongs),
+        'Write perfci.metric("hits", function, unit="count", direction="lower", threshold="5%", '
+        'gate="fail"): a share and one of fail, warn, info.',
+    )
     return ExtraMetric(made, measure)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a model is run, and ``where`` the benchmark says so: errors begin with that."""
+
+    where: str
+    mode: str = "eager"
+    items: float | None = None
+    device: str | torch.device | None = None
+    compile_options: Mapping[str, Any] | None = None
 
 
 def inference(
@@ -386,19 +426,10 @@ def inference(
     model and inputs are moved there. ``items`` counts what one call handles (throughput). With
     ``shapes`` (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
     """
-    from perfci.api.inference import inference_work
+    from perfci.api.torch_work import inference_work
 
-    return inference_work(
-        model,
-        inputs,
-        keyword_inputs,
-        mode=mode,
-        items=items,
-        device=device,
-        compile_options=compile_options,
-        where=user_frame(),
-        shapes=shapes,
-    )
+    options = ModelOptions(user_frame(), mode, items, device, compile_options)
+    return inference_work(model, inputs, keyword_inputs, options, shapes)
 
 
 def training_step(
@@ -419,17 +450,7 @@ def training_step(
     scalar. Without it the model's output must be one. ``optimizer`` is an optimizer over
     ``model``'s parameters, a callable that makes one from them, or None for SGD.
     """
-    from perfci.api.training import training_work
+    from perfci.api.torch_work import training_work
 
-    return training_work(
-        model,
-        inputs,
-        target,
-        loss=loss,
-        optimizer=optimizer,
-        mode=mode,
-        items=items,
-        device=device,
-        compile_options=compile_options,
-        where=user_frame(),
-    )
+    options = ModelOptions(user_frame(), mode, items, device, compile_options)
+    return training_work(model, inputs, target, loss, optimizer, options)

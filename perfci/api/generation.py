@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from array import array
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from itertools import accumulate, chain
 from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from perfci.api.definition import user_frame
-from perfci.api.server import Endpoint, require_running
+from perfci.api.definition import are_texts, is_count, is_positive, require_right
+from perfci.api.programs import ended_servers, require_running
 from perfci.clock import perf_counter
 from perfci.collecting import Work
-from perfci.errors import BenchmarkError, Unusable
+from perfci.errors import Unusable
 from perfci.metrics import Reading
 from perfci.metrics.serving import OBJECTIVES, Request, Requests
 
@@ -31,6 +31,17 @@ _MOST_TOKENS = 1_000_000
 """Limit of a request. A stream that never ends would take all memory."""
 _NO_STREAM = (str, bytes, list, tuple, dict)
 """Types that can be iterated but hold all their items at once."""
+_CHUNK = 1 << 16
+_LONGEST_EVENT_LINE = 1 << 20
+_SHOWN = 500
+_DIGITS = 18
+_BOM = "\ufeff".encode()
+"""Byte order mark, with which a stream of events may begin."""
+_DONE = b"[DONE]"
+_FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
+"""A line that begins with a colon is a comment."""
+_NO_TEXT = frozenset({"role"})
+"""Keys of a choice's ``delta`` that don't hold the model's text."""
 
 
 def generate(
@@ -52,17 +63,16 @@ def generate(
     (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every call.
     ``objective`` has the most, in s, that a request may take for the share that is ``goodput``.
     """
-    wrongs = chain(
-        _wrong_stream(stream, body, headers),
-        _wrong_load(concurrency, requests, rate, seed, objective or {}),
+    require_right(
+        "generate",
+        "bad-load",
+        chain(
+            _wrong_stream(stream, body, headers),
+            _wrong_load(concurrency, requests, rate, seed, objective or {}),
+        ),
+        'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
+        'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
     )
-    if wrong := next(wrongs, ""):
-        raise BenchmarkError(
-            "bad-load",
-            f"{user_frame()}: perfci.generate: {wrong}",
-            'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
-            'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
-        )
     opened = Endpoint(stream, body, headers or {}) if isinstance(stream, str) else stream
     if rate is None:
         count = requests or concurrency
@@ -116,7 +126,7 @@ def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
         json.dumps(body)
     except (TypeError, ValueError, RecursionError) as error:
         yield f"`body` is no JSON: {error}; give texts, numbers, lists and dicts"
-    if headers is not None and not _are_texts(headers):
+    if headers is not None and not are_texts(headers):
         yield f"`headers` is {headers!r}; give texts by name"
 
 
@@ -124,15 +134,15 @@ def _wrong_load(
     concurrency: Any, requests: Any, rate: Any, seed: Any, objective: Any
 ) -> Iterator[str]:
     """Yield errors in the load, each with its correction."""
-    if not _is_count(concurrency):
+    if not is_count(concurrency):
         yield f"`concurrency` is {concurrency!r}; give how many clients there are: 1 or more"
-    if requests is not None and not _is_count(requests):
+    if requests is not None and not is_count(requests):
         yield f"`requests` is {requests!r}; give how many a call has: 1 or more"
     if rate is None:
         if requests is not None and requests < concurrency:
             few = f"`requests` is {requests!r}, for {concurrency!r} clients"
             yield f"{few}; give at least one for each"
-    elif not _is_positive(rate):
+    elif not is_positive(rate):
         yield f"`rate` is {rate!r}; give how many arrive a second: more than 0"
     elif concurrency != 1:
         yield "an open loop (`rate`) has no `concurrency`: requests don't wait for others"
@@ -143,14 +153,8 @@ def _wrong_load(
         return
     if strange := [name for name in objective if name not in OBJECTIVES]:
         yield f"`objective` names {', '.join(map(repr, strange))}, none of {_NAMES}"
-    if not all(map(_is_positive, objective.values())):
+    if not all(map(is_positive, objective.values())):
         yield f"`objective` is {objective!r}; give times in s: more than 0"
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(text, str) for text in (*value, *value.values())
-    )
 
 
 def _is_url(text: str) -> bool:
@@ -160,15 +164,6 @@ def _is_url(text: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(host) and parts.port != 0
     except ValueError:  # a port beyond 65535, a label that is empty or too long
         return False
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_positive(value: object) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0.0 < float(value) < math.inf  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +308,143 @@ def _ended(due: float, tokens: array[float]) -> Request:
     if not tokens:
         raise Unusable("no_tokens", "a request ended without a token: yield one at least")
     return Request(due, tokens, ended)
+
+
+# A URL as a stream.
+
+
+class Endpoint:
+    """A URL to request. Each call makes one request on its own connection."""
+
+    def __init__(self, url: str, body: Any, headers: Mapping[str, str]) -> None:
+        self.url = url
+        parts = urlsplit(url)
+        self._connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._address = parts.hostname or "", parts.port
+        self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._method = "GET" if body is None else "POST"
+        self._body = None if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        self._headers = {"Accept": "text/event-stream", **kind, **headers}
+
+    def __call__(self) -> Iterator[str]:
+        """Yield each token's event. Raises Unusable for anything but a whole stream of events."""
+        connection = self._connect(*self._address)
+        tokens = 0
+        try:
+            connection.request(self._method, self._target, self._body, self._headers)
+            response = connection.getresponse()
+            self._check(response)
+            for payload in _payloads(response):
+                if _is_token(payload):
+                    tokens += 1
+                    yield payload
+        except (OSError, HTTPException) as error:
+            what = f"failed after {tokens} tokens: {str(error) or type(error).__name__}"
+            raise self._failure("request_failed", what) from error
+        except ValueError as error:
+            raise self._failure("bad_stream", str(error)) from error
+        finally:
+            connection.close()
+
+    def _check(self, response: HTTPResponse) -> None:
+        if response.status != 200:
+            body = response.read(_SHOWN).decode("utf-8", "replace")
+            what = f"answered {response.status} {response.reason}:\n{body}"
+            raise self._failure("request_failed", what)
+        kind = response.headers.get_content_type()
+        if kind != "text/event-stream":
+            raise ValueError(f"answered {kind}, not text/event-stream")
+
+    def _failure(self, kind: str, what: str) -> Unusable:
+        return Unusable(kind, "\n".join((f"{self._method} {self.url} {what}", *ended_servers())))
+
+
+def _payloads(response: HTTPResponse) -> Iterator[str]:
+    """Yield each event's data, up to ``[DONE]`` or the body's end.
+
+    Raises ValueError for anything but an event, and for a body that was cut off. A body without a
+    length ends with the connection, so its stream has to end with ``[DONE]``.
+    """
+    data: list[bytes] = []
+    done = False
+    for line in _lines(response):
+        if done:  # the rest is read, so that the server has ended this request
+            continue
+        if not line:
+            if data:
+                yield b"\n".join(data).decode("utf-8", "replace")
+                data.clear()
+            continue
+        name, _, value = line.partition(b":")
+        if name not in _FIELDS:
+            shown = repr(line.decode("utf-8", "replace")[:80])
+            raise ValueError(f"sent a line that is no server-sent event: {shown}")
+        if name != b"data":
+            continue
+        value = value.removeprefix(b" ")
+        done = value == _DONE
+        if not done:
+            data.append(value)
+    if done:
+        return
+    if data:
+        raise ValueError("ended in the middle of an event")
+    if not response.chunked and response.headers["Content-Length"] is None:
+        raise ValueError("closed the connection without `data: [DONE]`")
+
+
+def _lines(response: HTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of a body as they arrive, without their ends."""
+    length = response.headers["Content-Length"]
+    if length and not response.chunked and not (length.isascii() and length.isdigit()):
+        raise ValueError(f"sent the length {length[:80]!r}")
+    left = int(length[:_DIGITS]) if length and not response.chunked else None
+    unread, begins = b"", True
+    while left is None or left > 0:
+        chunk = response.read1(_CHUNK if left is None else min(_CHUNK, left))
+        if not chunk:
+            break
+        if left is not None:
+            left -= len(chunk)
+        *lines, unread = (unread + chunk).split(b"\n")
+        for line in lines:
+            yield (line.removeprefix(_BOM) if begins else line).removesuffix(b"\r")
+            begins = False
+        if len(unread) > _LONGEST_EVENT_LINE:
+            raise ValueError(f"sent a line of more than {_LONGEST_EVENT_LINE:,} bytes")
+    if left:
+        raise ValueError(f"ended {left} bytes early")
+    if unread:
+        raise ValueError("ended in the middle of a line")
+
+
+def _is_token(payload: str) -> bool:
+    """Return whether an event carries a token.
+
+    OpenAI's first event (the role), its last (the reason to stop) and its counts carry none. Any
+    other event does. Raises ValueError for an error that the stream reports.
+    """
+    if not payload.startswith("{"):
+        return True
+    try:
+        event = json.loads(payload)
+    except (ValueError, RecursionError):
+        if '"choices"' in payload[:_SHOWN]:
+            raise ValueError(f"sent an event that is no JSON: {payload[:80]!r}") from None
+        return True  # a token of plain text may be a bracket
+    if "error" in event:
+        raise ValueError(f"reported an error: {json.dumps(event['error'])[:_SHOWN]}")
+    choices = event.get("choices")
+    if not isinstance(choices, list):
+        return True
+    return any(map(_has_text, choices))
+
+
+def _has_text(choice: Any) -> bool:
+    if not isinstance(choice, dict) or choice.get("text"):
+        return True
+    delta = choice.get("delta")
+    return isinstance(delta, dict) and any(
+        value for name, value in delta.items() if name not in _NO_TEXT
+    )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from perfci.api.inference import inference_work
+from perfci.api.definition import ModelOptions
 from perfci.api.torch_models import chosen_device, first_line
+from perfci.api.torch_work import inference_work
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -99,16 +100,9 @@ def saved_work(saved: SavedModel, mode: str) -> Work:
     _check_is_file(model_path, f"model_path of `{saved.name}`")
     _check_is_file(inputs_path, f"inputs_path of `{saved.name}`")
     inputs, keyword_inputs = _inputs(inputs_path)
-    return inference_work(
-        _model(model_path, allow_pickle=saved.allow_pickle),
-        inputs,
-        keyword_inputs,
-        mode=mode,
-        items=saved.items,
-        device=None,
-        compile_options=None,
-        where=str(model_path),
-    )
+    model = _model(model_path, allow_pickle=saved.allow_pickle)
+    options = ModelOptions(str(model_path), mode, saved.items)
+    return inference_work(model, inputs, keyword_inputs, options)
 
 
 def _check_is_file(path: Path, option: str) -> None:
@@ -144,7 +138,7 @@ def _model(path: Path, *, allow_pickle: bool) -> Callable[..., Any]:
 
 def _exported(path: Path) -> Callable[..., Any]:
     program = torch.export.load(path)
-    place = chosen_device(None, str(path))
+    place = chosen_device(ModelOptions(str(path)))
     if place.type != "cpu":
         # A graph may name its device; moving the module alone would leave those tensors behind.
         from torch.export.passes import move_to_device_pass

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import difflib
 import inspect
-import math
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from perfci.api.definition import ModelOptions, is_positive
+from perfci.collecting import Work
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _IN_PLACE = frozenset(
 _WIDER = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 
 
-def check_mode(mode: str, where: str) -> None:
+def _check_mode(mode: str, where: str) -> None:
     """Raise BenchmarkError where ``mode`` is neither a mode nor a backend of this torch."""
     if mode in MODES:
         return
@@ -54,12 +55,11 @@ def check_mode(mode: str, where: str) -> None:
     )
 
 
-def in_mode(
-    target: Callable[..., Any], mode: str, options: Mapping[str, Any] | None, where: str
-) -> Callable[..., Any]:
-    """Return ``target`` as ``mode`` runs it. ``options`` are torch.compile's other keywords."""
-    check_mode(mode, where)
-    _check_options(options or {}, where)
+def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., Any]:
+    """Return ``target`` as its mode runs it."""
+    mode, where, more = options.mode, options.where, options.compile_options or {}
+    _check_mode(mode, where)
+    _check_options(more, where)
     check_not_compiled(target, where)
     if mode == "eager":
         return target
@@ -69,7 +69,7 @@ def in_mode(
             f"{where}: torch.compile cannot compile TorchScript (mode {mode!r})",
             "Measure it in mode `eager`, or save the model with torch.export.save.",
         )
-    keywords = {**_chosen(mode), **(options or {})}
+    keywords = {**_chosen(mode), **more}
     try:
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -115,18 +115,19 @@ def check_not_compiled(target: Any, where: str) -> None:
         )
 
 
-def chosen_device(device: str | torch.device | None, where: str) -> torch.device:
-    """Return ``device``, or by default a GPU if there is one. Raises BenchmarkError if unusable."""
+def chosen_device(options: ModelOptions) -> torch.device:
+    """Return the device, by default a GPU if there is one. Raises BenchmarkError if unusable."""
+    device = options.device
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
         torch.empty(1, device=chosen).cpu()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        first_line = str(error).strip().split("\n", 1)[0]
+        reason = str(error).strip().split("\n", 1)[0]
         raise BenchmarkError(
             "device-unusable",
-            f"{where}: device {device!r} can't be used here: {first_line}",
+            f"{options.where}: device {device!r} can't be used here: {reason}",
             "Leave `device` out to take a GPU where there is one, or give the benchmark a `skip`.",
         ) from error
     return chosen
@@ -155,17 +156,24 @@ def check_callable(target: Callable[..., Any], what: str, where: str) -> None:
         )
 
 
-def check_items(items: float | None, where: str) -> None:
-    """Raise BenchmarkError where ``items`` isn't a positive finite number."""
-    if items is None:
-        return
-    number = isinstance(items, (int, float)) and not isinstance(items, bool)
-    if not number or not math.isfinite(items) or items <= 0:
+def work_of(
+    options: ModelOptions, device: torch.device, call: Callable[[], Any], **more: Any
+) -> Work:
+    """Return the work of a call. Raises BenchmarkError where ``items`` isn't a positive number."""
+    if options.items is not None and not is_positive(options.items):
         raise BenchmarkError(
             "bad-items",
-            f"{where}: items is {items!r}",
+            f"{options.where}: items is {options.items!r}",
             "Write how many items one call handles, such as the batch size: items=16.",
         )
+    return Work(
+        call=call,
+        mode=options.mode,
+        compiled=options.mode != "eager",
+        device=str(device),
+        items=options.items,
+        **more,
+    )
 
 
 def _movable(value: Any) -> bool:

@@ -19,15 +19,15 @@ SCRIPT = """
 import json, os, sys
 from dataclasses import asdict
 import torch, torch._dynamo
-from perfci.api.inference import inference_work
+import perfci
 from perfci.metrics.graphs.watch import GraphWatch
 from tests.api import programs
 
 def watched(name, mode, calls, root):
     function = getattr(programs, name)
     works = [
-        inference_work(function, (torch.ones(shape),), {}, mode=mode, items=None, device="cpu",
-                       compile_options={"dynamic": False} if mode != "eager" else None, where="")
+        perfci.inference(function, torch.ones(shape), mode=mode, device="cpu",
+                         compile_options={"dynamic": False} if mode != "eager" else None)
         for shape in calls
     ]
     watch = GraphWatch()

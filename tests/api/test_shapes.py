@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
-from perfci.api.inference import Shaped  # noqa: E402
+from perfci.api.torch_work import Shaped  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
 from perfci.model.finding import Finding, finding  # noqa: E402
 from tests.worker.driver import Bench  # noqa: E402

@@ -19,20 +19,19 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perfci.api.command import all_of
-from perfci.api.definition import user_frame
+from perfci.api.definition import all_of, is_count, require_right, user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     END_S,
     GRACE_S,
     LAST_WORDS_S,
     RAISED,
+    ChildRank,
     Member,
     RankOutput,
     RankTrouble,
@@ -44,7 +43,6 @@ from perfci.api.distributed.member import (
 )
 from perfci.api.distributed.rank import (
     LOOPBACK,
-    WHERE_IT_IS,
     RankJob,
     RankPlace,
     RankTask,
@@ -52,11 +50,8 @@ from perfci.api.distributed.rank import (
     serve,
 )
 from perfci.collecting import OutputSketch, Steps, Work
-from perfci.errors import BenchmarkError, Unusable
+from perfci.errors import Unusable
 from perfci.metrics.observed.allocator import kept_pages
-
-if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
 
 BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 _STACK_S = 5.0
@@ -84,15 +79,14 @@ def distributed(
     starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
     written wrongly.
     """
-    wrongs = _wrongs(fn, ranks, backend, args, items, timeout, start_method, launcher)
-    if wrong := next(wrongs, ""):
-        raise BenchmarkError(
-            "bad-distributed",
-            f"{user_frame()}: perfci.distributed: {wrong}",
-            "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function "
-            "of the benchmark's file that sets up one rank and returns its step. What can't be "
-            "sent to a rank as one of `args`, make in that function.",
-        )
+    require_right(
+        "distributed",
+        "bad-distributed",
+        _wrongs(fn, ranks, backend, args, items, timeout, start_method, launcher),
+        "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function of "
+        "the benchmark's file that sets up one rank and returns its step. What can't be sent to a "
+        "rank as one of `args`, make in that function.",
+    )
     words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
     if not words and start_method == "fork" and (why := _why_no_fork()):
         raise Unusable(
@@ -131,7 +125,7 @@ def _wrongs(
         importable = None
     if not callable(function) or importable is not function:
         yield f"{function!r} is no function that another process can import by its name"
-    if type(ranks) is not int or ranks < 1:
+    if not is_count(ranks):
         yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
     if backend not in BACKENDS:
         yield f"`backend` is {backend!r}, not one of {', '.join(BACKENDS)}"
@@ -306,29 +300,4 @@ def _child(
     rank_end.close()
     sink.close()
     rank = task.place.rank
-    return Member(rank, _Child(process), channel, RankOutput(f"rank {rank}", source))
-
-
-@dataclass(frozen=True, slots=True)
-class _Child:
-    """A child's process."""
-
-    process: BaseProcess
-
-    @property
-    def exitcode(self) -> int | None:
-        """Its exit code, or None while it lives."""
-        return self.process.exitcode
-
-    def join(self, within_s: float) -> None:
-        """Wait for its end."""
-        self.process.join(within_s)
-
-    def kill(self) -> None:
-        """Kill it."""
-        self.process.kill()
-        self.process.join()
-
-    def show(self) -> None:
-        """Have it write where it is."""
-        os.kill(self.process.pid or 0, WHERE_IT_IS)
+    return Member(rank, ChildRank(process), channel, RankOutput(f"rank {rank}", source))

@@ -14,7 +14,6 @@ import secrets
 import select
 import shlex
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -26,9 +25,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
-from perfci.api import tied
 from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, StartedRanks
 from perfci.api.distributed.rank import RankJob, RankPlace, RankTask, environment
+from perfci.api.programs import how_it_ended, tied_command
 from perfci.errors import Unusable
 
 JOINS = "join"
@@ -96,7 +95,7 @@ def launch(words: Sequence[str], within_s: float, job: RankJob, started: Started
         )
     listener, where = meeting(backlog=6 * job.world)
     with listener:
-        launcher = _Launcher(words, where.encoded())
+        launcher = Launcher(words, where.encoded())
         started.launcher = launcher
         joining = _Joining(job.world, launcher, listener, where.key, within_s)
         try:
@@ -143,7 +142,7 @@ class _Joining:
     """The ranks that have joined so far."""
 
     world: int
-    launcher: _Launcher
+    launcher: Launcher
     listener: socket.socket
     key: bytes
     within_s: float
@@ -268,7 +267,7 @@ def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
         folder, path = str(Path.cwd()), tuple(sys.path)
         each.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
         output = RankOutput(f"rank {rank}", each.others["output"])
-        process, channel = _Remote(each.control), each.others["channel"]
+        process, channel = LaunchedRank(each.control), each.others["channel"]
         yield Member(rank, process, channel, output, host, ahead_ns)
 
 
@@ -283,7 +282,7 @@ def _ahead_ns(rank: _JoinedRank) -> int:
     return min(readings)[1]
 
 
-class _Launcher:
+class Launcher:
     """The launcher's process: the kernel kills it with the worker."""
 
     def __init__(self, words: Sequence[str], secret: str) -> None:
@@ -293,13 +292,12 @@ class _Launcher:
         kept = {name: value for name, value in os.environ.items() if name not in named}
         source, sink = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", tied.__file__, str(os.getpid()), *words,
-             sys.executable, "-P", BOOTSTRAP, JOINS],
+            tied_command([*words, sys.executable, "-P", BOOTSTRAP, JOINS]),
             env={**kept, VARIABLE: secret},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-        )  # fmt: skip
+        )
         os.close(sink)
         self._output = RankOutput("launcher", Connection(source, writable=False))
         self._output.start()
@@ -307,11 +305,7 @@ class _Launcher:
     def ended(self) -> str | None:
         """Return how it ended, or None while it runs."""
         code = self._process.poll()
-        if code is None:
-            return None
-        if code < 0:
-            return f"was ended by signal {-code} ({signal.strsignal(-code)})"
-        return f"ended with exit code {code}"
+        return None if code is None else how_it_ended(code)
 
     def said(self) -> str:
         """Return its last lines."""
@@ -330,7 +324,7 @@ class _Launcher:
         self._output.lines(LAST_WORDS_S)
 
 
-class _Remote:
+class LaunchedRank:
     """A rank's process, as reported by the process that started it."""
 
     def __init__(self, control: Connection) -> None:
@@ -340,7 +334,7 @@ class _Remote:
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code, or None while it lives, or where its node is gone."""
+        """Its exit code, negative for a signal. None while it lives, or where its node is gone."""
         self.join(0.0)
         return self._code
 
@@ -362,7 +356,7 @@ class _Remote:
         self._control.close()
 
     def show(self) -> None:
-        """Have it write where it is."""
+        """Have it write to standard error where its main thread is, whatever it waits for."""
         self._order("show")
 
     def _order(self, what: str) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from threading import Thread
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from perfci.api.distributed.rank import RankRaised
+from perfci.api.distributed.rank import WHERE_IT_IS, RankRaised
+from perfci.api.programs import how_it_ended
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from perfci.api.distributed.launched import LaunchedRank, Launcher
 
 GRACE_S = 0.5
 """What else goes wrong within it may be the reason for what was seen first."""
@@ -37,21 +42,29 @@ _POLL_S, _WRITING_S = 0.01, 0.2
 """How often a stack is looked for, and how long the rest of it may take."""
 
 
-class RankProcess(Protocol):
-    """The process of a rank, wherever it runs."""
+@dataclass(frozen=True, slots=True)
+class ChildRank:
+    """The process of a rank that is the worker's child."""
+
+    process: BaseProcess
 
     @property
     def exitcode(self) -> int | None:
-        """Return its exit code, negative for a signal. None while it lives, or if unknown."""
+        """Its exit code, negative for a signal. None while it lives."""
+        return self.process.exitcode
 
     def join(self, within_s: float) -> None:
         """Wait for its end."""
+        self.process.join(within_s)
 
     def kill(self) -> None:
         """Kill it, and wait for its end."""
+        self.process.kill()
+        self.process.join()
 
     def show(self) -> None:
         """Have it write to standard error where its main thread is, whatever it waits for."""
+        os.kill(self.process.pid or 0, WHERE_IT_IS)
 
 
 @dataclass(slots=True)
@@ -59,7 +72,7 @@ class Member:
     """``host`` is the node of a launched rank; ``ahead_ns`` by how much its clock is ahead."""
 
     rank: int
-    process: RankProcess
+    process: ChildRank | LaunchedRank
     channel: Connection
     output: RankOutput
     host: str = ""
@@ -102,19 +115,7 @@ def death_of(member: Member) -> RankTrouble:
 def _how_ended(code: int | None) -> str:
     if code is None:
         return "closed its connection to perfci"
-    if code < 0:
-        return f"was ended by signal {-code} ({signal.strsignal(-code)})"
-    return f"left with exit code {code}"
-
-
-class Launcher(Protocol):
-    """Starter of ranks that aren't children of the worker."""
-
-    def said(self) -> str:
-        """Return its last lines, or an empty string."""
-
-    def end(self) -> None:
-        """Wait a little for its end, which its ranks' ends should bring, or kill it."""
+    return how_it_ended(code) if code < 0 else f"left with exit code {code}"
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from math import prod
@@ -213,13 +213,43 @@ class _Rank:
             gc.freeze()
 
     def peaks(self) -> dict[str, float]:
-        """Return the most memory of a few more steps."""
-        return peaks(self.step, cuda=self._cuda)
+        """Return the most memory of a few more steps, by metric; nothing that isn't known.
+
+        Like a worker's own: of a heap whose free pages were given back.
+        """
+        import torch
+
+        if self._cuda:
+            torch.cuda.reset_peak_memory_stats()
+        most = 0
+        for _ in range(_CALLS):
+            gc.collect()
+            give_back()
+            try:
+                Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            except OSError:  # a kernel that has no high-water mark to reset
+                return {}
+            self.step()
+            most = max(most, resident("VmHWM") or 0)
+        bytes_by_metric = {"rank_peak_memory": float(most)}
+        if self._cuda:
+            bytes_by_metric["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
+        return bytes_by_metric
 
     def inspected(self, count: int) -> Steps:
-        """Make more steps under torch's profiler."""
-        steps = inspected(self.step, count, cuda=self._cuda)
-        return replace(steps, host=self._task.place.host)
+        """Make more steps under torch's profiler, and return what they were like.
+
+        By the one of ``torch.autograd``: ``torch.profiler`` imports all of torch._dynamo, which
+        takes seconds.
+        """
+        from torch.autograd.profiler import profile, record_function
+
+        with profile(record_shapes=True, use_device="cuda" if self._cuda else None) as seen:
+            self.step()  # the ranks' profilers don't begin at one time
+            with record_function(_STEPS):
+                for _ in range(count):
+                    self.step()
+        return _steps_of(seen.kineto_results.events(), count, self._task.place.host)
 
     def outputs(self) -> OutputSketch:
         """Return a sketch of what one more step returns."""
@@ -238,23 +268,7 @@ def _device(place: RankPlace, devices: int) -> int:
     return place.local_rank
 
 
-def inspected(step: Callable[[], None], count: int, *, cuda: bool) -> Steps:
-    """Make ``count`` steps under torch's profiler, and return what they were like.
-
-    By the one of ``torch.autograd``: ``torch.profiler`` imports all of torch._dynamo, which takes
-    seconds.
-    """
-    from torch.autograd.profiler import profile, record_function
-
-    with profile(record_shapes=True, use_device="cuda" if cuda else None) as seen:
-        step()  # the ranks' profilers don't begin at one time
-        with record_function(_STEPS):
-            for _ in range(count):
-                step()
-    return _steps_of(seen.kineto_results.events(), count)
-
-
-def _steps_of(events: Sequence[Any], count: int) -> Steps:
+def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
     ((began, ended),) = (_times(event) for event in events if event.name() == _STEPS)
     calls = [
         event
@@ -270,6 +284,7 @@ def _steps_of(events: Sequence[Any], count: int) -> Steps:
         tuple((call.name().partition(":")[2], _bytes_of(call)) for call in calls),
         tuple(_times(each) for each in kernels or calls),
         tuple(os.sched_getaffinity(0)),
+        host,
     )
 
 
@@ -281,31 +296,6 @@ def _times(event: Any) -> tuple[float, float]:
 def _bytes_of(event: Any) -> float:
     tensors = zip(event.shapes(), event.dtypes(), strict=False)
     return float(sum(prod(shape) * _SIZES.get(kind, 1) for shape, kind in tensors))
-
-
-def peaks(step: Callable[[], None], *, cuda: bool) -> dict[str, float]:
-    """Return the most memory of a few steps, by metric; nothing that the kernel doesn't say.
-
-    Like a worker's own: of a heap whose free pages were given back.
-    """
-    if cuda:
-        import torch
-
-        torch.cuda.reset_peak_memory_stats()
-    most = 0
-    for _ in range(_CALLS):
-        gc.collect()
-        give_back()
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:  # a kernel that has no high-water mark to reset
-            return {}
-        step()
-        most = max(most, resident("VmHWM") or 0)
-    bytes_by_metric = {"rank_peak_memory": float(most)}
-    if cuda:
-        bytes_by_metric["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
-    return bytes_by_metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,34 @@
-"""An inference call as work, of one input shape or several. Imports torch."""
+"""``perfci.inference``, of one input shape or several, and ``perfci.training_step`` as work.
+
+Imports torch. Of a training step forward and loss are compiled as one.
+"""
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves
 
+from perfci.api.definition import ModelOptions
 from perfci.api.torch_models import (
     check_callable,
-    check_items,
+    check_not_compiled,
     chosen_device,
+    doubled,
+    float64_copy,
     float64_reference,
     in_mode,
     module_of,
     placed,
+    reference_output,
+    work_of,
 )
 from perfci.clock import perf_counter
 from perfci.collecting import Work
@@ -31,9 +40,8 @@ from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
+_LEARNING_RATE = 1e-3
+"""Of the SGD that stands in where no optimizer is given: small, so that long runs stay finite."""
 _CALLS, _TIME_S = 5, 0.05
 _LONGEST_LABEL = 60
 _RECOMPILES = ".__recompiles"
@@ -45,27 +53,21 @@ def inference_work(
     model: Callable[..., Any],
     inputs: tuple[Any, ...],
     keyword_inputs: Mapping[str, Any],
-    *,
-    mode: str,
-    items: float | None,
-    device: str | torch.device | None,
-    compile_options: Mapping[str, Any] | None,
-    where: str,
+    options: ModelOptions,
     shapes: Sequence[Any] | None = None,
 ) -> Work:
-    """Return the work of one inference call. Errors begin with ``where``.
+    """Return the work of one inference call.
 
     ``model.training`` stays as the user set it. Entering inference mode costs 1.5 µs of each
     call, the same on both sides.
     """
-    check_callable(model, "the model", where)
-    check_items(items, where)
-    forward = in_mode(model, mode, compile_options, where)
-    place = chosen_device(device, where)
+    check_callable(model, "the model", options.where)
+    forward = in_mode(model, options)
+    place = chosen_device(options)
     module = module_of(model)
     if module is not None:
         module.to(place)
-    every = None if shapes is None else variants_of(shapes, tuple(inputs), where)
+    every = None if shapes is None else variants_of(shapes, tuple(inputs), options.where)
     variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), place)
     shaped = None if every is None else Shaped(forward, variants, keywords)
     once = shaped or partial(forward, *variants[""], **keywords)
@@ -85,29 +87,180 @@ def inference_work(
         references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
-    return Work(
-        call=call,
-        mode=mode,
-        compiled=mode != "eager",
-        device=str(place),
-        items=items,
-        accuracy=accuracy,
-        plain=plain,
-        **(_of_shapes(shaped, place, mode, compile_options or {}) if shaped else {}),
-    )
+    more = _of_shapes(shaped, place, options) if shaped else {}
+    return work_of(options, place, call, accuracy=accuracy, plain=plain, **more)
 
 
-def _of_shapes(
-    shaped: Shaped, place: torch.device, mode: str, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def _of_shapes(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:
     """Return the metrics and remarks of the work of several shapes."""
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
-    compiled = mode != "eager"
+    compiled = options.mode != "eager"
+    dynamic = bool((options.compile_options or {}).get("dynamic"))
     return {
         "metrics": tuple(shaped.metrics(wait, compiled=compiled)),
-        "remarks": lambda: shaped.remarks(dynamic=bool(options.get("dynamic"))) if compiled else {},
+        "remarks": lambda: shaped.remarks(dynamic=dynamic) if compiled else {},
     }
 
+
+Forward = Callable[[tuple[Any, ...], Any], Any]
+
+
+def training_work(
+    model: Any,
+    inputs: Any,
+    target: Any,
+    loss: Callable[..., Any] | None,
+    optimizer: Any,
+    options: ModelOptions,
+) -> Work:
+    """Return the work of one step."""
+    where = options.where
+    _check_model(model, where)
+    if loss is not None:
+        check_callable(loss, "the loss", where)
+    check_not_compiled(model, where)
+    forward = in_mode(_objective(model, loss), options)
+    place = chosen_device(options)
+    model.to(place)
+    if isinstance(loss, torch.nn.Module):
+        loss.to(place)
+    stepper = _optimizer(optimizer, model, where)
+    arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), place)
+    goal = placed(target, place)
+    zero_grad, step_parameters = stepper.zero_grad, stepper.step
+
+    def step() -> Any:
+        zero_grad(set_to_none=True)
+        value = forward(arguments, goal)
+        try:
+            value.backward()
+        except Exception as error:
+            if not _is_scalar(value):
+                _refuse_loss(value, loss, where, error)
+            raise
+        step_parameters()
+        return value.detach()
+
+    accuracy = _accuracy(forward, model, loss, arguments, goal, zero_grad)
+    return work_of(options, place, step, accuracy=accuracy)
+
+
+def _accuracy(
+    forward: Forward,
+    model: Any,
+    loss: Callable[..., Any] | None,
+    arguments: tuple[Any, ...],
+    goal: Any,
+    zero_grad: Callable[..., None],
+) -> Callable[[], tuple[Any, Any]]:
+    """Return what compares gradients with float64's, from the state that ``model`` has now."""
+    at_start = _state(model)
+
+    def accuracy() -> tuple[Any, Any]:
+        now = _state(model)
+        model.load_state_dict(at_start)
+        try:
+            candidate = _gradients(forward, model, arguments, goal)
+            twin, twin_loss = float64_copy((model, loss))
+            wide = doubled((arguments, goal))
+            reference = reference_output(
+                lambda: _gradients(_objective(twin, twin_loss), twin, *wide)
+            )
+        finally:
+            model.load_state_dict(now)
+            zero_grad(set_to_none=True)
+        return candidate, reference
+
+    return accuracy
+
+
+def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
+    """Return forward and loss as one function, so that a mode compiles them as one."""
+
+    def objective(arguments: tuple[Any, ...], goal: Any) -> Any:
+        output = model(*arguments)
+        return output if loss is None else loss(output, goal)
+
+    return objective
+
+
+def _gradients(forward: Forward, model: Any, arguments: tuple[Any, ...], goal: Any) -> Any:
+    """Return loss and gradients by name, cloned: a CUDA graph's next run overwrites its own."""
+    model.zero_grad(set_to_none=True)
+    value = forward(arguments, goal)
+    value.backward()
+    gradients = {
+        name: parameter.grad.detach().clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    model.zero_grad(set_to_none=True)
+    return {"loss": value.detach().clone(), "gradients": gradients}
+
+
+def _state(model: Any) -> dict[str, Any]:
+    return {
+        name: value.detach().to("cpu", copy=True)
+        if isinstance(value, torch.Tensor)
+        else copy.deepcopy(value)
+        for name, value in model.state_dict().items()
+    }
+
+
+def _check_model(model: Any, where: str) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise BenchmarkError(
+            "not-a-module",
+            f"{where}: training_step got {model!r}, not a torch.nn.Module",
+            "Give the module itself, so that its parameters can be trained.",
+        )
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise BenchmarkError(
+            "nothing-to-train",
+            f"{where}: no parameter of {type(model).__name__} requires a gradient",
+            "Unfreeze one, or measure it with perfci.inference.",
+        )
+
+
+def _optimizer(given: Any, model: Any, where: str) -> Any:
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if given is None:
+        return torch.optim.SGD(parameters, lr=_LEARNING_RATE)
+    optimizer = given
+    if not isinstance(given, torch.optim.Optimizer) and callable(given):
+        optimizer = given(parameters)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise BenchmarkError(
+            "not-an-optimizer",
+            f"{where}: the optimizer is {optimizer!r}",
+            "Give a torch.optim.Optimizer, or a callable that makes one: "
+            "optimizer=lambda parameters: torch.optim.Adam(parameters, lr=1e-3).",
+        )
+    its_own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if not any(id(parameter) in its_own for parameter in parameters):
+        raise BenchmarkError(
+            "optimizer-of-another-model",
+            f"{where}: the optimizer holds none of {type(model).__name__}'s parameters",
+            "Make it from this model's parameters().",
+        )
+    return optimizer
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() == 1
+
+
+def _refuse_loss(value: Any, loss: Any, where: str, cause: Exception) -> NoReturn:
+    shape = f"shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
+    source = "the loss" if loss is not None else "the model's output (there is no `loss`)"
+    raise BenchmarkError(
+        "loss-not-scalar",
+        f"{where}: {source} is no scalar tensor but of {shape}",
+        "Give loss=, a function of output and target whose result is one number.",
+    ) from cause
+
+
+# Several shapes.
 
 Variants = Mapping[str, tuple[Any, ...]]
 """The model's positional inputs, by the label of their shapes."""

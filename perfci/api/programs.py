@@ -1,0 +1,402 @@
+"""``perfci.command`` and ``perfci.server``: a program as work, and one that serves the work."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+from time import sleep
+from types import NoneType
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from perfci.api import tied
+from perfci.api.definition import all_of, are_texts, require_right
+from perfci.clock import monotonic
+from perfci.collecting import Work
+from perfci.errors import Unusable
+from perfci.metrics import NOTHING, Reading
+from perfci.metrics.observed.processes import left_by_children, resident
+
+_SHOWN_LINES, _SHOWN_BYTES = 5, 2000
+_KIB = 1024
+_HOST = "127.0.0.1"
+_PAUSE_S = 0.01
+_ANSWER_S = 2.0
+_SERVER_LINES, _LONGEST_LINE = 10, 500
+_ERRORS = 400
+"""Lowest status with which a server isn't ready."""
+_STARTED: list[Server] = []
+
+
+def tied_command(words: Sequence[str]) -> list[str]:
+    """Return the words that start a command which the kernel ends with this process."""
+    return [sys.executable, "-P", tied.__file__, str(os.getpid()), *words]
+
+
+def how_it_ended(code: int) -> str:
+    """Return how a process of this exit code ended, as the end of a sentence."""
+    if code < 0:
+        return f"was ended by signal {-code} ({signal.strsignal(-code)})"
+    return f"ended with exit code {code}"
+
+
+def command(
+    line: Sequence[str | os.PathLike[str]] | str,
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    input: str | bytes | None = None,  # noqa: A002 (subprocess' own name of it)
+    exit_codes: Sequence[int] = (0,),
+    shell: bool = False,
+) -> Work:
+    """Return the work of one run of a command, from its start until it has ended.
+
+    ``line`` is the program and its arguments, or with ``shell`` a line for ``/bin/sh``. ``cwd`` is
+    relative to the side's tree, ``env`` is added to the worker's environment, ``input`` is what
+    standard input holds. Any other exit code than ``exit_codes`` fails the case. Raises
+    BenchmarkError, with file and line, where it is written wrongly.
+    """
+    require_right(
+        "command",
+        "bad-command",
+        _wrongs_of_command(line, env, input, exit_codes, shell=shell),
+        'Write a list, perfci.command(["tool", "--option"]), or a line for a shell, '
+        'perfci.command("tool | other", shell=True).',
+    )
+    words = [line] if isinstance(line, str) else [os.fspath(word) for word in line]
+    run = _Command(
+        ["/bin/sh", "-c", *words] if shell else words,
+        cwd=cwd,
+        environment={**os.environ, **(env or {})},
+        exit_codes=frozenset(exit_codes),
+        stdin=_file_of(input),
+    )
+    sys.audit("perfci.command", run.words[0])
+    return Work(run, observer=run)
+
+
+def _wrongs_of_command(
+    line: object, env: object, content: object, exit_codes: object, *, shell: bool
+) -> Iterator[str]:
+    if not (isinstance(line, str) and line if shell else _is_command(line)):
+        yield f"the command is {line!r}"
+    if not all_of(exit_codes, int):
+        yield f"exit_codes is {exit_codes!r}; give a list of numbers"
+    if env and not are_texts(env):
+        yield f"env is {env!r}; give texts by name"
+    if not isinstance(content, (str, bytes, NoneType)):
+        yield f"input is {type(content).__name__}; give text or bytes"
+
+
+def _is_command(words: object) -> bool:
+    return all_of(words, str, os.PathLike) and "" not in list(words)[:1]
+
+
+def _file_of(content: str | bytes | None) -> IO[bytes] | None:
+    if content is None:
+        return None
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
+    file.write(content.encode() if isinstance(content, str) else content)
+    file.flush()
+    return file
+
+
+@dataclass(slots=True, eq=False)
+class _Command:
+    """Runs the command; keeps what the kernel says each run took."""
+
+    words: list[str]
+    cwd: str | os.PathLike[str] | None
+    environment: Mapping[str, str]
+    exit_codes: frozenset[int]
+    stdin: IO[bytes] | None
+    _stderr: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+    _user: list[float] = field(default_factory=list)
+    _system: list[float] = field(default_factory=list)
+    _peak: list[float] = field(default_factory=list)
+
+    def __call__(self) -> None:
+        if self.stdin:
+            self.stdin.seek(0)
+        process = self._started()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in self.exit_codes:
+            raise self._failure(process.returncode)
+        if self._stderr.tell():  # the descriptor's place is the child's, too
+            self._stderr.seek(0)
+            self._stderr.truncate()
+        self._user.append(usage.ru_utime)
+        self._system.append(usage.ru_stime)
+        self._peak.append(float(usage.ru_maxrss * _KIB))
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self.words,
+                cwd=self.cwd,
+                env=self.environment,
+                stdin=self.stdin or subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,
+            )
+        except (OSError, ValueError) as error:
+            raise Unusable("command_failed", f"`{self._name}` did not start: {error}") from error
+
+    def begin(self) -> None:
+        """Forget the runs so far. Unusable where they left processes running: they'd pile up."""
+        if left := left_by_children():
+            raise Unusable(
+                "left_processes",
+                f"`{self._name}` ended and left processes running, {left} by now: have it wait for "
+                "them",
+            )
+        for values in (self._user, self._system, self._peak):
+            values.clear()
+
+    def reading(self) -> Reading:
+        """Return what the runs took.
+
+        A process inherits the high-water mark of who started it (``setmax_mm_hiwater_rss`` in
+        Linux' ``fs/exec.c``): a peak that is no higher than this process's own says nothing.
+        """
+        if not self._user:
+            return NOTHING
+        both = [user + system for user, system in zip(self._user, self._system, strict=True)]
+        values = {
+            "command_cpu_time": median(both),
+            "command_user_time": fmean(self._user),
+            "command_system_time": fmean(self._system),
+        }
+        peak, own = median(self._peak), resident("VmHWM")
+        if own is None or peak <= own:
+            least = f"{own / (1 << 20):.0f} MiB" if own else "unknown"
+            why = f"no more than the worker's own peak ({least}), which Linux counts as the child's"
+            return Reading(values, {"command_peak_memory": why})
+        return Reading(values | {"command_peak_memory": peak})
+
+    def _failure(self, code: int) -> Unusable:
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _SHOWN_BYTES))
+        lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+        last = "\n".join(lines[-_SHOWN_LINES:]) or "it wrote nothing to standard error"
+        return Unusable("command_failed", f"`{self._name}` {how_it_ended(code)}:\n{last}")
+
+    @property
+    def _name(self) -> str:
+        return " ".join(self.words)[:200]
+
+
+def server(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    ready: str | None = None,
+    timeout: float = 60.0,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Server:
+    """Start a server for this side, and return it once it is ready. It ends with the worker.
+
+    ``{port}`` in the command's words is a free port's number, which is ``PORT`` in its environment.
+    ``ready`` is a path or URL that answers, or text that it prints. Without it, the server is ready
+    when the port takes connections. ``timeout`` is in s.
+
+    Raises Unusable where the server ends or isn't ready in time, or where another one answers at
+    its URL already: both sides would measure that one.
+    """
+    require_right(
+        "server",
+        "bad-command",
+        _wrongs_of_server(command, ready, timeout, cwd, env),
+        'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
+        'ready="/health"): docs/serving.md.',
+    )
+    if ready and _is_url(ready) and "{port}" not in ready and _answers(ready):
+        raise Unusable(
+            "port_in_use",
+            f"{ready} answers before the server was started: another one, perhaps the other "
+            "side's, has its port. Write `{port}` in the command and in `ready` in its place: each "
+            "side gets one of its own",
+        )
+    port = _free_port()
+    words = [os.fspath(word).replace("{port}", str(port)) for word in command]
+    sys.audit("perfci.command", words[0])
+    process = subprocess.Popen(
+        tied_command(words),
+        cwd=cwd,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {}), "PORT": str(port), **_mark()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    started = Server(
+        f"http://{_HOST}:{port}", port, shlex.join(words), process, ServerOutput(process)
+    )
+    try:
+        started.await_ready(_check(ready, started), timeout)
+    except BaseException:
+        process.kill()
+        raise
+    _STARTED.append(started)
+    return started
+
+
+def _wrongs_of_server(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any) -> Iterator[str]:
+    """Yield errors in the arguments, each with its correction."""
+    if not _is_command(command):
+        yield f"the command is {command!r}; give a list: the program and its arguments"
+    if ready is not None and not (isinstance(ready, str) and ready):
+        text = "a path, a URL or a text that the server prints"
+        yield f"`ready` is {ready!r}; give {text}, or leave it out"
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        yield f"`timeout` is {timeout!r}; give a time in s: more than 0"
+    if cwd is not None and not (isinstance(cwd, (str, os.PathLike)) and Path(cwd).is_dir()):
+        yield f"`cwd` is {cwd!r}; give a folder that is in this side's tree, {Path.cwd()}"
+    if env and not are_texts(env):
+        yield f"`env` is {env!r}; give texts by name"
+
+
+def _mark() -> dict[str, str]:
+    """Return the variable by which perfci finds and ends a server's children.
+
+    The kernel ends the server itself with this process, but not children in a session of their own.
+    Outside of a measurement there is no mark.
+    """
+    token = os.environ.get("PERFCI_WORKER")
+    return {"PERFCI_SERVER": token} if token else {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Server:
+    """A running server. Its ``url`` has no slash at the end."""
+
+    url: str
+    port: int
+    command: str
+    _process: subprocess.Popen[bytes]
+    _output: ServerOutput
+
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
+    @property
+    def printed(self) -> str:
+        """Return the end of its output, as far as it is kept."""
+        return self._output.text()
+
+    def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
+        """Wait until it is ready. Raises Unusable where it ends first, or isn't ready in time."""
+        until = monotonic() + timeout
+        while not is_ready():
+            if ended := self.ended():
+                raise Unusable("server_ended", ended)
+            if monotonic() > until:
+                late = f"`{self.command}` was not ready within {timeout:g} s"
+                raise Unusable("server_not_ready", f"{late}:\n{self._output.last_lines()}")
+            sleep(_PAUSE_S)
+
+    def ended(self) -> str:
+        """Return how it ended, with its last lines, or an empty string while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return ""
+        self._output.wait()
+        return f"`{self.command}` {how_it_ended(code)}:\n{self._output.last_lines()}"
+
+
+def require_running() -> None:
+    """Raise Unusable where a server of this process has ended, even if its URL still answers."""
+    for started in _STARTED:
+        if ended := started.ended():
+            why = f"requests were answered by something else, for the benchmark's server {ended}"
+            raise Unusable("server_ended", why)
+
+
+def ended_servers() -> list[str]:
+    """Return how each server of this process ended that no longer runs."""
+    sleep(_PAUSE_S)  # its connections close a little before it can be waited for
+    return [ended for started in _STARTED if (ended := started.ended())]
+
+
+class ServerOutput:
+    """Reads a server's output, so that the server never blocks, and keeps its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None  # noqa: S101 (asked for above)
+        self._descriptor = process.stdout.fileno()
+        self._chunks: deque[bytes] = deque(maxlen=64)
+        self._thread = threading.Thread(target=self._run, name="perfci-server", daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """Return the output that is kept."""
+        return b"".join(self._chunks.copy()).decode("utf-8", "replace")
+
+    def last_lines(self) -> str:
+        """Return the last lines, each cut to a readable length."""
+        lines = self.text().strip().splitlines()[-_SERVER_LINES:]
+        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
+
+    def wait(self) -> None:
+        """Let the reader catch up. Children of the server may hold the pipe open."""
+        self._thread.join(0.2)
+
+    def _run(self) -> None:
+        while chunk := os.read(self._descriptor, 1 << 12):
+            self._chunks.append(chunk)
+
+
+def _check(ready: str | None, started: Server) -> Callable[[], bool]:
+    """Return a function that returns whether the server is ready."""
+    if ready is None:
+        return lambda: _takes_connections(started.port)
+    if ready.startswith("/") or _is_url(ready):
+        url = ready.replace("{port}", str(started.port))
+        return lambda: _answers(url if _is_url(url) else started.url + url)
+    return lambda: ready in started.printed
+
+
+def _is_url(ready: str) -> bool:
+    return ready.startswith(("http://", "https://"))
+
+
+def _takes_connections(port: int) -> bool:
+    try:
+        socket.create_connection((_HOST, port), _ANSWER_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _answers(url: str) -> bool:
+    from http.client import HTTPConnection, HTTPException  # 20 ms that a command doesn't need
+
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or _HOST, parts.port, timeout=_ANSWER_S)
+    try:
+        connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
+        return connection.getresponse().status < _ERRORS
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind((_HOST, 0))
+        port: int = taken.getsockname()[1]
+    return port
