@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import base64
 import gc
+import io
 import math
 import mmap
 import os
 import sys
 import time
 from array import array
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
+from typing import Any
 
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import Block
-from perfci.worker.deferred import require_ended
 from perfci.worker.devices import BurstDevice
-from perfci.worker.protocol import moved_high
+from perfci.worker.protocol import SocketTurn, moved_high
 
 _NO_LIMIT = sys.maxsize
 # Warming up: until the worker's own latencies stop falling.
@@ -35,6 +38,23 @@ _SLOW_CALLS = 2
 _LEAST_WAIT_NS = 5_000_000
 _LAST_WAIT_NS = 250_000_000
 """A copy that the system has not let run yet is a moment late; a pool's children never return."""
+_LOOKED_AT = 100
+"""How many values of a container are looked at."""
+_ITERATE = "go through it inside the work, `for _ in steps(): pass`"
+_LAZY = (
+    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
+    (GeneratorType, "a generator", _ITERATE),
+    (AsyncIterator, "an async generator", "go through it inside, with asyncio.run"),
+    (Iterator, "an iterator", _ITERATE),
+    (Awaitable, "an awaitable", "await it inside, with asyncio.run"),
+    ((FunctionType, MethodType, partial), "a function", "call it inside the work"),
+)
+_FUTURES = (
+    ("concurrent.futures", "Future", "done"),
+    ("multiprocessing.pool", "AsyncResult", "ready"),
+    ("torch.futures", "Future", "done"),
+)
+"""Module, class, and the method that says whether the work has ended. None is imported here."""
 
 
 # The burst loops: what is inside them costs every sample.
@@ -89,16 +109,6 @@ def synchronised_burst(
             return
 
 
-class BurstTurn(Protocol):
-    """When this worker may run a burst."""
-
-    def come(self) -> bool:
-        """Wait for it. False where it will not come: the other side or the parent ended that."""
-
-    def hand_over(self) -> None:
-        """Let the other side run its burst."""
-
-
 class Bursts:
     """Runs blocks of bursts and keeps the samples of each block, in ns."""
 
@@ -135,8 +145,10 @@ class Bursts:
         """Make calls for ``seconds``; the caller has their samples."""
         self._timed(samples, array("q"), _NO_LIMIT, seconds)
 
-    def block(self, bursts: int, calls: int, lead_in: int, turn: BurstTurn) -> Block:
+    def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> Block:
         """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
+
+        A worker that has no other next to it takes no ``turn``.
 
         Before each, ``lead_in`` calls are made and not recorded: the other side's burst left its
         own data in the caches. What a burst left in reference cycles is freed before the turn is
@@ -157,7 +169,8 @@ class Bursts:
             self.calls += lead_in + calls
             delays.append((self._core.taken_ns() - delay_ns) / 1e9)
             collect()
-            turn.hand_over()
+            if turn:
+                turn.hand_over()
         self._copies.require_none()
         if samples:
             self.samples.append(samples)
@@ -172,8 +185,10 @@ class Bursts:
             run_delay=tuple(delays),
         )
 
-    def _comes(self, turn: BurstTurn) -> bool:
+    def _comes(self, turn: SocketTurn | None) -> bool:
         """Wait for the turn, and note what this process's other threads do meanwhile."""
+        if turn is None:
+            return True
         began_ns, others_ns = monotonic_ns(), _cpu_of_other_threads_ns()
         came = turn.come()
         self._waited_ns += monotonic_ns() - began_ns
@@ -355,3 +370,49 @@ def _child_runs() -> bool:
         return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
         return False
+
+
+# Results that stand for work still to be done: its time would be in no sample.
+
+
+def require_ran(output: object) -> None:
+    """Raise Unusable where ``output``, or a value in it, runs only on request.
+
+    Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
+    is an iterator that is not lazy.
+    """
+    for value in (output, *_values_of(output)):
+        for kind, article, advice in _LAZY:
+            if isinstance(value, kind) and not isinstance(value, io.IOBase):
+                if isinstance(value, (CoroutineType, GeneratorType)):
+                    value.close()  # Python would complain that it was never awaited
+                raise _deferred(output, value, f"{article}; nothing ran: {advice}")
+
+
+def require_ended(output: object) -> None:
+    """Raise Unusable where ``output``, or a value in it, is a future whose work still runs.
+
+    The same values are looked at. One that has ended is a result like any other.
+    """
+    for module, name, ended in _FUTURES:
+        kind = getattr(sys.modules.get(module), name, None)
+        for value in (output, *_values_of(output)) if kind else ():
+            if isinstance(value, kind) and not getattr(value, ended)():  # type: ignore[arg-type]
+                raise _deferred(
+                    output,
+                    value,
+                    "a future before its work had ended: wait for its result inside the work",
+                )
+
+
+def _deferred(output: object, value: object, what: str) -> Unusable:
+    held = "" if value is output else "what holds "
+    return Unusable("nothing_ran", f"the work returned {held}{what}")
+
+
+def _values_of(output: object) -> tuple[object, ...]:
+    if isinstance(output, Mapping):
+        return tuple(islice(output.values(), _LOOKED_AT))
+    if isinstance(output, (tuple, list, set, frozenset)):
+        return tuple(islice(output, _LOOKED_AT))
+    return ()

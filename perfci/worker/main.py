@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from perfci.clock import monotonic_ns
 from perfci.collecting import Work
@@ -21,8 +21,9 @@ from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
 from perfci.worker.devices import BurstDevice, DeviceKind, kinds, named, used
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
+from perfci.worker.imports import torch_state, use_own_places
 from perfci.worker.loading import imported, prepare_path, set_up
-from perfci.worker.measurement import fix_threads_and_seed
+from perfci.worker.measurement import fix_threads_and_seed, measure
 from perfci.worker.protocol import (
     Channel,
     WorkerDescriptors,
@@ -32,9 +33,6 @@ from perfci.worker.protocol import (
     log,
     where_it_failed,
 )
-
-if TYPE_CHECKING:
-    from perfci.worker.protocol import Channel
 
 _LONGEST = 500
 
@@ -80,121 +78,110 @@ class StartClock:
         } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
 
 
-class Stage:
-    """The worker's stage. The parent knows it, and reports a crash with it."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.name = "start"
-
-    def enter(self, name: str) -> None:
-        """Report to the parent that ``name`` begins."""
-        self.name = name
-        self._channel.send("stage", stage=name)
-
-
 def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve the order of a fresh process: discovery, one case, or forks."""
-    _live(ends, _FreshProcess(spawned_ns, started_ns).serve)
+    _live(ends, partial(_serve, spawned_ns, started_ns))
 
 
-@dataclass(frozen=True, slots=True)
-class _FreshProcess:
-    """A fresh process, and what it becomes."""
+def _live(ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel], None]) -> NoReturn:
+    """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
+    channel = Channel(ends)
+    line = channel.receive()
+    if not line:
+        os._exit(0)
+    order = decode_order(line)
+    code = 0
+    try:
+        serve(order, channel)
+    except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
+        log(error)  # first: the parent cuts the log when it gets the message
+        channel.send(
+            "failed",
+            stage=channel.stage,
+            kind=kind_of(error),
+            message=where_it_failed(error, (order.root,)),
+        )
+        code = 1
+    flush()
+    os._exit(code)
 
-    spawned_ns: int
-    started_ns: int
 
-    def serve(self, order: WorkOrder, channel: Channel, stage: Stage) -> None:
-        """Carry out ``order``, whatever it asks for."""
-        if order.preload is not None:
-            self._become_ancestor(order, channel, stage)
-            return
+def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
+    """Carry out ``order`` in a fresh process, whatever it asks for."""
+    if order.preload is not None:
+        _become_ancestor(spawned_ns, started_ns, order, channel)
+        return
+    prepare_path(order.python_path)
+    watch = begin_in_worker(os.environ)
+    if not (order.case or order.fork_socket >= 0):
+        _discover(order, channel, watch)
+        return
+    use(order.metrics)
+    if order.instruments:
+        look_inside(order, channel)
+        return
+    harness_ns = monotonic_ns()
+    channel.enter("import")
+    benchmarks = imported(order)
+    imported_ns = monotonic_ns()
+    start = StartClock(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
+    if order.case:
+        measure(order, channel, start, benchmarks, partial(_look, watch))
+        return
+    from perfci.worker.starter import serve_forks
+
+    def measure_case(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
+        if watch:
+            watch.go_on(os.environ)
+        forked = replace(start, resumed_ns=forked_ns)
+        measure(order, channel, forked, benchmarks, partial(_look, watch))
+
+    serve_forks(order, channel, _become(measure_case), {})
+
+
+def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
+    """Import what the sides have in common; each worker goes on as its own side's."""
+    use(order.metrics)
+    from perfci.worker.starter import import_libraries, serve_forks
+
+    harness_ns = monotonic_ns()
+    channel.enter("import")
+    answer, compiler_ns = import_libraries(order)
+    imported_ns = monotonic_ns()
+    common = StartClock(
+        spawned_ns,
+        started_ns,
+        harness_ns,
+        imported_ns,
+        imported_ns,
+        compiler_ns=compiler_ns if order.compiler else 0,
+    )
+
+    def import_and_measure(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
+        os.chdir(order.root)
         prepare_path(order.python_path)
         watch = begin_in_worker(os.environ)
-        if not (order.case or order.fork_socket >= 0):
-            _discover(order, channel, stage, watch)
-            return
-        use(order.metrics)
-        if order.instruments:
-            look_inside(order, channel, stage)
-            return
-        harness_ns = monotonic_ns()
-        stage.enter("import")
-        from perfci.worker.loading import imported
-
+        use_own_places()
+        channel.enter("import")
+        again_ns = monotonic_ns()
         benchmarks = imported(order)
-        imported_ns = monotonic_ns()
-        start = StartClock(
-            self.spawned_ns, self.started_ns, harness_ns, imported_ns, resumed_ns=imported_ns
-        )
-        if order.case:
-            from perfci.worker.measurement import measure
+        own_ns = monotonic_ns()
+        _require_fresh_state(order.fresh_state, torch_state())
+        start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
+        measure(order, channel, start, benchmarks, partial(_look, watch))
 
-            measure(order, channel, stage, start, benchmarks, partial(_look, watch))
-            return
-        from perfci.worker.starter import serve_forks
-
-        def measure_case(forked_ns: int, order: WorkOrder, channel: Channel, stage: Stage) -> None:
-            from perfci.worker.measurement import measure
-
-            if watch:
-                watch.go_on(os.environ)
-            forked = replace(start, resumed_ns=forked_ns)
-            measure(order, channel, stage, forked, benchmarks, partial(_look, watch))
-
-        serve_forks(order, channel, partial(_live_forked, measure_case), {})
-
-    def _become_ancestor(self, order: WorkOrder, channel: Channel, stage: Stage) -> None:
-        """Import what the sides have in common; each worker goes on as its own side's."""
-        use(order.metrics)
-        from perfci.worker.imports import torch_state, use_own_places
-        from perfci.worker.loading import imported
-        from perfci.worker.measurement import measure
-        from perfci.worker.starter import import_libraries, serve_forks
-
-        harness_ns = monotonic_ns()
-        stage.enter("import")
-        did = import_libraries(order)
-        imported_ns = monotonic_ns()
-        common = StartClock(
-            self.spawned_ns,
-            self.started_ns,
-            harness_ns,
-            imported_ns,
-            imported_ns,
-            compiler_ns=did.compiler_ns if order.compiler else 0,
-        )
-
-        def import_and_measure(
-            forked_ns: int, order: WorkOrder, channel: Channel, stage: Stage
-        ) -> None:
-            os.chdir(order.root)
-            prepare_path(order.python_path)
-            watch = begin_in_worker(os.environ)
-            use_own_places()
-            stage.enter("import")
-            again_ns = monotonic_ns()
-            benchmarks = imported(order)
-            own_ns = monotonic_ns()
-            _require_fresh_state(order.fresh_state, torch_state())
-            start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
-            measure(order, channel, stage, start, benchmarks, partial(_look, watch))
-
-        serve_forks(order, channel, partial(_live_forked, import_and_measure), did.told)
+    serve_forks(order, channel, _become(import_and_measure), answer)
 
 
-def _live_forked(
-    measure: Callable[[int, WorkOrder, Channel, Stage], None],
-    ends: WorkerDescriptors,
-    forked_ns: int,
-) -> NoReturn:
-    """Serve one case in a process that was just forked."""
-    _live(ends, partial(measure, forked_ns))
+def _become(
+    serve: Callable[[int, WorkOrder, Channel], None],
+) -> Callable[[WorkerDescriptors, int], NoReturn]:
+    """Return a function that serves one case in a process that was just forked."""
+    return lambda ends, forked_ns: _live(ends, partial(serve, forked_ns))
 
 
-def _discover(order: WorkOrder, channel: Channel, stage: Stage, watch: CodeWatch | None) -> None:
-    stage.enter("import")
+def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> None:
+    channel.enter("import")
     from perfci.worker.discovery import discover
 
     discovery = discover(order)
@@ -226,37 +213,13 @@ def _look(watch: CodeWatch | None) -> None:
         )
 
 
-def _live(ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel, Stage], None]) -> NoReturn:
-    """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
-    channel = Channel(ends)
-    line = channel.receive()
-    if not line:
-        os._exit(0)
-    order = decode_order(line)
-    stage = Stage(channel)
-    code = 0
-    try:
-        serve(order, channel, stage)
-    except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
-        log(error)  # first: the parent cuts the log when it gets the message
-        channel.send(
-            "failed",
-            stage=stage.name,
-            kind=kind_of(error),
-            message=where_it_failed(error, (order.root,)),
-        )
-        code = 1
-    flush()
-    os._exit(code)
-
-
-def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
+def look_inside(order: WorkOrder, channel: Channel) -> None:
     """Run the order's case, nothing of it timed, and record what its instruments see."""
     scene = RecordingScene(order)
     chosen = {name: in_worker(name) for name in order.instruments}
     all_of_them = tuple(chosen.values())
     recordings = _Recordings(scene)
-    stage.enter("import")
+    channel.enter("import")
     device_kinds = kinds(order.devices)
     with ExitStack() as starting:
         starting.enter_context(
@@ -264,14 +227,14 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
         )
         benchmarks = imported(order)
         fix_threads_and_seed(order)
-        stage.enter("setup")
+        channel.enter("setup")
         traced = frames_traced()
 
         def go_on(work: Work) -> None:
             fix_threads_and_seed(order, seed=False)
             copies = StrayCopies()
             scene.call, scene.set_up = work.call, True
-            stage.enter("first_call")
+            channel.enter("first_call")
             device = named(device_kinds, work.device) if work.device else None
             with recordings.of(
                 instrument for instrument in all_of_them if instrument.when == "first_call"
@@ -282,11 +245,11 @@ def look_inside(order: WorkOrder, channel: Channel, stage: Stage) -> None:
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
             bursts = Bursts(work.call, device, copies)
             scene.once = bursts.once
-            stage.enter("warmup")
+            channel.enter("warmup")
             recordings.early(instrument for instrument in all_of_them if instrument.when == "early")
             scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
             stop_collecting()
-            stage.enter("record")
+            channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
             _record_as_ordered(channel, recordings, chosen, copies)
 

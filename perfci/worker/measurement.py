@@ -25,11 +25,18 @@ from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
 from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
-from perfci.worker.bursts import Bursts, StrayCopies, collect, encoded, stop_collecting, warm_up
-from perfci.worker.deferred import require_ended, require_ran
+from perfci.worker.bursts import (
+    Bursts,
+    StrayCopies,
+    collect,
+    encoded,
+    require_ended,
+    require_ran,
+    stop_collecting,
+    warm_up,
+)
 from perfci.worker.devices import (
     BurstDevice,
-    DeviceKind,
     check_devices,
     kinds,
     named,
@@ -38,11 +45,10 @@ from perfci.worker.devices import (
 )
 from perfci.worker.imports import require_compiled, require_same_environment
 from perfci.worker.loading import set_up
-from perfci.worker.protocol import LoneTurn
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
-    from perfci.worker.main import Stage, StartClock
+    from perfci.worker.main import StartClock
     from perfci.worker.protocol import Channel
 
 _PAGE = b"\1"  # of zeros, the kernel would give no page
@@ -51,7 +57,6 @@ _PAGE = b"\1"  # of zeros, the kernel would give no page
 def measure(
     order: WorkOrder,
     channel: Channel,
-    stage: Stage,
     start: StartClock,
     benchmarks: Sequence[Benchmark],
     look: Callable[[], None] = lambda: None,
@@ -62,102 +67,125 @@ def measure(
     """
     have_children_give_back()
     build = set_up(order, benchmarks)
-    device_kinds = kinds(order.devices)
-    fix_threads_and_seed(order)
-    copies = StrayCopies()
-    stage.enter("setup")
-    scene = Scene(order, collect)
-    gathering = _Collectors(scene)
-    gathering.before_setup()
-    parts = _MeasuringParts(channel, stage, start, device_kinds, copies, scene, gathering)
-    traced, before_ns = frames_traced(), monotonic_ns()
+    measuring = _Measuring(order, channel, start)
     made: list[Measurement] = []
-    environment = dict(os.environ)
-
-    def go_on(work: Work) -> None:
-        if start.compiler_ns:
-            require_same_environment(environment)
-        made.append(_measurement(work, parts, traced, before_ns))
-
-    build(go_on)
-    copies.require_none_at_last()
+    build(lambda work: made.append(measuring.measurement_of(work)))
+    measuring.copies.require_none_at_last()
     look()  # last of all: what a later call loads counts too
     channel.send("output", measurement=asdict(made[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class _MeasuringParts:
-    """The tools that one worker measures with."""
+class _Measuring:
+    """The measuring of a case, from the beginning of its set-up."""
 
-    channel: Channel
-    stage: Stage
-    start: StartClock
-    kinds: Sequence[DeviceKind]
-    copies: StrayCopies
-    scene: Scene
-    gathering: _Collectors
+    def __init__(self, order: WorkOrder, channel: Channel, start: StartClock) -> None:
+        self._order = order
+        self._channel = channel
+        self._start = start
+        self._kinds = kinds(order.devices)
+        fix_threads_and_seed(order)
+        self.copies = StrayCopies()
+        channel.enter("setup")
+        self._scene = Scene(order, collect)
+        self._collectors = _Collectors(self._scene)
+        self._collectors.before_setup()
+        self._traced, self._before_setup_ns = frames_traced(), monotonic_ns()
+        self._environment = dict(os.environ)
 
+    def measurement_of(self, work: Work) -> Measurement:
+        """Measure the work that set-up made just now."""
+        order, scene, channel = self._order, self._scene, self._channel
+        if self._start.compiler_ns:
+            require_same_environment(self._environment)
+        self.copies.require_none()
+        set_up_ns = monotonic_ns()
+        scene.work = work
+        scene.compiled = lambda: work.compiled or frames_traced() > self._traced
+        self._collectors.at_set_up()
+        first = self._first_call(work)
+        kept = ballast(order.inject.get("peak_host_memory", 0.0))
+        call = work.call
+        if "latency" in order.inject:
+            call = slowed(call, order.inject["latency"], first.device)
+        session = Bursts(call, first.device, self.copies, flush_l2=order.flush_l2)
+        scene.once, scene.samples_bytes = session.once, session.size
+        scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
+        channel.enter("warmup")
+        early = array("q", [int(first.took_s * 1e9)])
+        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)
+        self.copies.require_none()
+        stop_collecting()
+        channel.enter("measure")
+        self._collectors.before_bursts()
+        channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
+        _blocks_as_ordered(session, channel)
+        self._collectors.after_bursts()
+        del kept
+        channel.enter("finish")
+        self._collectors.finish()
+        reading = self._collectors.reading
+        return Measurement(
+            samples_ns=tuple(map(encoded, session.samples)),
+            device_samples_ns=tuple(map(encoded, session.device_samples)),
+            blocks=(),
+            first_call_s=first.took_s,
+            values=reading.values,
+            missing=reading.missing,
+            phases=self._phases(set_up_ns, first),
+            items=work.items,
+            compiled=first.compiled,
+            graph_events=reading.events,
+            warnings=reading.warnings,
+            remarks=reading.remarks,
+            first_calls=tuple(taken / 1e9 for taken in early),
+            observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
+            extra_metrics=(
+                *(extra.metric for extra in work.metrics),
+                *self._collectors.of_others(),
+            ),
+        )
 
-def _measurement(
-    work: Work, parts: _MeasuringParts, traced: int, before_setup_ns: int
-) -> Measurement:
-    """Measure the work that set-up, begun at ``before_setup_ns``, made just now."""
-    channel, stage, start = parts.channel, parts.stage, parts.start
-    device_kinds, copies, scene, gathering = parts.kinds, parts.copies, parts.scene, parts.gathering
-    order = scene.order
-    copies.require_none()
-    set_up_ns = monotonic_ns()
-    scene.work = work
-    scene.compiled = lambda: work.compiled or frames_traced() > traced
-    gathering.at_set_up()
-    device = named(device_kinds, work.device) if work.device else None
-    fix_threads_and_seed(order, seed=False)
-    stage.enter("first_call")
-    first = _first_call(order, work, start, device_kinds, device)
-    copies.require_none()
-    if start.compiler_ns:
-        require_compiled(compiled=scene.compiled())
-    scene.device, scene.why_no_device = (
-        first.device,
-        "" if first.device else on_host_reason(device_kinds),
-    )
-    scene.imports, scene.start = start.imports(), start.until(first.started_ns)
-    kept = ballast(order.inject.get("peak_host_memory", 0.0))
-    call = _slowed(work.call, order, first.device)
-    session = Bursts(call, first.device, copies, flush_l2=order.flush_l2)
-    scene.once, scene.samples_bytes = session.once, session.size
-    scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
-    stage.enter("warmup")
-    early = array("q", [int(first.took_s * 1e9)])
-    scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)
-    copies.require_none()
-    stop_collecting()
-    stage.enter("measure")
-    gathering.before_bursts()
-    channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
-    _blocks_as_ordered(session, channel)
-    gathering.after_bursts()
-    del kept
-    stage.enter("finish")
-    gathering.finish()
-    reading = gathering.reading
-    return Measurement(
-        samples_ns=tuple(map(encoded, session.samples)),
-        device_samples_ns=tuple(map(encoded, session.device_samples)),
-        blocks=(),
-        first_call_s=first.took_s,
-        values=reading.values,
-        missing=reading.missing,
-        phases=_phases(start, before_setup_ns, set_up_ns, first),
-        items=work.items,
-        compiled=first.compiled,
-        graph_events=reading.events,
-        warnings=reading.warnings,
-        remarks=reading.remarks,
-        first_calls=tuple(taken / 1e9 for taken in early),
-        observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
-        extra_metrics=(*(extra.metric for extra in work.metrics), *gathering.of_others()),
-    )
+    def _first_call(self, work: Work) -> _FirstCall:
+        """Make the first call, to its end, and check that it ran, and where."""
+        device = named(self._kinds, work.device) if work.device else None
+        fix_threads_and_seed(self._order, seed=False)
+        self._channel.enter("first_call")
+        traced = frames_traced()
+        before_ns = monotonic_ns()
+        output = work.call()
+        require_ended(output)  # at once: what it waits for may end meanwhile
+        if not work.device:
+            device = used(self._kinds, output)
+        if device:
+            device.synchronize()
+        compiled = work.compiled or frames_traced() > traced
+        inject = self._order.inject
+        if compiled:
+            wait_longer((monotonic_ns() - before_ns) / 1e9, inject.get("compile_time", 0.0))
+        called_ns = started_ns = monotonic_ns()
+        if share := inject.get("cold_start", 0.0):  # no part of the first call's own time
+            wait_longer(self._start.until(called_ns), share)
+            started_ns = monotonic_ns()
+        require_ran(output)
+        check_devices(work.device, output, device)
+        del output
+        self.copies.require_none()
+        scene = self._scene
+        if self._start.compiler_ns:
+            require_compiled(compiled=scene.compiled())
+        scene.device = device
+        scene.why_no_device = "" if device else on_host_reason(self._kinds)
+        scene.imports, scene.start = self._start.imports(), self._start.until(started_ns)
+        return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
+
+    def _phases(self, set_up_ns: int, first: _FirstCall) -> dict[str, float]:
+        """Return the phases of the cold start, in s."""
+        resumed_ns = self._start.resumed_ns
+        harness_ns = self._before_setup_ns - resumed_ns + first.before_ns - set_up_ns
+        return self._start.phases(harness_ns) | {
+            "setup": (set_up_ns - self._before_setup_ns) / 1e9,
+            "first_call": (first.started_ns - first.before_ns) / 1e9,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,53 +202,10 @@ class _FirstCall:
     compiled: bool
 
 
-def _phases(
-    start: StartClock, before_setup_ns: int, set_up_ns: int, first: _FirstCall
-) -> dict[str, float]:
-    """Return the phases of the cold start, in s."""
-    harness_ns = before_setup_ns - start.resumed_ns + first.before_ns - set_up_ns
-    return start.phases(harness_ns) | {
-        "setup": (set_up_ns - before_setup_ns) / 1e9,
-        "first_call": (first.started_ns - first.before_ns) / 1e9,
-    }
-
-
-def _first_call(
-    order: WorkOrder,
-    work: Work,
-    start: StartClock,
-    kinds: Sequence[DeviceKind],
-    device: BurstDevice | None,
-) -> _FirstCall:
-    """Make the first call, to its end, and check that it ran, and where."""
-    traced = frames_traced()
-    before_ns = monotonic_ns()
-    output = work.call()
-    require_ended(output)  # at once: what it waits for may end meanwhile
-    if not work.device:
-        device = used(kinds, output)
-    if device:
-        device.synchronize()
-    compiled = work.compiled or frames_traced() > traced
-    if compiled:
-        wait_longer((monotonic_ns() - before_ns) / 1e9, order.inject.get("compile_time", 0.0))
-    called_ns = monotonic_ns()
-    started_ns = _start_ended(start, called_ns, order.inject.get("cold_start", 0.0))
-    require_ran(output)
-    check_devices(work.device, output, device)
-    return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
-
-
 def _warm(session: Bursts, early: array[int], samples: array[int], seconds: float) -> None:
     """Make warm-up's calls, and keep the first of them in ``early``, in ns."""
     session.warm(samples, seconds)
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
-
-
-def _slowed(
-    call: Callable[[], Any], order: WorkOrder, device: BurstDevice | None
-) -> Callable[[], Any]:
-    return slowed(call, order.inject["latency"], device) if "latency" in order.inject else call
 
 
 def _on_device(device: BurstDevice | None) -> dict[str, Any]:
@@ -236,19 +221,10 @@ def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
             return
         if order["do"] == "stop":  # of a block that has ended meanwhile
             continue
-        turn = channel.turn(**order["turn"]) if order["turn"] else LoneTurn()
+        turn = channel.turn(**order["turn"]) if order["turn"] else None
         block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
         channel.send("block", **asdict(block))
     os._exit(0)  # the parent is gone
-
-
-def _start_ended(start: StartClock, called_ns: int, share: float) -> int:
-    """When the first call had ended, and what is injected into the start was waited for.
-
-    That is no part of the first call's own time, of which compile time is made.
-    """
-    wait_longer(start.until(called_ns), share)
-    return monotonic_ns() if share else called_ns
 
 
 def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
@@ -325,30 +301,20 @@ def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) ->
     Resolves about 0.1 µs. On a device the work is waited for first: the time it takes is known
     only then, and a launch that runs ahead would hide the spin.
     """
-    if device is None:
+    wait = device.synchronize if device else None
 
-        def spun() -> Any:
-            started = perf_counter_ns()
-            output = call()
-            ended = perf_counter_ns()
-            deadline = ended + int((ended - started) * share)
-            while perf_counter_ns() < deadline:
-                pass
-            return output
-
-        return spun
-
-    def spun_after_device() -> Any:
+    def spun() -> Any:
         started = perf_counter_ns()
         output = call()
-        device.synchronize()
+        if wait:
+            wait()
         ended = perf_counter_ns()
         deadline = ended + int((ended - started) * share)
         while perf_counter_ns() < deadline:
             pass
         return output
 
-    return spun_after_device
+    return spun
 
 
 def wait_longer(spent_s: float, share: float) -> None:

@@ -57,7 +57,10 @@ class WorkerDescriptors(NamedTuple):
 
 
 class Channel:
-    """The worker's end. A pipe that the benchmark closed ends the worker."""
+    """The worker's end. A pipe that the benchmark closed ends the worker.
+
+    The parent knows the worker's ``stage``, and reports a crash with it.
+    """
 
     def __init__(self, ends: WorkerDescriptors) -> None:
         self._orders = moved_high(ends.orders)
@@ -65,6 +68,7 @@ class Channel:
         self._results = moved_high(ends.results)
         self._turns = ends.turns if ends.turns < 0 else moved_high(ends.turns)
         self._closed = False
+        self.stage = "start"
         # A fork left behind would hold the pipe open, and the parent would not see the worker's
         # death; one that comes back into perfci's code would speak in the worker's place.
         os.register_at_fork(after_in_child=self._close)
@@ -82,8 +86,13 @@ class Channel:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
+    def enter(self, stage: str) -> None:
+        """Report to the parent that ``stage`` begins."""
+        self.stage = stage
+        self.send("stage", stage=stage)
+
     def send(self, message: str, /, **fields: Any) -> None:
-        """Send one message of kind ``said``."""
+        """Send a message of that kind."""
         data = memoryview(encode({"say": message, **fields}))
         try:
             while data:
@@ -154,17 +163,6 @@ class SocketTurn:
             return
         except OSError:
             os._exit(EXIT_PIPE_CLOSED)
-
-
-class LoneTurn:
-    """The turn of a worker that has no other next to it."""
-
-    def come(self) -> bool:
-        """Say that it is there."""
-        return True
-
-    def hand_over(self) -> None:
-        """Keep it."""
 
 
 def moved_high(descriptor: int) -> int:

@@ -19,7 +19,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Self
 
@@ -37,16 +37,11 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 """The variable by which the parent finds all that a worker started."""
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryImports:
-    """An ancestor's answer on its imports, and the time that its compiler's import took, in ns."""
+def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
+    """Import what the order's ``preload`` names, then its ``compiler``.
 
-    told: Mapping[str, object]
-    compiler_ns: int
-
-
-def import_libraries(order: WorkOrder) -> LibraryImports:
-    """Import what the order's ``preload`` names, then its ``compiler``."""
+    Return what the parent has to know of it, and the time that the compiler's took, in ns.
+    """
     before = modules()
     record = ImportRecord()
     with record.during(""):
@@ -62,13 +57,13 @@ def import_libraries(order: WorkOrder) -> LibraryImports:
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
     did = replace(record.of(""), state=torch_state())
-    answer = {
+    answer: dict[str, object] = {
         "failed": failed,
         "imports": asdict(did),
         "modules": loaded,
         "compiler": tuple(sorted(later)),
     }
-    return LibraryImports(answer, compiler_ns)
+    return answer, compiler_ns
 
 
 def _import_each(names: Sequence[str]) -> str:

@@ -1,13 +1,17 @@
-"""The owner of a file: the settings of ``CodePlaces``, as the side's processes read them."""
+"""The owner of a file, by the settings of ``CodePlaces``; a finder of the side's own code."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 
 TYPE_CHECKING = False  # typing, json and re would double the start of a child
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from .watch import CodeWatch
 
 VARIABLE = "PERFCI_WATCH"
 """Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
@@ -124,3 +128,140 @@ def _identity(folder: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+class OwnCodeFirst:
+    """A finder that looks in the side's own folders first, whatever else is on ``meta_path``.
+
+    Editable installs put finders of theirs before Python's, which answer with the user's checkout.
+    What only the checkout or another tree has isn't there for this side: such an answer is written
+    down and refused.
+    """
+
+    def __init__(self, watch: CodeWatch) -> None:
+        self._watch = watch
+        self._side = watch.side
+        self._plain: set[str] = set()  # folders of the side's own that no link leads to
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the module, or None where others are to be asked."""
+        if path.__class__ is list and len(path) == 1 and path[0] in self._plain:
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is not None and spec.origin is not None:
+                return spec
+        result: ModuleSpec | None = self._watch.unrecorded(self._find, name, path, target)
+        return result
+
+    def _find(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        if path is None:
+            if name in sys.builtin_module_names or name in self._side.installed:
+                return None
+            entries = self._own_path()
+        else:
+            entries = [
+                folder for folder in path if isinstance(folder, str) and self._is_own(folder)
+            ]
+            if not entries:
+                return None
+            self._plain |= {
+                entry for entry in entries if self._side.real_folder(entry) == f"{entry}/"
+            }
+        spec = PathFinder.find_spec(name, entries, target)
+        if spec is not None and spec.origin is not None:
+            return spec
+        other = self._asked(name, path, target)
+        if other is None and spec is None:
+            self._missed(name, path, entries)
+        if spec is None or spec.submodule_search_locations is None:
+            return self._not_strange(name, other)
+        # A folder without `__init__.py`: a package of that name goes before it, as in Python.
+        if (
+            other is not None
+            and other.origin is not None
+            and not self._side.is_strange(other.origin)
+        ):
+            return other
+        places = [*spec.submodule_search_locations]
+        if other is not None and other.submodule_search_locations is not None:
+            more = other.submodule_search_locations
+            places += [
+                place for place in more if place not in places and not self._side.is_strange(place)
+            ]
+        return _namespace(name, places)
+
+    def _own_path(self) -> list[str]:
+        """Return what of ``sys.path`` is this side's: its folders in their order, and all of them.
+
+        A child begins with the current folder, which is the tree's root: it must not hide what
+        a folder before it has built.
+        """
+        folders = self._side.folders
+        searched: list[str] = []
+        for entry in (item for item in sys.path if isinstance(item, str) and self._is_own(item)):
+            real = self._side.real_folder(entry).rstrip("/")
+            searched += folders if real in folders else (entry,)
+        return list(dict.fromkeys((*searched, *folders)))
+
+    def _asked(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """Return what the finders after this one answer."""
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+    def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
+        """Write down what no side has: a name of the tree's, and what the checkout has compiled."""
+        if path is not None or name in self._side.names:
+            self._watch.record.say("missing", "", name)
+        leaf = name.rpartition(".")[2]
+        for entry in entries:
+            for own in self._side.own:
+                inside = self._side.real_folder(entry)
+                if own.endswith("/") and inside.startswith(own):
+                    below = f"{inside.removeprefix(own)}{leaf}"
+                    for suffix in EXTENSION_SUFFIXES:
+                        for there in (
+                            f"{checkout}{below}{suffix}" for checkout in self._side.checkout
+                        ):
+                            if os.path.isfile(there):
+                                self._watch.note("kept out", there, name)
+
+    def _not_strange(self, name: str, spec: ModuleSpec | None) -> ModuleSpec | None:
+        if spec is None:
+            return None
+        if isinstance(spec.origin, str) and self._side.is_strange(spec.origin):
+            self._refuse(name, spec.origin)
+        if spec.origin is None and spec.submodule_search_locations is not None:
+            places = list(spec.submodule_search_locations)
+            left = [place for place in places if not self._side.is_strange(place)]
+            if not left and places:
+                self._refuse(name, places[0])
+            return spec if left == places else _namespace(name, left)
+        return spec
+
+    def _refuse(self, name: str, path: str) -> None:
+        self._watch.note("kept out", path, name)
+        raise ModuleNotFoundError(
+            f"No module named {name!r} in the tree that is measured "
+            f"(perfci keeps {path} out, which isn't its code)",
+            name=name,
+        )
+
+    def _is_own(self, entry: str) -> bool:
+        return self._side.real_folder(entry).startswith(self._side.own)
+
+
+def _namespace(name: str, places: list[str]) -> ModuleSpec:
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = places
+    return spec

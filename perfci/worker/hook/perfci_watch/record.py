@@ -1,6 +1,8 @@
 """The events of a process, in a file that the parent reads.
 
-A process that ends by ``os._exit`` or a signal loses nothing: each event is written at once.
+A process that ends by ``os._exit`` or a signal loses nothing: each event is written at once. Looks
+of any code are written from below, by a library (``looks.c``). It takes its orders as paths that
+are asked for by ``access(2)``: without it, nothing is there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,10 @@ TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ask = os.access
+_CONTROL = b"/\x01perfci-looks/"
+PAUSE, GO_ON = _CONTROL + b"+", _CONTROL + b"-"
+"""Orders, for ``ask(order, 0)``: leave out what this thread looks at, until it may go on."""
 _BETWEEN, _END = "\x1f", "\0"
 _GREETING_S = 2.0
 _BELOW = frozenset({"exec", "list", "open", "stat"})
@@ -127,3 +133,26 @@ class Record:
 def decoded_events(text: bytes) -> list[list[str]]:
     """Return what is written in a file of events: ``how``, ``path`` and ``name`` of each."""
     return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]
+
+
+def begin_looks() -> bool:
+    """Have the library record what this process looks at; return whether it is there and does."""
+    return ask(_CONTROL + b"b", 0)
+
+
+def keep_looks() -> None:
+    """Have the library keep lines until ``are_looks_complete`` asks for them.
+
+    A fork writes each at once again.
+    """
+    ask(_CONTROL + b"k", 0)
+
+
+def are_looks_complete() -> bool:
+    """Have the library write down what it kept; return whether all that it saw is written down."""
+    return ask(_CONTROL + b"c", 0)
+
+
+def leave_out_listing() -> None:
+    """Have the library leave out the folder that this thread is about to list."""
+    ask(_CONTROL + b"l", 0)

@@ -7,11 +7,18 @@ import sys
 from _thread import get_ident
 from importlib.machinery import FileFinder
 
-from . import below
 from .commands import is_python, unwatched, which
-from .finder import OwnCodeFirst
-from .ownership import HOOK, VARIABLE, Ownership, decoded
-from .record import Record
+from .ownership import HOOK, VARIABLE, OwnCodeFirst, Ownership, decoded
+from .record import (
+    GO_ON,
+    PAUSE,
+    Record,
+    are_looks_complete,
+    ask,
+    begin_looks,
+    keep_looks,
+    leave_out_listing,
+)
 
 TYPE_CHECKING = False  # as in ``ownership``
 if TYPE_CHECKING:
@@ -102,7 +109,7 @@ class CodeWatch:
 
         Living children, too: what C code opened is seen nowhere else.
         """
-        below.ask(below.PAUSE, 0)  # for good: this process ends, or takes no more orders
+        ask(PAUSE, 0)  # for good: this process ends, or takes no more orders
         self._say_modules()
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
@@ -120,7 +127,7 @@ class CodeWatch:
                 self.record.say("living", program, pid)
                 living.append(pid)
         self.record.await_greetings(living)
-        if self._is_seen and not below.is_complete():
+        if self._is_seen and not are_looks_complete():
             self.record.say("blind", "", "not all was written down")
         self.record.looked()
 
@@ -162,11 +169,11 @@ class CodeWatch:
 
     def unrecorded(self, act: Callable[..., Any], *arguments: Any) -> Any:
         """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
-        below.ask(below.PAUSE, 0)
+        ask(PAUSE, 0)
         try:
             return act(*arguments)
         finally:
-            below.ask(below.GO_ON, 0)
+            ask(GO_ON, 0)
 
     def _opened(self, path: Any, mode: Any = "r", flags: Any = 0) -> None:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
@@ -285,10 +292,10 @@ class CodeWatch:
 
         A worker ``keeps`` what is asked for until its last look; a child may end without one.
         """
-        self._is_seen = below.begin()
+        self._is_seen = begin_looks()
         self._keeps = keeps
         if keeps:
-            below.keep()
+            keep_looks()
         if not self._is_seen:
             self.record.say("blind", sys.executable or "", "the library isn't loaded")
 
@@ -297,13 +304,13 @@ class CodeWatch:
 
         What they look at for that says nothing: they keep a folder's listing, and answer from it.
         """
-        find, modules, ask = FileFinder.find_spec, self._modules, below.ask
-        pause, go_on = below.PAUSE, below.GO_ON
+        find, modules, order = FileFinder.find_spec, self._modules, ask
+        pause, go_on = PAUSE, GO_ON  # the module's own are gone at an interpreter's end
 
         def find_spec(
             finder: FileFinder, name: str, target: ModuleType | None = None
         ) -> ModuleSpec | None:
-            ask(pause, 0)
+            order(pause, 0)
             try:
                 key = finder.path, name
                 if key not in modules:
@@ -312,7 +319,7 @@ class CodeWatch:
                         self._say_module(*key)
                 return find(finder, name, target)
             finally:
-                ask(go_on, 0)
+                order(go_on, 0)
 
         FileFinder.find_spec = find_spec  # type: ignore[assignment, method-assign]
 
@@ -332,7 +339,7 @@ class CodeWatch:
         packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
         Python's own walks ask what kind they are of, anybody else may ask for their sizes.
         """
-        below.leave_out_listing()
+        leave_out_listing()
         frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
         caller = frame.f_code.co_filename
         if caller.startswith("<frozen importlib"):
