@@ -31,9 +31,9 @@ PHRASES = (
     *("so many", "somebody", "theirs", "told", "whoever"),
 )
 LIMITS = {
-    "classes of one name": 1,
+    "classes of one name": 2,
     "vague classes": 1,
-    "vague locals": 19,
+    "vague locals": 20,
     "riddles of functions": 11,
     "riddles": 23,
     "openings": 5,
@@ -41,17 +41,17 @@ LIMITS = {
     "beside": 99,
     "hasn't got": 1,
     "is none": 46,
-    "nobody": 17,
+    "nobody": 19,
     "one a case": 1,
     "others'": 8,
     "so many": 10,
     "somebody": 6,
     "theirs": 9,
     "told": 7,
-    "whoever": 34,
+    "whoever": 35,
     "long functions": 2,
-    "modules": 284,
-    "lines": 64_726,
+    "modules": 295,
+    "lines": 65_044,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
