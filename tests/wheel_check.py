@@ -77,6 +77,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/comment.md.j2",
         "perfci/templates/comment_parts.md.j2",
         "perfci/templates/workflows/perfci.yml.j2",
+        "perfci/templates/init/next.txt",
         "perfci/templates/workflows/perfci-requirements.txt",
         "perfci/history/migrations/env.py",
         "perfci/history/migrations/versions/r0005_tables.py",

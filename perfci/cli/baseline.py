@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import calling
 from perfci.cli.options import (
+    FOLDER,
+    calling,
     cases,
     config_option,
     measuring_options,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sessions", type=click.IntRange(1, 10), default=1, help="Number of sessions to measure."
 )
-@click.option("--log-dir", "log_folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--log-dir", "log_folder", type=FOLDER)
 def update(rev: str, sessions: int, **given: Any) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 

@@ -1,29 +1,41 @@
-"""``perfci history``: import, export, thin, show and acknowledge recorded runs."""
+"""``perfci nightly`` records a branch's runs. ``history`` imports, exports and thins them."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import ProgressLine, root_here
-from perfci.cli.options import config_option, history_option
-from perfci.cli.printing import is_quiet, say, show_all
-from perfci.commands.project import configuration
-from perfci.errors import UsageError
-from perfci.history.records import KEEP_DAYS, NEAR
+from perfci.cli.options import (
+    allow_token_option,
+    calling,
+    config_option,
+    history_option,
+    hour_option,
+    python_option,
+    refs,
+    root_here,
+    seed_option,
+    select_option,
+)
+from perfci.cli.printing import ProgressLine, is_quiet, say, say_red, show_all
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.outputs import require_distinct
 from perfci.report.clean import clean_line
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
+    from perfci.commands.bisect import ChangeSearch
+    from perfci.commands.nightly import NightSummary
     from perfci.history.history import OpenHistory
+    from perfci.model.run import GateOutcome, RecordedRun
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
+_FEW = 5
 
 
 @click.group("history", epilog="Example: perfci history stats")
@@ -33,20 +45,17 @@ def history_command() -> None:
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
 @click.argument("files", nargs=-1, required=True, type=_ANY)
-@click.option("-q", "--quiet", is_flag=True, help="Show nothing about what was left out.")
 @history_option
 @config_option
-def import_files(
-    files: tuple[Path, ...], quiet: bool, history: str | None, config_path: Path | None
-) -> None:
+def import_files(files: tuple[Path, ...], history: str | None, config_path: Path | None) -> None:
     """Add what FILES hold: exports, SQLite histories, or other tools' results.
 
     asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.commands.history import ImportProgress, importer
+    from perfci.history.importing import ImportProgress, importer
 
-    progress = ProgressLine(quiet=quiet or is_quiet())
+    progress = ProgressLine()
 
     def watch(file: Path, reading: ImportProgress) -> None:
         of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
@@ -59,7 +68,7 @@ def import_files(
             imported = add_to(opened)
             progress.close()
             say(clean_line(f"{file}: {imported.summary}"))
-            for line in () if quiet else imported.details:
+            for line in imported.details:
                 say(f"  {clean_line(line)}", err=True)
 
 
@@ -75,8 +84,8 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
     JSON lines hold all there is, and `import` reads them back. CSV leaves out workers, failures and
     environments' facts.
     """
-    from perfci.commands.history import csv_lines, json_lines, write_export
-    from perfci.commands.project import history_files
+    from perfci.commands.history import csv_lines, history_files, json_lines, write_export
+    from perfci.commands.project import configuration
 
     lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
@@ -95,14 +104,14 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
 @click.option(
     "--keep-days",
     type=click.IntRange(1),
-    default=KEEP_DAYS,
+    default=180,
     show_default=True,
     help="Thin only what was measured longer ago.",
 )
 @click.option(
     "--near",
     type=click.IntRange(0),
-    default=NEAR,
+    default=10,
     show_default=True,
     help="Number of commits to keep on both sides of a known change.",
 )
@@ -136,7 +145,6 @@ def prune(
 @config_option
 def stats(history: str | None, config_path: Path | None) -> None:
     """Show how much is recorded, and check the whole database for damage."""
-
     with _opened(history, config_path) as opened:
         total = opened.statistics()
     say(f"{total.where}  revision {total.revision}, {format_value(total.size, 'bytes')}")
@@ -182,9 +190,122 @@ def _opened(
     given: str | None, config_path: Path | None, *, create: bool = False
 ) -> AbstractContextManager[OpenHistory]:
     """Open the history that the option or the configuration names, else the repository's own."""
-    from perfci.commands.project import history_address
+    from perfci.commands.history import history_address
+    from perfci.commands.project import configuration
     from perfci.history.history import open_history
 
     root = root_here()
     address = history_address(given, configuration(root, config_path), root)
     return open_history(address, create=create)
+
+
+@click.command(
+    "nightly",
+    epilog="Example: perfci nightly --commits main~20..main --budget 2h\n\n"
+    "Exit codes: 0 recorded, 2 usage, 3 the newest commit failed, or interrupted, "
+    "4 git, disk or database.",
+)
+@click.argument("branch", required=False, shell_complete=refs)
+@click.option(
+    "--commits",
+    metavar="OLD..NEW",
+    shell_complete=refs,
+    help="Fill the gaps of these commits.",
+)
+@click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
+@click.option(
+    "--nights", "last_of_each_day", is_flag=True, help="Of each day (UTC) only its last commit."
+)
+@history_option
+@hour_option
+@click.option(
+    "--same/--no-same",
+    default=True,
+    help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
+)
+@click.option(
+    "--bisect/--no-bisect",
+    default=None,
+    help="Search for the commits of new changes, in the rest of the budget.",
+)
+@click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
+@click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
+@config_option
+@select_option
+@seed_option
+@python_option
+@allow_token_option
+def nightly_command(config_path: Path | None, seed: int | None, **given: Any) -> int:
+    """Measure BRANCH's tip and record it. With --commits, fill the gaps of a range.
+
+    BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit without
+    a run in this environment, or a case that its run lacks. The newest come first, each is recorded
+    when it is done, and nothing is measured twice. After a kill, start it again.
+    """
+    if given["commits"] and (given["branch"] or given["last"]):
+        raise click.UsageError("--commits names the commits. Leave out BRANCH and --last")
+    from perfci.commands.nightly import NightlyOptions, nightly
+    from perfci.commands.project import open_project
+
+    with calling() as caller:
+        summary = nightly(open_project(caller, config_path, seed=seed), NightlyOptions(**given))
+    _show_night(summary)
+    summary.require_progress()
+    # an older commit that fails now, or lacks a new case, fails no night
+    failed = any(run.failed for run in summary.recorded if run.sha == summary.commits[0].sha)
+    return EXIT_NO_VERDICT if failed or summary.interrupted else EXIT_PASS
+
+
+def _show_night(summary: NightSummary) -> None:
+    subjects = {commit.sha: commit.subject for commit in summary.commits}
+    if summary.environment:  # it is known once the first commit was looked at
+        say(f"environment {summary.environment}")
+    for run in summary.recorded:
+        say(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
+        for case, why in list(run.failed.items())[:_FEW]:
+            say_red(clean_line(f"failed    {case}: {why}", 300))
+    if summary.outcome:
+        say(_same(summary.outcome))
+    if summary.no_time_for_same:
+        say("the tip was not compared with itself: a fifth of the budget is too short")
+    for search in summary.searched:
+        _show_search(search)
+    for gap, why in [
+        *((gap, "interrupted") for gap in summary.cut),
+        *((gap, "no time") for gap in summary.left),
+        *((gap, "another runner has it") for gap in summary.taken),
+    ]:
+        subject = subjects.get(gap.sha, "")
+        line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"
+        say(clean_line(line, 200))
+    if summary.interrupted:
+        for note in summary.notes:
+            say(clean_line(note, 300), err=True)
+        say("interrupted. Recorded commits stay, and the next start continues there")
+    elif not (summary.recorded or summary.left or summary.taken):
+        say("nothing to record: every case of these commits is in the history")
+
+
+def _show_search(search: ChangeSearch) -> None:
+    from perfci.report.bisection import render_bisection
+
+    change = f"{search.change.id}  {search.change.series.case}  {search.change.series.metric}"
+    if search.answer is None:
+        say(clean_line(f"not found {change}: {search.reason}", 300))
+        return
+    say(clean_line(f"bisected  {change}", 200))
+    for line in render_bisection(search.answer):
+        say(f"  {line}")
+
+
+def _counts(run: RecordedRun) -> str:
+    measured = counted(len({point.case for point in run.points}), "case")
+    return f"{measured}, {len(run.failed)} failed" if run.failed else measured
+
+
+def _same(outcome: GateOutcome) -> str:
+    alarm = "a false alarm" if outcome.verdict == "fail" else "no alarm"
+    return (
+        f"the tip against itself: {alarm} in {counted(outcome.comparisons, 'comparison')}, "
+        f"{outcome.inconclusive} undecided"
+    )

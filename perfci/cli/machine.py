@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import allow_token_option, calling, root_here, token_allowed
 from perfci.cli.options import (
+    FILE,
+    allow_token_option,
+    calling,
     config_option,
     duration,
     launcher_option,
     python_option,
     refs,
+    root_here,
+    seed_option,
     select_option,
     showing_options,
     split_options,
+    token_allowed,
 )
 from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
 from perfci.config.loading import Config
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
     from perfci.calibrate import Calibration
 
 _BUDGET_S = 165.0
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
 
@@ -52,26 +56,26 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.option(
     "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
 )
-@click.option("--seed", type=int, help="Seed of the order of cases and of the benchmarks' data.")
+@seed_option
 @click.option(
     "--at-once",
+    "count",
     type=click.IntRange(2, MOST_SHARDS),
     metavar="N",
     help="Only test whether N sessions disturb each other, for compare --engine local.",
 )
 @click.option("--write", "write_it", is_flag=True, hidden=True)  # an older perfci did
-@click.option("--json", "json_path", type=_FILE, help="Write the calibration file here.")
-@click.option("--markdown", type=_FILE, help="Write a summary, for a wiki page or an issue.")
+@click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
+@click.option("--markdown", type=FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options
 def calibrate_command(
     rev: str,
     budget: float,
-    at_once: int | None,
+    count: int | None,
     write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
     verbose: bool,
-    quiet: bool,
     **given: Any,
 ) -> int:
     """Measure REV against itself, to show how small a slow-down this machine sees.
@@ -87,7 +91,7 @@ def calibrate_command(
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
     project_options, options = split_options(given)
-    if at_once:
+    if count:
         if outputs:
             raise click.UsageError(
                 "--at-once writes no file: --json and --markdown don't go with it"
@@ -101,10 +105,8 @@ def calibrate_command(
         given_words = [
             str(word) for pair in words.items() if pair[1] not in (None, "") for word in pair
         ]
-        return _calibrate_concurrent(
-            rev, at_once, budget, project_options, given_words, quiet=quiet
-        )
-    with calling(quiet=quiet) as caller:
+        return _calibrate_concurrent(rev, count, budget, project_options, given_words)
+    with calling() as caller:
         calibration = calibrate(
             open_project(caller, **project_options),
             rev,
@@ -117,7 +119,7 @@ def calibrate_command(
     try:
         write_files(texts)  # first: a closed terminal loses no file
     finally:
-        _show(calibration, verbose=verbose, quiet=quiet, err=printed is not None)
+        _show(calibration, verbose=verbose, err=printed is not None)
     if printed is not None:
         show(printed)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
@@ -129,15 +131,13 @@ def _calibrate_concurrent(
     budget_s: float,
     project_options: Mapping[str, Any],
     options: Sequence[str],
-    *,
-    quiet: bool,
 ) -> int:
     """Measure whether ``count`` sessions disturb each other, and show what that decides."""
-    from perfci.commands.concurrent import MOST_RATIO, calibrate_concurrent
+    from perfci.commands.calibrate import MOST_RATIO, calibrate_concurrent
     from perfci.commands.project import open_project
 
     token = ("--allow-token",) if token_allowed() else ()
-    with calling(quiet=quiet) as caller:
+    with calling() as caller:
         project = open_project(caller, project_options["config_path"])
         spread = calibrate_concurrent(project, rev, count, (*options, *token), budget_s)
     say(f"{spread}; {spread.pairs} pairs of {counted(spread.cases, 'case')}.")
@@ -151,10 +151,10 @@ def _calibrate_concurrent(
     return EXIT_PASS
 
 
-def _show(calibration: Calibration, *, verbose: bool, quiet: bool, err: bool) -> None:
+def _show(calibration: Calibration, *, verbose: bool, err: bool) -> None:
     from perfci.report.calibration import headline, render_calibration
 
-    if quiet:
+    if is_quiet():
         reasons = "; ".join(calibration.untrusted)
         say(clean_line(reasons or headline(calibration), 1000), err=err)
         return
@@ -180,7 +180,7 @@ def doctor_command(config_path: Path | None, python: str | None, launcher: str |
 
     Exits with 3 when measuring is impossible. With -q only problems are shown.
     """
-    from perfci.commands.project import cache_folder, configuration, named_python
+    from perfci.commands.project import cache_folder, configuration, interpreter
     from perfci.measure.machine.doctor import examine
 
     root = root_here()
@@ -188,7 +188,7 @@ def doctor_command(config_path: Path | None, python: str | None, launcher: str |
         config = configuration(root, config_path, launcher=launcher)
     except UsageError:  # a configuration that can't be read is one of the findings
         config = Config()
-    chosen = named_python(python, config.python, root, config.launcher)
+    chosen = interpreter(python, config, root, try_launcher=False)
     findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path, config.launcher)
     for finding in findings:
         if finding.level == "ok" and is_quiet():

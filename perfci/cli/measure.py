@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
-from perfci.cli.caller import allow_token_option, calling
 from perfci.cli.options import (
+    FOLDER,
+    allow_token_option,
+    calling,
     config_option,
     inject_option,
     measuring_options,
@@ -80,7 +82,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     "--trace",
     "traces",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
 )
 @shard_options
@@ -94,7 +96,6 @@ def compare_command(
     head: str,
     benchmarks_of: str | None,
     verbose: bool,
-    quiet: bool,
     **given: Any,
 ) -> int:
     """Measure BASE and HEAD side by side and decide whether HEAD got worse.
@@ -106,10 +107,10 @@ def compare_command(
     from perfci.commands.revisions import compare_revisions
 
     project_options, options = split_options(given)
-    with calling(quiet=quiet) as caller:
+    with calling() as caller:
         project = open_project(caller, **project_options)
         measured = compare_revisions(project, base, head, options, benchmarks_of=benchmarks_of)
-    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+    return conclude(measured, options.outputs, project.config, verbose=verbose)
 
 
 @click.command(
@@ -141,7 +142,6 @@ def check_command(
     no_confirm: bool,
     if_stored: bool,
     verbose: bool,
-    quiet: bool,
     **given: Any,
 ) -> int:
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
@@ -155,7 +155,7 @@ def check_command(
 
     project_options, options = split_options(given)
     try:
-        with calling(quiet=quiet) as caller:
+        with calling() as caller:
             project = open_project(caller, **project_options)
             measured = check_revision(project, head, options, confirm=not no_confirm)
     except NoBaseline as nothing:
@@ -163,7 +163,7 @@ def check_command(
             raise
         show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
         return EXIT_PASS
-    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+    return conclude(measured, options.outputs, project.config, verbose=verbose)
 
 
 @click.command(
@@ -174,16 +174,16 @@ def check_command(
 @python_option
 @record_options
 @showing_options
-def run_command(rev: str, verbose: bool, quiet: bool, **given: Any) -> int:
+def run_command(rev: str, verbose: bool, **given: Any) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     from perfci.commands.project import open_project
     from perfci.commands.revisions import run_revision
 
     project_options, options = split_options(given)
-    with calling(quiet=quiet) as caller:
+    with calling() as caller:
         project = open_project(caller, **project_options)
         measured = run_revision(project, rev, options)
-    return conclude(measured, options.outputs, project.config, verbose=verbose, quiet=quiet)
+    return conclude(measured, options.outputs, project.config, verbose=verbose)
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")

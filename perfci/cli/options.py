@@ -1,4 +1,4 @@
-"""The options that several commands share, and their shell completion.
+"""The options that several commands share, their shell completion, and the caller they make.
 
 Completion runs at each Tab, so it imports no benchmark. It reads git's refs, the benchmark files'
 source, and the cases that the last command which listed them kept.
@@ -7,16 +7,15 @@ source, and the cases that the last command which listed them kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from perfci.cli.caller import allow_token_option
-from perfci.cli.printing import say
+from perfci.cli.printing import ProgressLine, say
 from perfci.errors import DamagedFile, PerfciError
 from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
@@ -24,12 +23,14 @@ from perfci.verdict.shards import Shard, parse_shard
 
 if TYPE_CHECKING:
     from perfci.commands.compare import MeasureOptions
+    from perfci.commands.project import Caller
+    from perfci.measure.executor import Executor
 
 _MOST = 500
 """Most completions. No screen shows more."""
 F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -70,8 +71,7 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 
 def _known_cases() -> tuple[list[str], list[str]]:
     """Return the benchmarks with tags, and the cases with parameters that were listed last."""
-    from perfci.commands.project import cache_folder
-    from perfci.commands.recorder import CaseMemory, RememberedCases
+    from perfci.commands.project import CaseMemory, RememberedCases, cache_folder
     from perfci.config.loading import load_config
     from perfci.measure.checkout.git import open_repository
     from perfci.measure.plan import files_in
@@ -140,8 +140,23 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+_ALLOWED = f"{__name__}.allowed"
+
+
+def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.meta[_ALLOWED] = value
+
+
+# not passed to the commands: only the caller reads it
+allow_token_option = click.option(
+    "--allow-token",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Measure although a token is set or kept by git; benchmarks can read it.",
+)
 config_option = click.option(
-    "--config", "config_path", type=_FILE, help="Read this file instead of pyproject.toml."
+    "--config", "config_path", type=FILE, help="Read this file instead of pyproject.toml."
 )
 select_option = click.option(
     "-k",
@@ -156,6 +171,17 @@ python_option = click.option(
     "python",
     metavar="PATH",
     help="The Python that measures (default: `python` in the configuration, else perfci's own).",
+)
+seed_option = click.option(
+    "--seed", type=int, help="Seed of the order of cases and of the benchmarks' data."
+)
+hour_option = click.option(
+    "--budget",
+    "budget_s",
+    type=duration,
+    default="1h",
+    show_default=True,
+    help="Time for everything.",
 )
 launcher_option = click.option(
     "--launcher",
@@ -173,15 +199,13 @@ measuring_options = stack(
     ),
     click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
     launcher_option,
-    click.option(
-        "--seed", type=int, help="Seed of the order of cases and of the benchmarks' data."
-    ),
+    seed_option,
     allow_token_option,
 )
 durations_option = click.option(
     "--durations",
     "durations_path",
-    type=_FILE,
+    type=FILE,
     metavar="REPORT",
     help="Split by what each case took in this report file (default: all alike).",
 )
@@ -217,41 +241,9 @@ record_options = stack(
     click.option("--record", is_flag=True, help="Add what was measured to the history."),
     history_option,
 )
-posting_options = stack(
-    click.option(
-        "--event",
-        envvar="GITHUB_EVENT_PATH",
-        type=click.Path(path_type=Path),
-        help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
-    ),
-    click.option(
-        "--repository",
-        envvar="GITHUB_REPOSITORY",
-        metavar="OWNER/NAME",
-        help="The repository of the pull request (default: that of the job).",
-    ),
-    click.option(
-        "--author",
-        default=None,
-        metavar="LOGIN",
-        help="Whom the token posts as: no other's comment is touched (default: on GitHub "
-        "github-actions[bot], elsewhere the token's account).",
-    ),
-    click.option(
-        "--patience",
-        "most_wait_s",
-        type=duration,
-        default="2m",
-        show_default=True,
-        help="Longest wait for a forge that fails or limits the rate.",
-    ),
-)
 showing_options = stack(
-    click.option(
-        "--log-dir", "log_folder", type=_FOLDER, help="Keep the session's log files here."
-    ),
+    click.option("--log-dir", "log_folder", type=FOLDER, help="Keep the session's log files here."),
     click.option("-v", "--verbose", is_flag=True, help="Show every comparison."),
-    click.option("-q", "--quiet", is_flag=True, help="Show the verdict only; no progress."),
 )
 
 PROJECT_OPTIONS = ("config_path", "rounds", "budget", "seed", "launcher", "strict", "inject")
@@ -274,3 +266,49 @@ def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, floa
     if part is None and path is not None:
         raise click.UsageError("--durations splits the cases of a shard. Give --shard as well")
     return load_durations(path, say)
+
+
+def token_allowed() -> bool:
+    """Return whether the running command may measure although a token is set."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_ALLOWED, False))
+
+
+def executor() -> Executor:
+    """Return the executor that starts workers: the one passed to the command line, or processes."""
+    from perfci.measure.executor import Executor
+
+    context = click.get_current_context(silent=True)
+    given = context.find_root().obj if context else None
+    return given or Executor()
+
+
+@contextmanager
+def calling(*, quiet: bool = False) -> Iterator[Caller]:
+    """Yield the caller. Its progress is shown on a line, which is cleared at the end."""
+    from perfci.commands.project import Caller
+
+    line = ProgressLine(quiet=quiet)
+
+    def say_below(text: str, *, err: bool = False) -> None:
+        line.close()
+        say(text, err=err)
+
+    try:
+        yield Caller(
+            folder=Path.cwd(),
+            say=say_below,
+            announce=line.announce,
+            step=line.say,
+            progress=line,
+            token_allowed=token_allowed(),
+            executor=executor(),
+        )
+    finally:
+        line.close()
+
+
+def root_here() -> Path:
+    """Return the repository around the current folder, or that folder, without calling git."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)

@@ -12,18 +12,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perfci.report.clean import Clean, clean_json, clean_styled, one_line
+from perfci.units import first_of, format_duration
 from perfci.version import VERSION
+
+if TYPE_CHECKING:
+    from perfci.measure.progress import Progress
+    from perfci.model.report import Comparison
+
+_EVERY_S = 15.0
+_BLINK_S = 0.1
 
 
 class _Quiet:
@@ -89,18 +98,16 @@ def _echo(text: str, *, err: bool) -> None:
 
 def log_event(event: str, **fields: object) -> bool:
     """Print an event where standard error is a log, and return whether it is."""
-    if not LOG.command:
-        return False
-    with suppress(OSError):
-        click.echo(LOG.line(event, **fields), nl=False, err=True)
-    return True
+    if LOG.command:
+        with suppress(OSError):
+            click.echo(LOG.line(event, **fields), nl=False, err=True)
+    return bool(LOG.command)
 
 
 def end_log(exit_code: int) -> None:
-    """Print the log's last event, where there is a log."""
-    if LOG.command:
-        with suppress(OSError):
-            click.echo(LOG.end(exit_code), nl=False, err=True)
+    """Print the log's last event, where there is a log, and log no more."""
+    log_event("end", exit_code=exit_code, seconds=round(time.monotonic() - LOG.began, 3))
+    LOG.command = ""
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -149,10 +156,6 @@ class JsonLog:
     command: str = ""
     began: float = 0.0
 
-    def begin(self, command: str) -> None:
-        """Log from here on."""
-        self.command, self.began = command, time.monotonic()
-
     def line(self, event: str, **fields: Any) -> Clean:
         """Return one event as a line of JSON."""
         clock = datetime.now(UTC)
@@ -165,53 +168,120 @@ class JsonLog:
         lines = click.unstyle(text).splitlines()
         return tuple(self.line("message", message=line) for line in lines if line.strip())
 
-    def end(self, exit_code: int) -> Clean:
-        """Return the last event, and log no more."""
-        seconds = round(time.monotonic() - self.began, 3)
-        line = self.line("end", exit_code=exit_code, seconds=seconds)
-        self.command = ""
-        return line
-
 
 LOG = JsonLog()
 """The log of this process."""
 
 
+def _provisional_text(rows: Sequence[Comparison]) -> str:
+    from perfci.report.rows import change_text
+
+    shown = first_of([f"{row.case} {row.metric} {change_text(row)}" for row in rows], 3)
+    return f"Provisional, after the first rounds: {shown}"
+
+
+class ProgressLine:
+    """Shows the progress of a session, and the time that is left, unless it is ``quiet``."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet or is_quiet()
+        self._terminal = is_terminal(err=True)
+        self._last = -_EVERY_S
+        self._counted: float | None = None
+        self._open = False
+        self._looked = False
+
+    def say(self, text: str) -> None:
+        """Show a step that isn't a round: checking out, building, looking for benchmarks."""
+        if not self._quiet:
+            self._show(text)
+
+    def announce(self, text: str) -> None:
+        """Show what will be measured, and leave it there."""
+        if not self._quiet:
+            self.close()
+            say(text, err=True)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a round that begins, and once what looks worse so far."""
+        if progress.provisional and not self._quiet and not self._looked:
+            self._looked = True
+            self.close()
+            say(_provisional_text(progress.provisional), err=True)
+        now = time.monotonic()
+        if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
+            return
+        self._last = now
+        left = "" if progress.left_s is None else f", {format_duration(progress.left_s)} left"
+        self._show(
+            f"[{progress.done}/{progress.planned} rounds, "
+            f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
+        )
+
+    def count(self, text: str, **fields: object) -> None:
+        """Show the progress of something that counts quickly, in a log as the event ``progress``.
+
+        A terminal shows it ten times a second. Otherwise it is shown every 15 s, and in a log at
+        once.
+        """
+        now, before = time.monotonic(), self._counted
+        every = _BLINK_S if self._terminal else _EVERY_S
+        if self._quiet or (before is not None and now - before < every):
+            return
+        self._counted = now
+        if not log_event("progress", **fields) and (self._terminal or before is not None):
+            self._show(text)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._open:
+            rewrite("", width=0)
+            self._open = False
+
+    def _show(self, text: str) -> None:
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            rewrite(text, width=width)
+            self._open = True
+        else:
+            say(text, err=True)
+
+
 def with_common_options(command: click.Command) -> click.Command:
     """Return ``command``, and each command of a group, with ``--log-format`` and ``-q``."""
-    quiet = next((parameter for parameter in command.params if "--quiet" in parameter.opts), None)
-    if quiet is None and not isinstance(command, click.Group):
-        help_text = "Print only the result and errors."
-        quiet = click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, help=help_text)
-        command.params.append(quiet)
-    if quiet is not None:
-        quiet.callback = _hushed
-    if not any("--log-format" in parameter.opts for parameter in command.params):
-        command.params.append(
-            click.Option(
-                ["--log-format"],
-                type=click.Choice(["text", "json"]),
-                envvar="PERFCI_LOG_FORMAT",
-                expose_value=False,
-                is_eager=True,
-                callback=_chosen,
-                help="Standard error as text, or as one JSON object a line [default: text].",
-            )
-        )
+    if any("--log-format" in parameter.opts for parameter in command.params):
+        return command
+    quiet = click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=_hushed,
+        help="Print only the result and errors.",
+    )
+    log_format = click.Option(
+        ["--log-format"],
+        type=click.Choice(["text", "json"]),
+        envvar="PERFCI_LOG_FORMAT",
+        expose_value=False,
+        is_eager=True,
+        callback=_chosen,
+        help="Standard error as text, or as one JSON object a line [default: text].",
+    )
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
             with_common_options(subcommand)
+    else:
+        command.params.append(quiet)
+    command.params.append(log_format)
     return command
 
 
-def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-
+def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     be_quiet(on=value)
-    return value
 
 
 def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> None:
-
     if value == "json" and not isinstance(context.command, click.Group):
-        LOG.begin(context.command_path.removeprefix("perfci "))
+        LOG.command = context.command_path.removeprefix("perfci ")
+        LOG.began = time.monotonic()
         log_event("begin", version=VERSION)

@@ -43,7 +43,6 @@ def conclude(
     config: Config,
     *,
     verbose: bool,
-    quiet: bool,
 ) -> int:
     """Deliver the report, then record the runs, and return the exit code.
 
@@ -51,8 +50,8 @@ def conclude(
     """
     failed: list[PerfciError] = []
     for step in (
-        partial(deliver, measured.report, outputs, verbose=verbose, quiet=quiet),
-        partial(measured.record, quiet=quiet),
+        partial(deliver, measured.report, outputs, verbose=verbose),
+        measured.record,
     ):
         try:
             step()
@@ -63,7 +62,7 @@ def conclude(
     return exit_code(measured.report, strict=config.policy.strict)
 
 
-def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet: bool) -> None:
+def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool) -> None:
     """Write the files, then print: a closed terminal loses no file, a full disk no table.
 
     A broken exporter of another distribution loses only its own file. Where an output is ``-``,
@@ -85,25 +84,29 @@ def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool, quiet
                 texts |= text
         write_files(texts, "What was measured is shown on the terminal.")
     finally:
-        show_report(report, verbose=verbose, quiet=quiet, err=bool(printed))
+        show_report(report, verbose=verbose, err=bool(printed))
     show_texts(printed)
     if broken:
         raise broken[0]
 
 
-def show_report(report: Report, *, verbose: bool, quiet: bool, err: bool = False) -> None:
+def show_report(report: Report, *, verbose: bool, err: bool = False) -> None:
     """Print the report as a terminal table, or the verdict alone."""
-    from perfci.report.terminal import render_terminal
-
-    if quiet:
-        text = verdict_line(report)
-    else:
-        width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(report, width, is_coloured(err=err), verbose=verbose)
+    text = _terminal_text(report, verbose=verbose, color=is_coloured(err=err))
     if err:
         show(text, err=True)
     else:
         show_texts([text])
+
+
+def _terminal_text(report: Report, *, verbose: bool, color: bool) -> Clean:
+    """Return the report for a terminal, or its verdict alone."""
+    from perfci.report.terminal import render_terminal
+
+    if is_quiet():
+        return verdict_line(report)
+    width = shutil.get_terminal_size((100, 24)).columns
+    return render_terminal(report, width, color, verbose=verbose)
 
 
 def verdict_line(report: Report) -> Clean:
@@ -125,9 +128,7 @@ def show_texts(texts: Iterable[Clean]) -> None:
         for text in texts:
             show(text)
         flush()
-    except (
-        BrokenPipeError
-    ):  # without a reader: the files are written, and the verdict is the exit code
+    except BrokenPipeError:  # the files are written, and the verdict is the exit code
         discard()
 
 
@@ -166,7 +167,7 @@ class FormatsCommand(click.Command):
     """
 
     @cached_property
-    def _found(self) -> tuple[dict[str, Format], list[UsageError]]:
+    def _formats(self) -> tuple[dict[str, Format], list[UsageError]]:
         from perfci.report.exporters import formats
 
         every = (
@@ -179,7 +180,7 @@ class FormatsCommand(click.Command):
     @property
     def formats(self) -> Mapping[str, Format]:
         """Return every format that this command can write, by name."""
-        return self._found[0]
+        return self._formats[0]
 
     @cached_property
     def options(self) -> list[click.Option]:
@@ -195,7 +196,7 @@ class FormatsCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. UsageError where a distribution asks for a name that is not free."""
-        for refused in self._found[1]:
+        for refused in self._formats[1]:
             raise refused
         return super().invoke(ctx)
 
@@ -271,7 +272,6 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
     from perfci.commands.project import load_report, report_in
     from perfci.report.exporters import TERMINAL, named
     from perfci.report.limits import MOST_BYTES
-    from perfci.report.terminal import render_terminal
 
     text: str
     if str(file) == "-":
@@ -279,14 +279,9 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
         report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     else:
         report = load_report(file)
-    if form == TERMINAL and is_quiet():
-        shown = verdict_line(report)
-        text = shown
-    elif form == TERMINAL:
-        width = shutil.get_terminal_size((100, 24)).columns
-        color = is_coloured() and (output is None or output == STANDARD_OUTPUT)
-        shown = render_terminal(report, width=width, color=color, verbose=verbose)
-        text = shown
+    if form == TERMINAL:
+        color = is_coloured() and output in {None, STANDARD_OUTPUT}
+        text = shown = _terminal_text(report, verbose=verbose, color=color)
     else:
         text = named(form).text(report)
         shown = named(form).shown(text)

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.caller import allow_token_option, calling, root_here
 from perfci.cli.options import (
+    FILE,
+    FOLDER,
     PROJECT_OPTIONS,
+    allow_token_option,
+    calling,
     config_option,
     durations_option,
     python_option,
     refs,
+    root_here,
     select_option,
     stack,
     strict_option,
@@ -31,7 +35,6 @@ from perfci.cli.report import (
     worst_code,
 )
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
-from perfci.model.case import Case
 from perfci.report.clean import clean_json, clean_line
 from perfci.units import counted, format_duration
 from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
@@ -39,8 +42,7 @@ from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
 if TYPE_CHECKING:
     from perfci.commands.shards import EngineOptions, MergedReport
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_OWN_NAMES = ("engine", "shards", "at_once", "sbatch", "job_folder")
+_OWN_NAMES = ("engine", "shards", "concurrent", "sbatch", "job_folder")
 _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
@@ -60,6 +62,7 @@ _ENGINE_OPTIONS = stack(
     ),
     click.option(
         "--at-once",
+        "concurrent",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
         help="Number of shards measured at a time (default: as `calibrate` allows, else 1).",
@@ -73,13 +76,12 @@ _ENGINE_OPTIONS = stack(
     click.option(
         "--job-dir",
         "job_folder",
-        type=_FOLDER,
+        type=FOLDER,
         metavar="DIR",
         help="Where --engine keeps its job (default: in the cache folder).",
     ),
 )
 _WORDS = f"{__name__}.words"
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -107,12 +109,12 @@ def _engine_options(
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
     if own["engine"] != "slurm" and "sbatch" in own:
         raise click.UsageError("--sbatch is for --engine slurm")
-    if own["engine"] != "local" and "at_once" in own:
+    if own["engine"] != "local" and "concurrent" in own:
         raise click.UsageError("--at-once is for --engine local. Slurm decides this by itself")
     return EngineOptions(
         engine=own["engine"],
         shards=own["shards"],
-        at_once=own.get("at_once", 0),
+        concurrent=own.get("concurrent", 0),
         sbatch=own.get("sbatch", ()),
         folder=own.get("job_folder"),
         durations=given["durations_path"],
@@ -159,7 +161,6 @@ def _measure_by_engine(
     head: str,
     outputs: Mapping[str, Path],
     verbose: bool,
-    quiet: bool,
     base: str | None = None,
     same: bool = False,
     benchmarks_of: str | None = None,
@@ -169,7 +170,7 @@ def _measure_by_engine(
     from perfci.commands.project import open_project
     from perfci.commands.shards import check_in_parts, compare_in_parts
 
-    with calling(quiet=quiet) as caller:
+    with calling() as caller:
         project = open_project(caller, **{name: given[name] for name in PROJECT_OPTIONS})
         if base is None:
             collected = check_in_parts(project, head, parts, outputs)
@@ -178,7 +179,7 @@ def _measure_by_engine(
                 project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
             )
     for merged in collected.reports:
-        show_report(merged.report, verbose=verbose, quiet=quiet, err=bool(merged.shown))
+        show_report(merged.report, verbose=verbose, err=bool(merged.shown))
         show_texts(shown_as(name, text) for name, text in merged.shown.items())
     if collected.kept and not is_quiet():
         job = f"Their job is in {collected.kept}"
@@ -188,9 +189,6 @@ def _measure_by_engine(
             raise merged.problem
     strict = project.config.policy.strict
     return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
-
-
-Shares = Sequence[Sequence[Case]]
 
 
 @click.command("plan", epilog="Example: perfci plan --shards 4 --durations report.json")
@@ -242,50 +240,34 @@ def plan_command(
     if len(shares) < wanted:
         few = f"{counted(len(cases), 'case')} in {counted(len(shares), 'shard')}, not {wanted}"
         say(f"perfci: {few}: a shard has at least one case.", err=True)
+    known = any(case.id in durations for case in cases)
+    cost = expected_s(cases, durations) if known else {}
+    plan = [
+        {
+            "shard": str(Shard(number, len(shares))),
+            "expected_s": round(sum(cost[case.id] for case in share), 3) if known else None,
+            "cases": [case.id for case in share],
+        }
+        for number, share in enumerate(shares, start=1)
+    ]
     if matrix:
-        show(clean_json(json.dumps({"shard": _shard_names(shares)}) + "\n"))
+        show(clean_json(json.dumps({"shard": [each["shard"] for each in plan]}) + "\n"))
     elif as_json:
-        show(clean_json(_shards_json(shares, cases, durations) + "\n"))
+        show(clean_json(json.dumps({"shards": plan}, indent=2) + "\n"))
     else:
-        for line in _shards_table(shares, cases, durations):
-            say(line)
+        _show_plan(plan)
     return EXIT_PASS
 
 
-def _shard_names(shares: Shares) -> list[str]:
-    return [str(Shard(number, len(shares))) for number in range(1, len(shares) + 1)]
-
-
-def _shard_loads(
-    shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
-) -> list[float | None]:
-    """Return each shard's time in s, or None for each where no case's time is known."""
-    if not any(case.id in durations for case in cases):
-        return [None] * len(shares)
-    cost = expected_s(cases, durations)
-    return [round(sum(cost[case.id] for case in share), 3) for share in shares]
-
-
-def _shards_json(shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]) -> str:
-    loads = _shard_loads(shares, cases, durations)
-    plan = [
-        {"shard": name, "expected_s": load, "cases": [case.id for case in share]}
-        for name, load, share in zip(_shard_names(shares), loads, shares, strict=True)
-    ]
-    return json.dumps({"shards": plan}, indent=2)
-
-
-def _shards_table(
-    shares: Shares, cases: Sequence[Case], durations: Mapping[str, float]
-) -> list[str]:
+def _show_plan(plan: Sequence[Mapping[str, Any]]) -> None:
     rows = [("shard", "cases", "expected")]
-    for name, load, share in zip(
-        _shard_names(shares), _shard_loads(shares, cases, durations), shares, strict=True
-    ):
-        expected = "unknown" if load is None else format_duration(load)
-        rows.append((name, str(len(share)), expected))
+    for each in plan:
+        time_s = each["expected_s"]
+        expected = "unknown" if time_s is None else format_duration(time_s)
+        rows.append((each["shard"], str(len(each["cases"])), expected))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]}" for row in rows]
+    for name, count, expected in rows:
+        say(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {expected}")
 
 
 @click.command(
@@ -295,7 +277,7 @@ def _shards_table(
     epilog="Example: perfci merge shards/*.json --expect 4 --json report.json\n\n"
     "Exit codes: those of compare; 3 also where a shard is missing.",
 )
-@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
     "--expect",
     type=click.IntRange(1, MOST_SHARDS),
@@ -340,6 +322,5 @@ def merge_command(
 
 def merged_code(merged: MergedReport, *, strict: bool) -> int:
     """Return the exit code of a merged report, which never passes where it lacks a shard."""
-
     code = exit_code(merged.report, strict=strict)
     return EXIT_NO_VERDICT if merged.incomplete and code == EXIT_PASS else code

@@ -1,27 +1,53 @@
-"""``perfci trend``: the history analysed, as a site, Markdown and JSON."""
+"""``perfci trend``, ``bisect`` and ``explain``: when a metric moved, by which commit, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import config_option, duration, history_option, refs, stack
+from perfci.cli.options import (
+    FILE,
+    FOLDER,
+    allow_token_option,
+    calling,
+    config_option,
+    duration,
+    history_option,
+    hour_option,
+    metrics,
+    python_option,
+    refs,
+    refs_or_files,
+    seed_option,
+    select_option,
+    stack,
+)
 from perfci.cli.printing import is_quiet, say, show
-from perfci.outputs import STANDARD_OUTPUT, check_replaceable, check_writable, require_distinct
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
+from perfci.outputs import (
+    STANDARD_OUTPUT,
+    check_replaceable,
+    check_writable,
+    require_distinct,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from perfci.commands.trend import Notifications
     from perfci.trend import Trend
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+_UNMEASURED = (
+    "perfci: nothing was measured, so times that differ by less than twice are left out: "
+    "`perfci compare` measures them, and says why a case moved."
+)
 notification_options = stack(
     click.option(
         "--openmetrics",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Write the latest values and statuses for Prometheus.",
     ),
     click.option(
@@ -80,9 +106,9 @@ def notifications_of(**given: Any) -> Notifications:
     shell_complete=refs,
     help="The branch of the commits (default: the default branch).",
 )
-@click.option("--html", type=_FOLDER, metavar="DIR", help="Write a site that opens from disk.")
-@click.option("--markdown", type=_FILE, help="Write a summary, for a job or an issue.")
-@click.option("--json", "json_path", type=_FILE, help="Write all results for programs.")
+@click.option("--html", type=FOLDER, metavar="DIR", help="Write a site that opens from disk.")
+@click.option("--markdown", type=FILE, help="Write a summary, for a job or an issue.")
+@click.option("--json", "json_path", type=FILE, help="Write all results for programs.")
 @click.option(
     "--last-days",
     type=click.IntRange(2, 3650),
@@ -114,7 +140,8 @@ def trend_command(
     notifications = notifications_of(**given)
     from datetime import UTC, datetime
 
-    from perfci.commands.project import history_address, history_files, repository_at
+    from perfci.commands.history import history_address, history_files
+    from perfci.commands.project import repository_at
     from perfci.commands.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
     from perfci.report.trend import trend_lines
@@ -159,9 +186,124 @@ def _check_outputs(
     history: Sequence[Path],
 ) -> None:
     """Fail before the history is read where an output can't be written, or two are one file."""
-
     written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
     require_distinct(written, history, {"--html": html} if html is not None else {})
     if html is not None:
         check_replaceable(html)
     check_writable(outputs)
+
+
+@click.command(
+    "bisect",
+    epilog="Example: perfci bisect v1.2..main -k encoder --metric latency_p50\n\n"
+    "Exit codes: 0 found (each change named has a probability of 95 % or more), 2 usage, 3 not "
+    "found (nothing moved, or the time ended before), 4 git or disk.",
+)
+@click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID", shell_complete=refs)
+@history_option
+@config_option
+@select_option
+@click.option(
+    "--metric",
+    default="",
+    shell_complete=metrics,
+    help="The metric to search for (default: the one that moved most).",
+)
+@click.option("--package", default="", help="Search GOOD..BAD of this package's releases, by pip.")
+@python_option
+@allow_token_option
+@hour_option
+@seed_option
+@click.option("--restart", is_flag=True, help="Forget what an earlier start measured.")
+@click.option("--json", "json_path", type=FILE, help="Write the answer here.")
+def bisect_command(
+    wanted: str,
+    config_path: Path | None,
+    seed: int | None,
+    json_path: Path | None,
+    **given: Any,
+) -> int:
+    """Find the commits of a range at which one case's metric changed, for the worse or better.
+
+    Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
+    imported are skipped. Each comparison is kept, so the same command continues after a kill.
+    CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits. With
+    --package, the releases of a dependency are compared, each in an environment of its own.
+    """
+    from perfci.commands.bisect import bisect
+    from perfci.commands.bisect_search import BisectOptions
+    from perfci.commands.project import open_project
+    from perfci.report.bisection import render_bisection, render_bisection_json
+
+    options = BisectOptions(quiet=is_quiet(), **given)
+    with calling() as caller:
+        project = open_project(caller, config_path, seed=seed)
+        project.check_outputs({"json": json_path} if json_path else {})
+        bisection = bisect(project, wanted, options)
+    printed = json_path == STANDARD_OUTPUT
+    if json_path and not printed:
+        write_files({json_path: render_bisection_json(bisection)})
+    for line in render_bisection(bisection):
+        say(line, err=printed)
+    if printed:
+        show(render_bisection_json(bisection))
+    return EXIT_PASS if bisection.is_answered else EXIT_NO_VERDICT
+
+
+@click.command(
+    "explain",
+    epilog="Example: perfci explain main HEAD -k encoder\n\n"
+    "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
+)
+@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs_or_files)
+@click.argument("head", default="", shell_complete=refs)
+@select_option
+@config_option
+@python_option
+@allow_token_option
+@click.option(
+    "--within",
+    "within_s",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="Time for the instruments of a case, besides its own run time.",
+)
+@click.option(
+    "--trace",
+    "traces",
+    metavar="DIR",
+    type=FOLDER,
+    help="Write Chrome traces of both sides, which Perfetto opens.",
+)
+def explain_command(
+    report_or_base: str,
+    head: str,
+    config_path: Path | None,
+    traces: Path | None,
+    **given: Any,
+) -> int:
+    """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
+
+    Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict
+    is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
+    """
+    from perfci.commands.project import open_project
+    from perfci.commands.revisions import ExplainRequest, explain, explain_report
+    from perfci.report.rows import why_lines
+
+    path = Path(report_or_base)
+    if not head and path.is_file():
+        request = explain_report(path, **given)
+    else:
+        request = ExplainRequest(report_or_base, head or ".", **given)
+    request = replace(request, traces=traces)
+    with calling() as caller:
+        explained = explain(open_project(caller, config_path), request)
+    for why in explained:
+        say(why.case)
+        for line in why_lines(why):
+            say(f"  {line}")
+    if request.rows is None and not all(why.differences for why in explained):
+        say(_UNMEASURED, err=True)
+    return EXIT_PASS

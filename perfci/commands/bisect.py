@@ -1,21 +1,38 @@
-"""``bisect``: a range of commits or releases, or a change of the trend, and its search."""
+"""``bisect``: a range of commits or releases, or a change of the trend, and its search.
+
+The state of a search is kept in a file, so that the same command continues it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from perfci.bisect import Bisection, NamedCommit
 from perfci.bisect.search import Search
-from perfci.commands.bisect_answers import SearchedRange
-from perfci.commands.bisect_search import BisectOptions, is_begun, search
+from perfci.bisect.state import SearchedRange, SearchState
+from perfci.commands.bisect_search import BisectOptions, SearchInProgress
 from perfci.commands.compare import now
 from perfci.commands.project import Project
-from perfci.errors import BudgetTooShort, MeasureError, NoHistory, SearchRunning, UsageError
+from perfci.errors import (
+    BudgetTooShort,
+    DamagedFile,
+    MeasureError,
+    NoHistory,
+    SearchRunning,
+    UsageError,
+)
+from perfci.files import read_regular, write_file
 from perfci.measure.checkout.build import Releases
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
+from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.workplace import RequestedSide
+from perfci.model.codec import CodecError, decode, encode
 from perfci.trend import Change, Trend
 
 NO_TIME = "no time"
@@ -35,10 +52,10 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
             if options.package
             else CommitRange(project, wanted, options.python)
         )
-        return search(project, searched, options)
+        return _search(project, searched, options)
     _require_range(wanted, options)
-    change = change_of_history(project, wanted, options.history, now())
-    return search(project, *_search_of(project, change, options))
+    change = _change_named(project, wanted, options.history)
+    return _search(project, *_search_of(project, change, options))
 
 
 def _require_range(wanted: str, options: BisectOptions) -> None:
@@ -104,15 +121,15 @@ def search_new(
     """
     end = project.caller.executor.now() + options.budget_s
     searches: list[ChangeSearch] = []
-    for change, new in _candidates(trend_of_history(project, options.history, now), environment):
+    for change, new in _candidates(_trend_of_history(project, options.history, now), environment):
         try:
             left_s = end - project.caller.executor.now()
             searched, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
-            if not new and not is_begun(project, searched, narrowed):
+            if not new and not _is_begun(project, searched, narrowed):
                 continue
             result = ChangeSearch(change, reason=NO_TIME)
             if left_s > 0.0:
-                result = ChangeSearch(change, search(project, searched, narrowed))
+                result = ChangeSearch(change, _search(project, searched, narrowed))
         except BudgetTooShort:
             result = ChangeSearch(change, reason=NO_TIME)
         except (MeasureError, UsageError, SearchRunning) as error:
@@ -135,6 +152,69 @@ def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]
     ]
     steps.sort(key=lambda change: (change.status != "new", not change.worse, -(change.cost or 0.0)))
     yield from ((change, change.status == "new") for change in steps)
+
+
+def _search(project: Project, search_range: SearchRange, options: BisectOptions) -> Bisection:
+    """Search, continuing where an earlier start ended. MeasureError where nothing moved."""
+    started = project.caller.executor.now()
+    with _state_file(project, search_range, options) as path:
+        if options.restart:
+            with explaining(f"removing {path}"):
+                path.unlink(missing_ok=True)
+        state = _read_state(path) or SearchState((search_range.whole,))
+        keep = partial(write_state, path)
+        return SearchInProgress(project, search_range, options, state, keep, started).run()
+
+
+@contextmanager
+def _state_file(
+    project: Project, search_range: SearchRange, options: BisectOptions
+) -> Iterator[Path]:
+    """Yield the file of a search's state, and hold it meanwhile."""
+    folder = project.session_context().cache / project.repository.id / "bisect"
+    # another configuration builds, skips and measures differently
+    goal = (options.selection, options.case, options.metric, repr(project.config))
+    identity = "\0".join((*search_range.identity, *goal))
+    name = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16]
+    with explaining(f"making {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / f"{name}.lock")
+    if lock is None:
+        raise SearchRunning(
+            "search-running",
+            "another perfci searches the same range for the same change",
+            "Wait until it has ended.",
+        )
+    try:
+        yield folder / f"{name}.json"
+    finally:
+        lock.release(remove=True)
+
+
+def _read_state(path: Path) -> SearchState | None:
+    """Return the state of an earlier start, or None. DamagedFile where it can't be read."""
+    try:
+        return decode(read_regular(path), SearchState)
+    except FileNotFoundError:
+        return None
+    except (CodecError, OSError) as error:
+        raise DamagedFile(
+            "damaged-search",
+            f"the earlier search in {path} can't be read: {error}",
+            "Start again with --restart.",
+        ) from error
+
+
+def write_state(path: Path, state: SearchState) -> None:
+    """Keep the state of a search. OutsideError where the disk is full."""
+    with explaining(f"writing {path}"):
+        write_file(path, encode(state))
+
+
+def _is_begun(project: Project, search_range: SearchRange, options: BisectOptions) -> bool:
+    """Return whether an earlier start kept a state of this search."""
+    with _state_file(project, search_range, options) as path:
+        return _read_state(path) is not None
 
 
 class CommitRange:
@@ -257,27 +337,7 @@ def _is_same_release(given: str, version: str) -> bool:
     return given == version
 
 
-def change_named(given: str, changes: Sequence[Change]) -> Change:
-    """Return the change with the id ``given``, or the only one whose id begins with it."""
-    exact = [change for change in changes if change.id == given]
-    begin = (
-        [change for change in changes if change.id.startswith(given)]
-        if len(given) >= _SHORTEST
-        else []
-    )
-    matching = exact or begin
-    if len(matching) != 1:
-        raise UsageError(
-            "bad-range",
-            f"{given!r} is the beginning of {len(matching)} changes' ids"
-            if matching
-            else f"{given!r} is no range of commits, and no change of the history has that id",
-            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
-        )
-    return matching[0]
-
-
-def trend_of_history(project: Project, history: str | None, at: str) -> Trend:
+def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
     """Return the project's history analysed, as ``perfci trend`` does it at this time."""
     from perfci.commands.trend import trend_of
     from perfci.history.history import open_history
@@ -287,12 +347,23 @@ def trend_of_history(project: Project, history: str | None, at: str) -> Trend:
         return trend_of(opened, project.repository, config.aliases, config.trend, now=at)
 
 
-def change_of_history(project: Project, given: str, history: str | None, at: str) -> Change:
-    """Return a change of the project's history, as ``perfci trend`` finds it at this time."""
+def _change_named(project: Project, given: str, history: str | None) -> Change:
+    """Return the change with the id ``given``, or the only one whose id begins with it."""
     try:
-        changes = trend_of_history(project, history, at).changes
+        changes = _trend_of_history(project, history, now()).changes
     except NoHistory:
         if history:
             raise
         changes = ()
-    return change_named(given, changes)
+    matching = [change for change in changes if change.id == given]
+    if not matching and len(given) >= _SHORTEST:
+        matching = [change for change in changes if change.id.startswith(given)]
+    if len(matching) != 1:
+        raise UsageError(
+            "bad-range",
+            f"{given!r} is the beginning of {len(matching)} changes' ids"
+            if matching
+            else f"{given!r} is no range of commits, and no change of the history has that id",
+            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
+        )
+    return matching[0]

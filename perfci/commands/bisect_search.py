@@ -1,10 +1,10 @@
-"""One search: compares the ends, asks for commits, follows merges, and keeps its state."""
+"""A search in progress: compares the ends, asks for commits, follows merges, explains culprits."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -12,26 +12,7 @@ from msgspec import structs
 from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, moved_row
 from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import Question
-from perfci.commands.bisect_answers import (
-    SearchedRange,
-    SearchState,
-    SoughtMetric,
-    StateFile,
-    answer_of,
-    changes_of,
-    ends_threshold,
-    gated,
-    is_ratio,
-    moved_most,
-    next_confirmation,
-    next_of,
-    no_answer_reason,
-    ran_out,
-    result_of,
-    state_file,
-    threshold_of,
-    with_explanations,
-)
+from perfci.bisect.state import SearchedRange, SearchState, SoughtMetric
 from perfci.commands.compare import MeasureOptions, compare, selected_cases
 from perfci.commands.project import Project
 from perfci.errors import (
@@ -47,16 +28,19 @@ from perfci.measure.ending import measuring_begins
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.workplace import open_workplace
+from perfci.metrics import METRICS
 from perfci.model.finding import Why
+from perfci.model.words import words
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.units import counted, format_change, format_value
-from perfci.verdict.policy import Policy
+from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 
 if TYPE_CHECKING:
     from perfci.commands.bisect import SearchRange
-    from perfci.model.report import Report
+    from perfci.model.report import Comparison, Report
 
 _LONGEST = 300
+_LEAST_SOUGHT = 0.05
 _WHY_SHARE = 0.05
 """Share of the budget for looking inside, or ``WHY_S`` where that is less."""
 WHY_S = 30.0
@@ -86,34 +70,6 @@ class BisectOptions:
     expected: float | None = None
 
 
-def search(project: Project, search_range: SearchRange, options: BisectOptions) -> Bisection:
-    """Search, continuing where an earlier start ended. MeasureError where nothing moved."""
-    started = project.caller.executor.now()
-    with state_file(_folder(project), *_identity(project, search_range, options)) as file:
-        if options.restart:
-            file.forget()
-        state = file.read() or SearchState((search_range.whole,))
-        return _Search(project, search_range, options, file, state, started).run()
-
-
-def is_begun(project: Project, search_range: SearchRange, options: BisectOptions) -> bool:
-    """Return whether an earlier start kept a state of this search."""
-    with state_file(_folder(project), *_identity(project, search_range, options)) as file:
-        return file.read() is not None
-
-
-def _folder(project: Project) -> Path:
-    return project.session_context().cache / project.repository.id / "bisect"
-
-
-def _identity(
-    project: Project, search_range: SearchRange, options: BisectOptions
-) -> tuple[str, ...]:
-    # another configuration builds, skips and measures differently
-    configuration = repr(project.config)
-    return *search_range.identity, options.selection, options.case, options.metric, configuration
-
-
 class _SearchEnded(Exception):
     """The search ends here, and the same command continues it."""
 
@@ -122,26 +78,21 @@ class _SearchEnded(Exception):
         self.ended: Ended = ended
 
 
-class _Search:
-    """A search in progress. Its state is written after each step."""
+@dataclass(slots=True)
+class SearchInProgress:
+    """A search. ``keep`` writes its state after each step. ``started`` is by the caller's clock."""
 
-    def __init__(
-        self,
-        project: Project,
-        search_range: SearchRange,
-        options: BisectOptions,
-        file: StateFile,
-        state: SearchState,
-        started: float,
-    ) -> None:
-        self._project = project
-        self._range = search_range
-        self._options = options
-        self._file = file
-        self._state = state
-        self._started = started
-        self._longest_s = 0.0
-        self._why_s = min(WHY_S, _WHY_SHARE * options.budget_s)
+    project: Project
+    range: SearchRange
+    options: BisectOptions
+    state: SearchState
+    keep: Callable[[SearchState], None]
+    started: float
+    _longest_s: float = 0.0
+    _why_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._why_s = min(WHY_S, _WHY_SHARE * self.options.budget_s)
 
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
@@ -155,233 +106,236 @@ class _Search:
             except _SearchEnded as enough:
                 ended = enough.ended
             except KeyboardInterrupt:
-                if self._state.sought is None:
+                if self.state.sought is None:
                     raise
                 ended = "interrupted"
-            if ended == "interrupted" or self._state.sought is None:
+            if ended == "interrupted" or self.state.sought is None:
                 break
-        return self._result(ended)
+        if self.state.sought is None:
+            raise BudgetTooShort(
+                "budget-too-short",
+                "the time ended before both ends were compared",
+                "Raise --budget, or choose fewer cases with -k.",
+            )
+        return self.state.result(self.state.sought, ended, self.range.package)
 
     def _search_ranges(self) -> None:
         """Compare the ends, narrow down what moved, and go on into merges' branches."""
-        if self._state.sought is None:
-            self._compare_ends()
+        sought = self.state.sought or self._compare_ends()
         number = 0
-        while number < len(self._state.ranges):
-            self._narrow_down(number)
-            self._follow_merges(number)
+        while number < len(self.state.ranges):
+            searched = self.state.ranges[number]
+            self._narrow_down(searched, sought)
+            self._follow_merges(searched)
             number += 1
 
     def _confirm(self) -> None:
         """Compare changes with the commit before them where a search ended without doing so."""
-        for number in range(len(self._state.ranges)):
-            while question := next_confirmation(self._state, self._state.ranges[number]):
-                self._ask(number, question, self._why_s)
+        for searched in self.state.ranges:
+            while question := self.state.next_confirmation(searched):
+                self._ask(searched, self._sought, question, self._why_s)
 
-    def _compare_ends(self) -> None:
+    def _compare_ends(self) -> SoughtMetric:
         """Compare both ends, and choose what moved most of the selected cases and metrics."""
-        whole = self._state.ranges[0]
+        whole = self.state.ranges[0]
         question = Question(len(whole.commits), 0.0)
-        request = self._request((self._options.case,) if self._options.case else ())
-        policy = self._project.config.policy
-        metric = self._options.metric
+        only = (self.options.case,) if self.options.case else ()
+        policy = self.project.config.policy
+        metric = self.options.metric
         if metric:
-            policy = gated(policy, metric, ends_threshold(policy, metric, self._options.expected))
-        report = self._report(whole, question, request, policy, 0.0)
+            policy = gated(policy, metric, ends_threshold(policy, metric, self.options.expected))
+        report = self._report(whole, question, only, policy, 0.0)
         row = moved_most(report, metric, policy.alpha)
         if row is None:
             if report.interrupted:
                 raise MeasureError(
                     "nothing-compared", "the search was interrupted before the ends were compared"
                 )
-            if any(ran_out(report, row.case) for row in report.results):
+            if any(_ran_out(report, row.case) for row in report.results):
                 raise _SearchEnded("budget")
             raise _nothing_moved(report, whole, metric)
+        log = _is_ratio(row)
         sought = SoughtMetric(
             row.case,
             row.metric,
             row.unit,
             row.direction,
-            "log" if is_ratio(row) else "difference",
+            "log" if log else "difference",
             _environment_of_good(report),
         )
-        answer = answer_of(row, question, sought)
+        answer = _answer_of(row, question, log=log)
         if answer is None:
             raise _nothing_moved(report, whole, metric)
-        self._keep(0, replace(whole, search=replace(whole.search, answers=(answer,))), sought)
-        self._notify(0, question, answer)
-        if report.interrupted:
-            raise _SearchEnded("interrupted")
+        self.state.sought = sought
+        self._add(whole, sought, answer, report)
+        return sought
 
-    def _narrow_down(self, number: int) -> None:
+    def _narrow_down(self, searched: SearchedRange, sought: SoughtMetric) -> None:
         """Ask until nothing is left to ask in one range."""
-        while question := next_of(self._state, self._state.ranges[number]):
-            confirmation = next_confirmation(self._state, self._state.ranges[number])
+        while question := self.state.next_question(searched):
+            confirmation = self.state.next_confirmation(searched)
             others = confirmation is not None and confirmation != question
-            self._ask(number, question, self._why_s + (self._longest_s if others else 0.0))
+            reserve_s = self._why_s + (self._longest_s if others else 0.0)
+            self._ask(searched, sought, question, reserve_s)
 
-    def _follow_merges(self, number: int) -> None:
+    def _follow_merges(self, searched: SearchedRange) -> None:
         """Add the branches that the culprits of a range merged."""
-        searched = self._state.ranges[number]
-        for change in changes_of(self._state, searched):
+        for change in self.state.changes(searched):
             sha = searched.at(change.last).sha
-            known = any(branch.merged_by == sha for branch in self._state.ranges)
+            known = any(branch.merged_by == sha for branch in self.state.ranges)
             if change.first == change.last and change.found and not known:
-                branches = self._range.branches(sha)
-                self._state = replace(self._state, ranges=(*self._state.ranges, *branches))
-        self._file.write(self._state)
+                self.state.ranges += self.range.branches(sha)
+        self.keep(self.state)
 
-    def _request(self, only: tuple[str, ...]) -> MeasureOptions:
-        return MeasureOptions(
-            self._options.selection,
-            only=only,
-            command="bisect",
-            benchmarks_of=self._range.benchmarks_of,
-            everything=bool(self._range.package),  # the trees of releases have the same files
-        )
-
-    def _ask(self, number: int, question: Question, reserve_s: float) -> None:
+    def _ask(
+        self, searched: SearchedRange, sought: SoughtMetric, question: Question, reserve_s: float
+    ) -> None:
         """Measure one commit, and keep the answer or the reason why it has no answer.
 
         ``reserve_s`` of the budget is left for later steps.
         """
-        searched, sought = self._state.ranges[number], self._sought
-        policy = gated(self._project.config.policy, sought.metric, threshold_of(question, sought))
+        log = sought.scale == "log"
+        threshold = math.expm1(question.margin) if log else question.margin
+        policy = gated(self.project.config.policy, sought.metric, threshold)
         try:
-            request = self._request((sought.case,))
-            report = self._report(searched, question, request, policy, reserve_s)
+            report = self._report(searched, question, (sought.case,), policy, reserve_s)
         except (UnmeasurableCommit, ReleaseNotInstalled) as error:
-            self._skip(number, question.position, error.message)
+            self._skip(searched, question, error.message)
             return
         if question.base == 0:
-            self._require_same_environment(report)
+            _require_same_environment(report, sought)
         rows = (row for row in report.results if row.metric == sought.metric)
         row = next((row for row in rows if row.case == sought.case), None)
-        answer = answer_of(row, question, sought) if row else None
+        answer = _answer_of(row, question, log=log) if row else None
         if sought.case in report.same_code:
             answer = SessionAnswer(
                 question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base
             )
-        if answer is None:
-            if report.interrupted:
-                raise _SearchEnded("interrupted")
-            if ran_out(report, sought.case):
-                raise _SearchEnded("budget")
-            self._skip(number, question.position, no_answer_reason(report, row))
-            return
-        search = replace(searched.search, answers=(*searched.search.answers, answer))
-        self._keep(number, replace(searched, search=search))
-        self._notify(number, question, answer)
-        if report.interrupted:
+        if answer is not None:
+            self._add(searched, sought, answer, report)
+        elif report.interrupted:
             raise _SearchEnded("interrupted")
+        elif _ran_out(report, sought.case):
+            raise _SearchEnded("budget")
+        else:
+            self._skip(searched, question, _no_answer_reason(report, row))
 
     def _report(
         self,
         searched: SearchedRange,
         question: Question,
-        request: MeasureOptions,
+        only: tuple[str, ...],
         policy: Policy,
         reserve_s: float,
     ) -> Report:
         measuring_begins()  # a side may take minutes to install, without a report to lose
-        began = self._project.caller.executor.now()
+        began = self.project.caller.executor.now()
         left = self._left_s() - reserve_s
         if left <= 0.0:
             raise _SearchEnded("budget")
-        context = self._project.session_context()
+        context = self.project.session_context()
         settings = context.config.settings
         rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval
         most = max(settings.max_rounds, rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
         config = structs.replace(context.config, policy=policy, settings=settings)
-        base = self._range.side("base", searched.at(question.base))
-        head = self._range.side("head", searched.at(question.position))
+        options = MeasureOptions(
+            self.options.selection,
+            only=only,
+            command="bisect",
+            benchmarks_of=self.range.benchmarks_of,
+            everything=bool(self.range.package),  # the trees of releases have the same files
+        )
+        base = self.range.side("base", searched.at(question.base))
+        head = self.range.side("head", searched.at(question.position))
         try:
-            return compare(replace(context, config=config), base, head, request)
+            _, report = compare(replace(context, config=config), base, head, options)
         except NoTimeToImport as error:
             raise _SearchEnded("budget") from error
+        else:
+            return report
         finally:
-            took_s = self._project.caller.executor.now() - began
+            took_s = self.project.caller.executor.now() - began
             self._longest_s = max(self._longest_s, took_s)
 
     def _left_s(self) -> float:
-        return self._options.budget_s - (self._project.caller.executor.now() - self._started)
+        return self.options.budget_s - (self.project.caller.executor.now() - self.started)
 
     @property
     def _sought(self) -> SoughtMetric:
-        assert self._state.sought is not None  # noqa: S101 (the ends are compared first)
-        return self._state.sought
+        assert self.state.sought is not None  # noqa: S101 (the ends are compared first)
+        return self.state.sought
 
-    def _require_same_environment(self, report: Report) -> None:
-        if (environment := _environment_of_good(report)) != self._sought.environment:
-            raise MeasureError(
-                "another-environment",
-                "the search so far was measured in another environment "
-                f"({self._sought.environment}, now {environment})",
-                "Start again with --restart.",
-            )
+    def _skip(self, searched: SearchedRange, question: Question, why: str) -> None:
+        searched.skip(question.position, why[:_LONGEST])
+        self.keep(self.state)
+        self._say(f"{searched.at(question.position).short}  skipped: {why}")
 
-    def _skip(self, number: int, position: int, why: str) -> None:
-        searched = self._state.ranges[number]
-        search = replace(searched.search, skipped=(*searched.search.skipped, position))
-        reasons = {**searched.why, str(position): why[:_LONGEST]}
-        self._keep(number, replace(searched, search=search, why=reasons))
-        commit = searched.at(position)
-        self._say(f"{commit.short}  skipped: {why}")
-
-    def _keep(
-        self, number: int, searched: SearchedRange, sought: SoughtMetric | None = None
+    def _add(
+        self, searched: SearchedRange, sought: SoughtMetric, answer: SessionAnswer, report: Report
     ) -> None:
-        ranges = list(self._state.ranges)
-        ranges[number] = searched
-        self._state = replace(
-            self._state, ranges=tuple(ranges), sought=sought or self._state.sought
-        )
-        self._file.write(self._state)
-
-    def _notify(self, number: int, question: Question, answer: SessionAnswer) -> None:
-        searched, sought = self._state.ranges[number], self._sought
+        """Keep and show an answer. An interrupted session's is the last."""
+        searched.add(answer)
+        self.keep(self.state)
         size = (
             format_change(math.exp(answer.change))
             if sought.scale == "log"
             else f"{'+' if answer.change > 0 else ''}{format_value(answer.change, sought.unit)}"
         )
-        commit, base = searched.at(question.position), searched.at(question.base)
+        commit, base = searched.at(answer.position), searched.at(answer.base)
         rounds = counted(answer.rounds, "round")
         self._say(f"{commit.short}  {size} against {base.short}, {rounds}  {commit.subject}")
+        if report.interrupted:
+            raise _SearchEnded("interrupted")
 
     def _say(self, text: str) -> None:
-        if not self._options.quiet:
-            self._project.caller.say(text, err=True)
-
-    def _result(self, ended: Ended) -> Bisection:
-        if self._state.sought is None:
-            raise BudgetTooShort(
-                "budget-too-short",
-                "the time ended before both ends were compared",
-                "Raise --budget, or choose fewer cases with -k.",
-            )
-        bisection = result_of(self._state, self._sought, ended, self._range.package)
-        return with_explanations(bisection, self._state)
+        if not self.options.quiet:
+            self.project.caller.say(text, err=True)
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
-        bisection = result_of(self._state, self._sought, "done", self._range.package)
+        bisection = self.state.result(self._sought, "done", self.range.package)
         for culprit in bisection.culprits if bisection.is_answered else ():
-            newest = culprit.commits[-1].sha
-            if newest not in self._state.whys:
+            if culprit.why is None:
                 measuring_begins()
                 if (left_s := self._left_s()) <= 0.0:
                     raise _SearchEnded("budget")
-                within_s = min(WHY_S, left_s)
-                why = explain_culprit(self._project, self._range, bisection, culprit, within_s)
-                self._state = replace(self._state, whys={**self._state.whys, newest: why})
-                self._file.write(self._state)
+                why = self._explain_culprit(bisection, culprit, min(WHY_S, left_s))
+                self.state.whys[culprit.commits[-1].sha] = why
+                self.keep(self.state)
+
+    def _explain_culprit(self, bisection: Bisection, culprit: Culprit, within_s: float) -> Why:
+        """Return what differs inside of the case between a culprit and the commit before it.
+
+        A failure here is only reported as the reason why nothing is known: the answer stands.
+        """
+        before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
+        sides = (self.range.side("base", before), self.range.side("head", after))
+        context, files = self.project.session_context(), self.range.benchmarks_of
+        try:
+            with open_workplace(context, sides, benchmarks_of=files) as workplace:
+                cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
+                (state,) = case_states(cases, ("base", "head"))
+                self.project.caller.step(f"looking inside {after.short} …")
+                rows = (moved_row(bisection, culprit),)
+                return explain_case(workplace, state, rows, within_s=within_s)
+        except PerfciError as error:
+            return Why(bisection.case, untold={"": error.message})
 
 
 def _environment_of_good(report: Report) -> str:
     """Return the environment of base. Head's may differ, where a package is what differs."""
     return (report.base_environment or report.environment).key
+
+
+def _require_same_environment(report: Report, sought: SoughtMetric) -> None:
+    if (environment := _environment_of_good(report)) != sought.environment:
+        raise MeasureError(
+            "another-environment",
+            "the search so far was measured in another environment "
+            f"({sought.environment}, now {environment})",
+            "Start again with --restart.",
+        )
 
 
 def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciError:
@@ -407,26 +361,114 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
     )
 
 
-def explain_culprit(
-    project: Project,
-    search_range: SearchRange,
-    bisection: Bisection,
-    culprit: Culprit,
-    within_s: float,
-) -> Why:
-    """Return what differs inside of the case between a culprit and the commit before it.
+def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
+    """Return a policy in which ``metric`` alone decides how many rounds a session has.
 
-    A failure here is only reported as the reason why nothing is known: the answer stands.
+    Its threshold is ``threshold``, or its own.
     """
-    before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
-    sides = (search_range.side("base", before), search_range.side("head", after))
-    context = project.session_context()
-    try:
-        with open_workplace(context, sides, benchmarks_of=search_range.benchmarks_of) as workplace:
-            cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
-            (state,) = case_states(cases, ("base", "head"))
-            project.caller.step(f"looking inside {after.short} …")
-            rows = (moved_row(bisection, culprit),)
-            return explain_case(workplace, state, rows, within_s=within_s)
-    except PerfciError as error:
-        return Why(bisection.case, untold={"": error.message})
+    own = policy.metrics.get(metric)
+    if own is None:
+        own = metric_policy(METRICS[metric]) if metric in METRICS else None
+    metrics = {
+        name: replace(policy.metrics.get(name) or metric_policy(known), gate="info")
+        for name, known in METRICS.items()
+    }
+    metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
+    margins = {} if threshold is None else {metric: threshold}
+    return replace(policy, metrics=metrics, margins=margins)
+
+
+def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:
+    """Return the threshold by which the ends are compared where ``metric`` is searched for.
+
+    A user who names the metric knows that it moved, perhaps by less than fails a build. It is half
+    of 5 %, or half of the metric's own threshold where that is smaller or an amount. With
+    ``expected``, the ratio that the trend saw, it is half of that change where that is smaller.
+    """
+    own = policy.metrics.get(metric)
+    known = METRICS.get(metric)
+    threshold = own.threshold if own else known.threshold if known else _LEAST_SOUGHT
+    if known is not None and (known.absolute or known.kind == "exact"):
+        return threshold / 2.0
+    threshold = min(threshold, _LEAST_SOUGHT)
+    if expected and expected != 1.0:
+        threshold = min(threshold, math.expm1(abs(math.log(expected))))
+    return threshold / 2.0
+
+
+def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
+    """Return the row to search for, or None where nothing of ``metric`` (any, if empty) moved.
+
+    Gating rows come first, then regressions before improvements, then the largest change in units
+    of the threshold.
+    """
+    moved = [
+        row
+        for row in report.results
+        if (row.metric == metric or not metric)
+        and (
+            row.status in {"regressed", "improved"}
+            or (row.method == "paired_t" and row.p is not None and _adjusted(row) < alpha)
+        )
+        and _answer_of(row, Question(1, 0.0), log=_is_ratio(row)) is not None
+    ]
+
+    def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
+        change = abs(worse_by(row)[0] or 0.0)
+        times = change / row.threshold if row.threshold else math.inf
+        return row.gate == "fail", row.status == "regressed", row.status == "improved", times
+
+    return max(moved, key=rank, default=None)
+
+
+def _adjusted(row: Comparison) -> float:
+    p = row.p if row.p_adjusted is None else row.p_adjusted
+    return 1.0 if p is None else p
+
+
+def _is_ratio(row: Comparison) -> bool:
+    """Return whether a row's change is searched for as a ratio. Exact amounts may be zero."""
+    return row.difference is None and row.method != "exact"
+
+
+def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnswer | None:
+    """Return a row's answer about the commit, or None where it carries no interval.
+
+    ``log``: it is the logarithm of the ratio.
+    """
+    if log:
+        change = math.log(row.ratio) if row.ratio else None
+    elif row.difference is not None:
+        change = row.difference
+    else:
+        centers = [side.center if side else None for side in (row.base, row.head)]
+        change = None if None in centers else centers[1] - centers[0]  # type: ignore[operator]
+    rounds = row.base.workers if row.base else 0
+    if change is None or not math.isfinite(change):
+        return None
+    same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
+    if row.method == "exact" or same:
+        return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)
+    se = row.se if row.se is not None else standard_error(row)
+    if se is None or row.df is None:
+        return None
+    return SessionAnswer(question.position, change, se, row.df, rounds, question.base)
+
+
+def _ran_out(report: Report, case: str) -> bool:
+    """Return whether time ran out before a case had the rounds that carry an interval."""
+    if case in report.same_code or any(failure.case == case for failure in report.failures):
+        return False
+    rows = [row for row in report.results if row.case == case]
+    if any(finding.code == "budget-ended" for row in rows for finding in row.findings):
+        return True
+    return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
+
+
+def _no_answer_reason(report: Report, row: Comparison | None) -> str:
+    """Return in words why a report has no answer about the commit."""
+    for failure in report.failures:
+        return f"{failure.kind}: {failure.message}"
+    if row is None:
+        return "it doesn't have the case"
+    return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"

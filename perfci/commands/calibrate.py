@@ -3,30 +3,59 @@
 Identical sides get the first part of the time. Then the quiet settings are switched off in turn.
 Identical sides have a second turn, so that the machine's hours disturb both parts alike. The rest
 tests the promise with a slow-down in head.
+
+``--at-once`` measures the spread of sessions that run at once on this machine. One session runs
+alone in the machine's first part, then one in each part at once, then one alone in the last part.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import platform
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.calibrate import Calibration, DefaultSession, TimeSpent
 from perfci.calibrate.promise import PROMISED_METRIC, suggest
-from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, PartResults, in_workplace
+from perfci.commands.calibrate_parts import SAME_END, CalibrationParts, in_workplace
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
+from perfci.commands.project import cache_folder, load_report
+from perfci.commands.revisions import commit_pair
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
-from perfci.measure.workplace import RequestedSide, SessionContext, open_workplace
+from perfci.engine.engines import LocalEngine
+from perfci.engine.job import JobFolder, gather
+from perfci.engine.plan import MachineSlot, Plan, mark_of, slots
+from perfci.errors import MeasureError, UsageError
+from perfci.files import read_regular, write_file
+from perfci.measure.checkout.disk import take_if_free
+from perfci.measure.machine.quiet import available_cores, physical_cores, plan_cores, visible_gpus
+from perfci.measure.workplace import open_workplace
 from perfci.model.case import Case, Failure
+from perfci.model.codec import CodecError, decode, encode
 from perfci.model.run import Environment, Side
-from perfci.units import format_duration, format_share
+from perfci.stats.spread import Spread, spread_ratio
+from perfci.units import counted, format_duration, format_share
 from perfci.verdict.shards import times_as_many
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
+    from perfci.model.report import Report
+
+_SESSIONS = 3
+"""Sessions one after the other, each with its share of the time."""
+_ENDLESS = 10_000
+"""Rounds. Each session uses all of its time, so that all run at once to the end."""
+_LEAST_DF = 2
+MOST_RATIO = 1.25
+"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
+_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,69 +81,50 @@ def calibrate(
 ) -> Calibration:
     """Measure ``rev`` against itself for ``budget_s`` and return what this machine sees.
 
-    ``config_path`` is the configuration's file where it is not one of the project's own.
+    ``config_path`` is the configuration's file where it is not one of the project's own. Promises
+    are made for a session with the configuration's own budget and rounds.
     """
     project.check_outputs(options.outputs)
     # an existing entry that is no file is its reader's error
     existing = (name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / name))
     name = config_path.name if config_path else next(existing, OWN_FILE)
-    side = project.side("head", rev, options.python)
-    return calibrate_commit(project.session_context(), side, options, budget_s, configuration=name)
-
-
-def calibrate_commit(
-    context: SessionContext,
-    wanted: RequestedSide,
-    options: MeasureOptions,
-    budget_s: float,
-    *,
-    configuration: str,
-) -> Calibration:
-    """Measure ``wanted`` against itself for ``budget_s`` and return what this machine sees.
-
-    Promises are made for a session with the configuration's own budget and rounds.
-    ``configuration`` names the file that it came from.
-    """
-    config = context.config
-    sides = tuple(replace(wanted, name=name) for name in ("base", "head"))
+    head = project.side("head", rev, options.python)
+    context = project.session_context()
+    sides = (replace(head, name="base"), head)
     with open_workplace(within(context, budget_s), sides, options.log_folder) as workplace:
         cases = selected_cases(workplace, options)
         parts = CalibrationParts(
             measure=in_workplace(workplace, workplace.budget_end),
-            config=config,
+            config=context.config,
             cores=workplace.plan.cores,
             clock=context.executor.now,
             end=workplace.budget_end,
             scale=times_as_many(workplace.cases(""), cases),  # the gate measures all cases
         )
         known = {case.id for case in workplace.discoveries["base"].discovery.cases}
-        results = parts.run([case for case in cases if not case.skip and case.id in known])
-        return concluded(
-            results,
-            cases,
-            config,
-            CalibrationFacts(
-                created_at=now(),
-                side=next(s.side for s in workplace.plan.sides if s.name == "head"),
-                environment=workplace.environments["head"],
-                wall_s=workplace.elapsed_s(),
-                budget_s=budget_s,
-                configuration=configuration,
-                failures=workplace.failures(cases),
-                notes=workplace.notes,
-            ),
+        parts.run([case for case in cases if not case.skip and case.id in known])
+        facts = CalibrationFacts(
+            created_at=now(),
+            side=next(side.side for side in workplace.plan.sides if side.name == "head"),
+            environment=workplace.environments["head"],
+            wall_s=workplace.elapsed_s(),
+            budget_s=budget_s,
+            configuration=name,
+            failures=workplace.failures(cases),
+            notes=workplace.notes,
         )
+        return concluded(parts, cases, facts)
 
 
 def concluded(
-    results: PartResults, cases: Sequence[Case], config: Config, facts: CalibrationFacts
+    results: CalibrationParts, cases: Sequence[Case], facts: CalibrationFacts
 ) -> Calibration:
     """Return the calibration: what was found, what to change, and what can't be relied on."""
-    settings, seen = config.settings, results.calibrated.seen
+    config, seen = results.config, results.calibrated.seen
     session = DefaultSession(
-        rounds=settings.rounds,
-        max_rounds=settings.max_rounds,
-        budget_s=settings.budget,
+        rounds=config.settings.rounds,
+        max_rounds=config.settings.max_rounds,
+        budget_s=config.settings.budget,
         alpha=config.policy.alpha,
         comparisons=results.calibrated.comparisons,
     )
@@ -148,7 +158,7 @@ def concluded(
     )
 
 
-def _cut(results: PartResults, cases: Sequence[Case], config: Config) -> list[str]:
+def _cut(results: CalibrationParts, cases: Sequence[Case], config: Config) -> list[str]:
     """Say what the calibration did not look at, and why."""
     notes = []
     if results.session.most < config.settings.max_rounds:
@@ -184,7 +194,7 @@ def _cut(results: PartResults, cases: Sequence[Case], config: Config) -> list[st
     return notes
 
 
-def _untrusted_reasons(results: PartResults) -> list[str]:
+def _untrusted_reasons(results: CalibrationParts) -> list[str]:
     """Return the reasons not to rely on this calibration, or nothing."""
     reasons = []
     if results.interrupted:
@@ -202,3 +212,230 @@ def _untrusted_reasons(results: PartResults) -> list[str]:
         names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
         reasons.append(f"identical sides were called different: {names}")
     return reasons
+
+
+def calibrate_concurrent(
+    project: Project, rev: str, count: int, options: Sequence[str], budget_s: float
+) -> ConcurrentSpread:
+    """Measure ``rev`` against itself in ``count`` parts of this machine, and keep the answer.
+
+    ``options`` are those of each session's command.
+    """
+    sha, _ = commit_pair(project, rev, rev, same=True)
+    machine = machine_of(project)
+    parts = machine.parts(count)
+    if len(parts) < count:
+        raise UsageError(
+            "too-many-parts",
+            f"this machine has {len(parts)} physical cores for --at-once {count}",
+            "Give as many sessions as there are cores at most.",
+        )
+    folder = cache_folder() / "jobs" / f"at-once-{mark_of(str(project.root), count)}"
+    command = (
+        *(sys.executable, "-P", "-m", "perfci", "compare", sha, sha, "--same", "--all"),
+        *("--no-why", "--rounds", str(_ENDLESS), "--budget", f"{budget_s / _SESSIONS:.0f}s"),
+        *options,
+    )
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(folder / "lock")
+        if lock is None:
+            raise UsageError(
+                "at-once-taken",
+                "another perfci measures the same on this machine",
+                "Wait for that one, or end it.",
+            )
+        stack.enter_context(lock)
+        stack.callback(shutil.rmtree, folder)
+        sessions = _Sessions(project, folder, command)
+        sessions.end_strays(parts)
+        forget_answer(project.root, machine, count)
+        first = sessions.measured("one session alone", parts[:1])
+        concurrent = sessions.measured(f"{count} sessions at once", parts)
+        last = sessions.measured("one session alone again", parts[-1:])
+    answer = _concurrent_spread(
+        count, alone=(*first, *last), concurrent=(concurrent[0], concurrent[-1])
+    )
+    keep_answer(project.root, machine, answer)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    """Runs one command in several parts of the machine at once."""
+
+    project: Project
+    folder: Path
+    command: tuple[str, ...]
+
+    def _plan(self, count: int) -> Plan:
+        names = tuple(f"session-{number}.json" for number in range(1, count + 1))
+        return Plan(
+            folder=str(self.project.caller.folder),
+            commands=tuple((*self.command, "--json", str(self.folder / name)) for name in names),
+            reports=names,
+            time_limit_s=0.0,
+        )
+
+    def end_strays(self, parts: Sequence[MachineSlot]) -> None:
+        """End the sessions of a calibration that was killed. They would disturb these."""
+        LocalEngine(JobFolder(self.folder), parts).cancel(self._plan(len(parts)))
+
+    def measured(self, what: str, parts: Sequence[MachineSlot]) -> list[Report]:
+        """Return the report of a session in each of ``parts``."""
+        plan = self._plan(len(parts))
+        job = JobFolder(self.folder)
+        job.clear(plan)
+        self.project.caller.step(f"measuring {what} …")
+        gathered = gather(
+            plan,
+            LocalEngine(job, parts),
+            job,
+            finished=lambda _: False,
+            shown=lambda _: None,
+            pause_s=_PAUSE_S,
+        )
+        if gathered.cancelled:
+            raise KeyboardInterrupt
+        if lacking := [
+            gathered.ends[number] for number in plan.numbers if number not in gathered.reports
+        ]:
+            raise MeasureError(
+                "no-session-reported",
+                f"{what} left no report: {lacking[0]}",
+                "Try `perfci compare HEAD HEAD --same`, which says more.",
+            )
+        reports = [load_report(gathered.reports[number]) for number in plan.numbers]
+        if failure := next((failure for report in reports for failure in report.failures), None):
+            raise MeasureError(
+                "case-failed",
+                f"of {what}, {failure.case} failed: {failure.message}",
+                "Mend it, or leave it out with -k. If it fails only in concurrent sessions, it may "
+                "lack memory.",
+            )
+        return reports
+
+
+def _concurrent_spread(
+    count: int, *, alone: Sequence[Report], concurrent: Sequence[Report]
+) -> ConcurrentSpread:
+    """Return the ratio of the spread of each ``concurrent`` report to the one of ``alone``.
+
+    Both are of the same part of the machine. MeasureError where there are too few pairs.
+    """
+    pairs = [
+        (case, spread, other[case])
+        for report, reference in zip(concurrent, alone, strict=True)
+        for other in (_spreads(reference),)
+        for case, spread in _spreads(report).items()
+        if case in other
+    ]
+    ratio = spread_ratio([(spread, other) for _, spread, other in pairs])
+    if ratio is None:
+        raise MeasureError(
+            "too-few-pairs",
+            "there are too few pairs to know a spread",
+            "Raise --budget, or choose quick cases with -k.",
+        )
+    return ConcurrentSpread(
+        count,
+        ratio.ratio,
+        ratio.lo,
+        ratio.hi,
+        pairs=sum(spread.df + 1 for _, spread, _ in pairs),
+        cases=len({case for case, _, _ in pairs}),
+        created_at=now(),
+    )
+
+
+def _spreads(report: Report) -> Mapping[str, Spread]:
+    """Return the spread of the log ratio of each case's pairs, of the median latency."""
+    return {
+        row.case: Spread(row.se * sqrt(row.df + 1.0), int(row.df))
+        for row in report.results
+        if row.metric == PROMISED_METRIC
+        and row.method == "paired_t"
+        and row.se is not None
+        and row.df is not None
+        and row.df >= _LEAST_DF
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentSpread:
+    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+
+    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
+    """
+
+    count: int
+    ratio: float
+    lo: float
+    hi: float
+    pairs: int
+    cases: int
+    created_at: str
+
+    @property
+    def allowed(self) -> bool:
+        """Return whether ``count`` sessions may measure at once. An uncertain answer is no."""
+        return self.hi <= MOST_RATIO
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count} sessions at once spread {self.ratio:.2f} times as much as one alone "
+            f"({self.lo:.2f} to {self.hi:.2f}; of {counted(self.cases, 'case')}, "
+            f"measured on {self.created_at[:10]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineParts:
+    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
+
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    workers: int
+
+    def parts(self, count: int) -> tuple[MachineSlot, ...]:
+        """Return ``count`` equal parts, or as many as have cores enough where that is 0."""
+        return slots(self.cores, self.devices, workers=self.workers, concurrent=count)
+
+
+def machine_of(project: Project) -> MachineParts:
+    """Return this machine as the project's sessions use it."""
+    settings, pin = project.config.settings, project.config.quiet.pin
+    available = available_cores()
+    cores = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=pin)
+    return MachineParts(
+        physical_cores(available),
+        visible_gpus(os.environ),
+        len(cores.workers) or cores.threads,
+    )
+
+
+def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
+    """Keep the calibration's answer for a number of parts of this machine and the project."""
+    path = _answer_path(root, machine, answer.count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, encode(answer))
+
+
+def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
+    """Forget an earlier answer, so that a calibration that fails now allows nothing."""
+    _answer_path(root, machine, count).unlink(missing_ok=True)
+
+
+def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
+    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
+    try:
+        return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
+    except (FileNotFoundError, CodecError):
+        return None
+
+
+def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
+    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
+    mark = mark_of(platform.node(), str(root), machine.workers, parts)
+    return cache_folder() / "at-once" / f"{mark}.json"

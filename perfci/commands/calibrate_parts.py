@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -53,28 +54,12 @@ _CASES = 3
 """Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartResults:
-    """All that the parts found. ``part_s`` is what each took, ``sweep_s`` a round of every case."""
-
-    calibrated: Calibrated
-    session: SessionRounds
-    settings: tuple[SettingTrial, ...]
-    promise: Promise
-    failures: tuple[Failure, ...]
-    notes: tuple[str, ...]
-    part_s: Mapping[str, float]
-    sweep_s: float
-    rounds: int
-    interrupted: bool
-
-
 @dataclass(slots=True)
 class CalibrationParts:
     """Measures the parts once. ``end`` is on the scale of ``clock``.
 
     ``scale`` is the number of cases in a full session divided by the number measured here. Promises
-    are scaled by it.
+    are scaled by it. The other fields are what ``run`` found, and ``part_s`` what each part took.
     """
 
     measure: MeasureBlock
@@ -83,18 +68,22 @@ class CalibrationParts:
     clock: Callable[[], float]
     end: float
     scale: float = 1.0
-    _failures: list[Failure] = field(default_factory=list)
-    _notes: list[str] = field(default_factory=list)
-    _part_s: dict[str, float] = field(default_factory=dict)
+    calibrated: Calibrated = field(init=False)
+    session: SessionRounds = field(init=False)
+    settings: tuple[SettingTrial, ...] = field(init=False)
+    promise: Promise = field(init=False)
+    failures: list[Failure] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    part_s: dict[str, float] = field(default_factory=dict)
+    rounds: int = 0
+    interrupted: bool = False
     _round_s: dict[str, float] = field(default_factory=dict)
     _pairs: dict[str, Pairs] = field(default_factory=dict)
     _starting_s: float = 0.0
     _at_once_s: float = 0.0
-    _rounds: int = 0
-    _interrupted: bool = False
 
-    def run(self, cases: Sequence[Case]) -> PartResults:
-        """Measure everything that the time allows, and return what was found."""
+    def run(self, cases: Sequence[Case]) -> CalibrationParts:
+        """Measure everything that the time allows, and return this with what was found."""
         began = self.clock()
 
         def until(share: float) -> float:
@@ -107,23 +96,20 @@ class CalibrationParts:
         self._same(few, lacking, until(KNOWN_END))
         without, left_out = self._without(self._alive(cases), until(SETTINGS_END))
         self._same(self._alive(cases), _MORE_ROUNDS, until(SAME_END))
-        broken = {failure.case for failure in self._failures}
+        broken = {failure.case for failure in self.failures}
         sound = {case: pairs for case, pairs in self._pairs.items() if case not in broken}
-        session = self._session()
-        calibrated = calibrate(tuple(sound.values()), self.config.policy, session, self.scale)
+        self.session = self._promised_rounds()
+        policy = self.config.policy
+        self.calibrated = calibrate(tuple(sound.values()), policy, self.session, self.scale)
         trials = tuple(judge_setting(name, sound, pairs) for name, pairs in without)
-        return PartResults(
-            calibrated=calibrated,
-            session=session,
-            settings=(*trials, *left_out),
-            promise=self._promise(calibrated, self._alive(cases)),
-            failures=tuple(self._failures),
-            notes=tuple(dict.fromkeys(self._notes)),
-            part_s=self._part_s,
-            sweep_s=self._starting_s + sum(self._round_s.values()),
-            rounds=self._rounds,
-            interrupted=self._interrupted,
-        )
+        self.settings = (*trials, *left_out)
+        self.promise = self._test_promise(self._alive(cases))
+        return self
+
+    @property
+    def sweep_s(self) -> float:
+        """Return how long a round of every case takes, in s."""
+        return self._starting_s + sum(self._round_s.values())
 
     def _same(self, cases: Sequence[Case], rounds: int, end: float) -> None:
         block = self._block("identical sides", "same", cases, rounds, self.config.quiet, end)
@@ -139,11 +125,10 @@ class CalibrationParts:
         pairs = self._pairs.get(case.id)
         return len(pairs.log_ratios(PROMISED_METRIC)) if pairs else 0
 
-    def _session(self) -> SessionRounds:
+    def _promised_rounds(self) -> SessionRounds:
         """Return the rounds of the promised session, which its budget may limit."""
         settings = self.config.settings
-        sweep = self._starting_s + sum(self._round_s.values())
-        affordable = int(settings.budget / sweep) if sweep > 0.0 else settings.max_rounds
+        affordable = int(settings.budget / self.sweep_s) if self.sweep_s else settings.max_rounds
         most = max(settings.rounds, min(settings.max_rounds, affordable))
         return SessionRounds(settings.rounds, most)
 
@@ -162,27 +147,26 @@ class CalibrationParts:
                 "settings",
                 plan.cases,
                 plan.rounds,
-                switched_off(self.config.quiet, setting),
+                replace(self.config.quiet, **{setting: False}),
                 self.clock() + share,
             )
             measured.append((setting, block.pairs))
             self._at_once_s = max(self._at_once_s, _starting_s(block))
         return measured, plan.left_out
 
-    def _promise(self, calibrated: Calibrated, cases: Sequence[Case]) -> Promise:
-        policy = self.config.policy
-        alpha = policy.alpha / max(1, calibrated.comparisons)
+    def _test_promise(self, cases: Sequence[Case]) -> Promise:
+        alpha = self.config.policy.alpha / max(1, self.calibrated.comparisons)
         known = {case.id: case for case in cases}
         candidates = [
             PromiseCandidate(row.case, row.promised, row.spread_hi, self._round_s[row.case])
-            for row in calibrated.seen
+            for row in self.calibrated.seen
             if row.metric == PROMISED_METRIC
             and row.case in known
             and row.modes is None
             and row.promised is not None
             and row.spread_hi
         ]
-        if self._interrupted:
+        if self.interrupted:
             return not_checked("interrupted")
         left_s = max(0.0, self.end - self.clock())
         if not candidates:
@@ -190,7 +174,7 @@ class CalibrationParts:
                 "no benchmark with one mode and a known spread; "
                 f"the last {left_s:.0f} s were kept for it"
             )
-        believed = rounds_to_believe(calibrated.comparisons, policy.alpha)
+        believed = rounds_to_believe(self.calibrated.comparisons, self.config.policy.alpha)
         fits = partial(plan_promise, candidates, alpha, least=believed)
         # a test that may not end is better than none: nothing else needs the time
         plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
@@ -232,20 +216,28 @@ class CalibrationParts:
         slow_down: float = 0.0,
     ) -> RoundBlock:
         began = self.clock()
-        if self._interrupted or not cases or began >= end:
+        if self.interrupted or not cases or began >= end:
             return RoundBlock(())
         cold_starts = None if part == "same" else 0
-        settings = slowed(_of_rounds(self.config.settings, rounds, cold_starts), slow_down)
+        settings = replace(
+            self.config.settings,
+            rounds=rounds,
+            max_rounds=rounds,
+            compile_rounds=1,
+            cold_start_rounds=cold_starts,
+        )
+        if slow_down:
+            settings = replace(settings, inject={"latency": slow_down})
         block = self.measure(what, cases, settings, quiet, end)
-        self._part_s[part] = self._part_s.get(part, 0.0) + self.clock() - began
-        self._failures += block.failures
-        self._notes += block.notes
-        self._rounds += block.rounds
-        self._interrupted = self._interrupted or block.ended in {"interrupted", "outside"}
+        self.part_s[part] = self.part_s.get(part, 0.0) + self.clock() - began
+        self.failures += block.failures
+        self.notes |= dict.fromkeys(block.notes)
+        self.rounds += block.rounds
+        self.interrupted = block.ended in {"interrupted", "outside"}
         return block
 
     def _alive(self, cases: Sequence[Case]) -> list[Case]:
-        broken = {failure.case for failure in self._failures}
+        broken = {failure.case for failure in self.failures}
         return [case for case in cases if case.id not in broken]
 
 
@@ -253,24 +245,6 @@ def _starting_s(block: RoundBlock) -> float:
     """Return what a sweep takes besides its cases' rounds: starters are in one round of each."""
     beyond = sum(sum(times) - median(times) * len(times) for times in block.round_s.values())
     return max(0.0, beyond / max(map(len, block.round_s.values()), default=1))
-
-
-def slowed(settings: MeasureSettings, share: float) -> MeasureSettings:
-    """Return ``settings`` with head's latency made longer by ``share``: the promise's test."""
-    return replace(settings, inject={"latency": share}) if share else settings
-
-
-def _of_rounds(
-    settings: MeasureSettings, rounds: int, cold_start_rounds: int | None
-) -> MeasureSettings:
-    """Return ``settings`` with the same rounds for all cases, and one compile on each side."""
-    return replace(
-        settings,
-        rounds=rounds,
-        max_rounds=rounds,
-        compile_rounds=1,
-        cold_start_rounds=cold_start_rounds,
-    )
 
 
 def _joined(first: Pairs, second: Pairs) -> Pairs:
@@ -438,11 +412,6 @@ def plan_trials(
     return TrialPlan(tuple(able), tuple(chosen), rounds, tuple(left_out))
 
 
-def switched_off(quiet: Quiet, setting: str) -> Quiet:
-    """Return ``quiet`` without one of ``TRIED``."""
-    return replace(quiet, **{setting: False})
-
-
 def _pointless(setting: str, quiet: Quiet, cores: CorePlan) -> str:
     if not getattr(quiet, setting):
         return "off in the configuration"
@@ -452,9 +421,9 @@ def _pointless(setting: str, quiet: Quiet, cores: CorePlan) -> str:
 
 
 def _ordered(cases: Sequence[Case]) -> Sequence[Case]:
-    nth: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     ranked = []
     for index, case in enumerate(cases):
-        nth[case.benchmark] = nth.get(case.benchmark, 0) + 1
-        ranked.append(((case.compiled, nth[case.benchmark], index), case))
-    return [case for _, case in sorted(ranked, key=lambda pair: pair[0])]
+        counts[case.benchmark] += 1
+        ranked.append((case.compiled, counts[case.benchmark], index))
+    return [cases[index] for _, _, index in sorted(ranked)]

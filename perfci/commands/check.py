@@ -7,10 +7,9 @@ verdict gives the reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from perfci.baselines.store import Baseline, BaselineStore, incomparable_reason
-from perfci.commands.accepting import accepting
 from perfci.commands.compare import (
     MeasureOptions,
     PairedResult,
@@ -21,7 +20,7 @@ from perfci.commands.compare import (
     within,
     written_on_head,
 )
-from perfci.commands.conclusion import burst_findings, worker_notes
+from perfci.commands.conclusion import accepting, burst_findings, worker_notes
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
@@ -220,14 +219,14 @@ def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side |
     return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Confirmation:
-    """Commits measured again beside head, the cases of these, and the reasons for missing ones."""
+    """Commits measured again with head, the cases of these, and the reasons for missing ones."""
 
-    commits: tuple[PairedResult, ...]
-    cases: tuple[str, ...]
-    reasons: tuple[str, ...]
-    interrupted: bool
+    commits: list[PairedResult] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    interrupted: bool = False
 
     @property
     def rows(self) -> tuple[Comparison, ...]:
@@ -243,7 +242,7 @@ def confirmed(
     head: RequestedSide,
     options: MeasureOptions,
 ) -> Report:
-    """Measure each suspect's baseline commit beside head. Those rows replace the suspicion.
+    """Measure each suspect's baseline commit in pairs with head. Those rows replace the suspicion.
 
     Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
     """
@@ -356,41 +355,38 @@ def _measured_again(
     options: MeasureOptions,
     spent_s: float,
 ) -> _Confirmation:
-    """Measure each commit's suspects beside head, within the rest of the budget.
+    """Measure each commit's suspects in pairs with head, within the rest of the budget.
 
     Each session has log files of its own, because its rounds are counted from one.
     """
     began = context.executor.now() - spent_s
-    commits: list[PairedResult] = []
-    measured: list[str] = []
-    reasons: list[str] = []
-    interrupted = False
+    again = _Confirmation()
     try:
         for sha, cases in of_commit.items():
             left_s = context.config.settings.budget - (context.executor.now() - began)
             limited = within(context, max(_LEAST_CONFIRMING_S, left_s))
             logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
             suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
-            both = _beside_head(limited, sha, head, suspects_alone)
+            both = _paired_with_head(limited, sha, head, suspects_alone)
             if isinstance(both, str):
-                reasons.append(both)
+                again.reasons.append(both)
                 continue
-            commits.append(both)
-            measured += cases
+            again.commits.append(both)
+            again.cases += cases
             if both[1].interrupted:
-                interrupted = True
+                again.interrupted = True
                 break
     except KeyboardInterrupt:  # during a checkout or a build. Otherwise there is a report
-        interrupted = True
-    if interrupted:
-        reasons.append(ENDED_EARLY)
-    return _Confirmation(tuple(commits), tuple(measured), tuple(reasons), interrupted)
+        again.interrupted = True
+    if again.interrupted:
+        again.reasons.append(ENDED_EARLY)
+    return again
 
 
-def _beside_head(
+def _paired_with_head(
     context: SessionContext, sha: str, head: RequestedSide, options: MeasureOptions
 ) -> PairedResult | str:
-    """Measure a baseline's commit beside head, or return why it can't be measured."""
+    """Measure a baseline's commit in pairs with head, or return why it can't be measured."""
     try:
         resolved = context.repository.resolve(sha)
     except UsageError:

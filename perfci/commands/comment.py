@@ -1,27 +1,48 @@
-"""``comment``: reports judged by the configuration here, and left on their pull request."""
+"""``comment`` and ``on-demand``: reports on their pull request, and what its comments ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.accepting import today, with_authors
 from perfci.commands.compare import with_own_thresholds
+from perfci.commands.conclusion import today, with_authors
+from perfci.commands.history import with_past
 from perfci.commands.posting import Poster
-from perfci.commands.project import configuration, load_report
+from perfci.commands.project import configuration, load_report, repository_at
 from perfci.errors import OutsideError, UsageError
-from perfci.forges import step_of
-from perfci.forges.base import MergeGroup, PostTarget, full_sha
-from perfci.measure.selection import by_name, written_in
+from perfci.files import require_file
+from perfci.forges import actions, step_of
+from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha
+from perfci.forges.comment_commands import (
+    MeasureRequest,
+    OnDemandRun,
+    UnreadableCommand,
+    may_write,
+    measure_refusal,
+    measuring_body,
+    read_asking,
+    read_commands,
+)
+from perfci.forges.posting import leave_answer
+from perfci.forges.rest import Missing, Refused
+from perfci.measure.plan import files_in
+from perfci.measure.selection import by_name, select, written_in
+from perfci.outputs import writing
+from perfci.report.clean import clean_line
 from perfci.report.links import ADDRESS
 from perfci.verdict.acceptance import accepted_here, believed
 from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
 
 if TYPE_CHECKING:
-    from perfci.forges.base import NothingToPost
+    from perfci.forges.base import Comment
+    from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
     from perfci.outputs import Say
     from perfci.verdict.acceptance import Acceptance
@@ -72,16 +93,10 @@ class CommentRequest:
     answer: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedReports:
-    """The reports as they were judged, and whether an inconclusive one fails the check."""
-
-    reports: tuple[Report, ...]
-    strict: bool
-
-
-def comment(request: CommentRequest, say: Say) -> JudgedReports:
+def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
     """Leave the reports as one comment and one check, and report each outcome to ``say``.
+
+    Return them as they were judged, and whether an inconclusive one fails the check.
 
     The measuring job is not believed: every row is judged again by the configuration of ``root``.
     OutsideError where the forge or the disk failed, or a report can't be read.
@@ -108,7 +123,7 @@ def comment(request: CommentRequest, say: Say) -> JudgedReports:
         reports = poster.post_answer(answer, reports)
     else:
         reports = poster.post(reports, partial(judge.judged, loaded), strict=judge.policy.strict)
-    return JudgedReports(tuple(reports), judge.policy.strict)
+    return reports, judge.policy.strict
 
 
 class _Judge:
@@ -118,8 +133,6 @@ class _Judge:
     """
 
     def __init__(self, request: CommentRequest, answer: RequestedAnswer | None, say: Say) -> None:
-        from perfci.measure.plan import files_in
-
         self._request = request
         self._answer = answer
         self._say = say
@@ -129,16 +142,20 @@ class _Judge:
         self.policy = with_own_thresholds(self._config.policy, by_name(self._written))
 
     def believed(self, reports: Sequence[Report], poster: Poster) -> list[Report]:
-        """Return the reports without acceptances that are not the repository's own."""
+        """Return the reports without acceptances that are not the repository's own.
 
+        A merge group is the repository's own, because only an account that may write to it puts a
+        fork's change into a queue.
+        """
         own = any(row.accepted for report in reports for row in report.results)
-        own = own and _is_own(poster.wanted())
+        if own:
+            target = poster.target()
+            own = isinstance(target, MergeGroup) or (isinstance(target, PostTarget) and target.own)
         lines = with_authors(self._config.accept, self._request.root)
         return [believed(report, own, lines, today(), self.policy) for report in reports]
 
     def judged(self, loaded: Sequence[Report], accepted: Sequence[Acceptance] = ()) -> list[Report]:
         """Return the reports judged again, with ``accepted`` and with their past."""
-
         reports = []
         for report in loaded:
             enforced = accepted_here(report, accepted, self.policy, self._enforced)
@@ -147,15 +164,11 @@ class _Judge:
         history = self._request.history
         if not history:
             return reports
-        from perfci.commands.project import repository_at
-        from perfci.commands.revisions import with_past
-
         checkout = repository_at(self._request.root)
         aliases = self._config.aliases
         return [with_past(report, history, checkout, aliases, self._say) for report in reports]
 
     def _enforced(self, report: Report) -> Report:
-
         reported = {name: benchmark.metrics for name, benchmark in by_name(self._written).items()}
         held = enforced(report, self.policy, reported)
         if self._answer is not None:  # only the requested cases are in the report
@@ -168,7 +181,6 @@ class _Judge:
 
 
 def _answer(request: CommentRequest) -> RequestedAnswer | None:
-
     if request.answer is None:
         return None
     if request.pull is None or not request.head_sha:
@@ -178,15 +190,6 @@ def _answer(request: CommentRequest) -> RequestedAnswer | None:
             "Name the pull request and the commit, as `perfci on-demand` set its outputs.",
         )
     return RequestedAnswer(request.answer, request.pull, full_sha(request.head_sha, "--head-sha"))
-
-
-def _is_own(wanted: PostTarget | MergeGroup | NothingToPost) -> bool:
-    """Return whether the event is of a commit made by an account that may write to the repository.
-
-    A merge group is one, because only such an account puts a fork's change into a queue.
-    """
-
-    return isinstance(wanted, MergeGroup) or (isinstance(wanted, PostTarget) and wanted.own)
 
 
 def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
@@ -199,3 +202,127 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
     if unreadable is not None:
         raise OutsideError("unreadable-report", unreadable, "See the log of the measuring job.")
     return [load_report(path) for path in files]
+
+
+def on_demand(
+    event: Path | None, repository: str | None, author: str | None, most_wait_s: float, say: Say
+) -> OnDemandRun | None:
+    """Return what the event's comment has measured, and answer it. None where it asks for nothing.
+
+    The result becomes the step's outputs, which are empty without one. A comment whose author may
+    not ask gets no answer. ``author`` is the account of the token.
+    """
+    if event is None:
+        raise UsageError(
+            "no-event",
+            "no comment is named",
+            "Run it in a workflow `on: issue_comment`, which sets GITHUB_EVENT_PATH.",
+        )
+    advice = "Name the event's file: --event."
+    asking = read_asking(actions.read_input(event, advice), str(event))
+    if isinstance(asking, NothingToPost):
+        say(f"nothing is measured: {asking.reason}", err=True)
+        return None
+    selections = _selections(asking.body)
+    if not selections:
+        say("nothing is measured: the comment doesn't ask for it", err=True)
+        return None
+    with closing(actions.client(repository, most_wait_s)) as client:
+        measuring = _acknowledged(client, asking, selections, say)
+        if measuring is None:
+            return None
+        body = measuring_body(measuring, actions.run_url())
+        author = author or client.login()
+        left = leave_answer(client, measuring.number, measuring.comment, author, body)
+        if left.kind == "refused":  # the measurement doesn't depend on it
+            say(f"no answer, because the token may not: {left.text}", err=True)
+        else:
+            say(left.text)
+    set_outputs(
+        {
+            "number": str(measuring.number),
+            "comment": str(measuring.comment),
+            "base": measuring.base_sha,
+            "head": measuring.head_sha,
+            "selection": measuring.selection,
+        }
+    )
+    return measuring
+
+
+def _selections(body: str) -> list[str] | UnreadableCommand:
+    """Return the selections that a comment asks to measure."""
+    commands = read_commands(body)
+    if isinstance(commands, UnreadableCommand):
+        return commands
+    return [command.selection for command in commands if isinstance(command, MeasureRequest)]
+
+
+def _acknowledged(
+    client: GitHubClient, asking: Comment, selections: list[str] | UnreadableCommand, say: Say
+) -> OnDemandRun | None:
+    """Return what is measured, after a reaction to the comment. None where nothing is."""
+    permission = "" if asking.bot else client.permission(asking.author)
+    measuring = (
+        selections.why
+        if isinstance(selections, UnreadableCommand)
+        else _measuring(client, asking, selections, permission)
+    )
+    if isinstance(measuring, str):
+        who = clean_line(asking.author, 80)
+        say(f"the command of {who} has nothing measured: {measuring}", err=True)
+        if may_write(asking, permission):
+            _react(client, asking, "confused", say)
+        return None
+    try:
+        _react(client, asking, "eyes", say)
+    except Missing:
+        say("nothing is measured: the comment was deleted", err=True)
+        return None
+    return measuring
+
+
+def _measuring(
+    client: GitHubClient, asking: Comment, selections: list[str], permission: str
+) -> OnDemandRun | str:
+    """Return what is measured, or the reason for nothing."""
+    pull = client.pull(asking.pull)
+    why = measure_refusal(asking, pull, permission)
+    if why:
+        return why
+    if len(selections) > 1:
+        return "it has several selections; join them by `or`"
+    try:
+        select((), selections[0])
+    except UsageError as error:
+        return error.message
+    base = client.leaves(pull, pull.head_sha)
+    if SHA.fullmatch(base) is None or SHA.fullmatch(pull.head_sha) is None:
+        return "the pull request has no commit in common with its target"
+    return OnDemandRun(asking.pull, asking.id, base, pull.head_sha, selections[0])
+
+
+def _react(client: GitHubClient, asking: Comment, content: str, say: Say) -> None:
+    try:
+        client.retry(lambda: client.react(asking.id, content))
+    except Refused as failure:  # the measurement doesn't depend on it
+        say(f"no reaction, because the token may not: {failure.message}", err=True)
+
+
+def set_outputs(values: Mapping[str, str]) -> None:
+    """Set the step's outputs, or nothing outside of Actions.
+
+    The delimiter can't be guessed, so no value can end itself and begin another one.
+    """
+    named = os.environ.get("GITHUB_OUTPUT", "")
+    if not named:
+        return
+    lines = []
+    for name, value in values.items():
+        delimiter = f"perfci-{secrets.token_hex(16)}"
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    path = Path(named)
+    with writing(path, "Nothing is measured."):
+        require_file(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from perfci.commands.accepting import accepting
 from perfci.commands.conclusion import (
+    accepting,
     advised,
     conclude,
     rows_alone,
@@ -19,7 +19,7 @@ from perfci.commands.conclusion import (
     slower_imports,
     with_session,
 )
-from perfci.commands.recorder import CaseMemory
+from perfci.commands.project import CaseMemory
 from perfci.config.loading import load_config, nearest
 from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import ResolvedRev
@@ -53,7 +53,7 @@ class MeasureOptions:
     ``durations`` in s by case. ``everything`` measures cases of the same code on both sides as any
     other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
     They are refused before measuring where they can't be written. ``why`` looks into cases that
-    moved, by the configuration where it is None, and writes Chrome traces into ``traces``.
+    moved, or what the configuration says for None, and writes Chrome traces into ``traces``.
     ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
     this repository's last comparison.
 
@@ -92,13 +92,6 @@ class MeasureOptions:
 
 
 def compare(
-    context: SessionContext, base: RequestedSide, head: RequestedSide, options: MeasureOptions
-) -> Report:
-    """Measure ``base`` and ``head`` in pairs and return the report with its verdict."""
-    return compare_runs(context, base, head, options)[1]
-
-
-def compare_runs(
     context: SessionContext,
     base: RequestedSide,
     head: RequestedSide,
@@ -254,13 +247,6 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
     return part_of(selected, options.shard, options.durations).only(selected_ids)
 
 
-def reported_failures(workplace: Workplace, part: ShardCases) -> tuple[Failure, ...]:
-    """Return those of discovery's failures that this part reports."""
-    return tuple(
-        failure for failure in workplace.failures(part.whole) if part.reports(failure.case)
-    )
-
-
 def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return the benchmarks that base's files have and head's no longer have, by their names.
 
@@ -329,7 +315,7 @@ def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]
 def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:
     """Return a note on what the configuration lets pass that base's own does not.
 
-    There is none where another file was named as the configuration: base has no counterpart of it.
+    Nothing where another file was named as the configuration: base has no counterpart of it.
     """
     here, on_base = context.config.policy, written_on_base(workplace)
     try:
@@ -418,7 +404,8 @@ def undecided_report(
             rounds=result.rounds,
         ),
     )
-    return with_session(report, part.cases, result, reported_failures(workplace, part))
+    failures = [each for each in workplace.failures(part.whole) if part.reports(each.case)]
+    return with_session(report, part.cases, result, failures)
 
 
 def now() -> str:
@@ -468,6 +455,6 @@ def list_cases(
 
 
 def within(context: SessionContext, seconds: float) -> SessionContext:
-    """Return ``context`` with a budget of so many seconds."""
+    """Return ``context`` with a budget of ``seconds``."""
     settings = replace(context.config.settings, budget=seconds)
     return replace(context, config=structs.replace(context.config, settings=settings))

@@ -1,11 +1,19 @@
-"""From what a session measured to runs, judged rows and the rest of a report. No I/O."""
+"""From what a session measured to runs, judged rows, what is accepted, and a report's notes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
+from perfci.config.loading import parse_config
+from perfci.errors import UsageError
+from perfci.files import read_regular
+from perfci.measure.checkout.commits import author_of, file_at
+from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
@@ -16,12 +24,16 @@ from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.units import counted
+from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.comparisons import left_out, number_rows
 from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.sampled import delayed_more
 from perfci.verdict.why import explain
+
+if TYPE_CHECKING:
+    from perfci.measure.workplace import SessionContext
 
 _ON_BASE = (
     "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
@@ -73,10 +85,18 @@ def with_session(
         notes=(*report.notes, *result.notes, *worker_notes(outputs)),
         findings=(*report.findings, *burst_findings(outputs), *_unexercised(result)),
         skipped={case.id: case.skip for case in cases if case.skip},
-        not_measured=not_measured(result),
+        not_measured=_not_measured(result),
         interrupted=result.cut_short,
-        durations=durations(result),
-        definitions=definitions(result),
+        durations={
+            state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds
+        },
+        definitions=tuple(
+            dict.fromkeys(
+                Definition(state.case.benchmark, state.case.file, state.case.line)
+                for state in result.states
+                if state.case.line
+            )
+        ),
         ran=result.ran,
         same_code=() if report.base_environment else result.same_code,
     )
@@ -153,23 +173,7 @@ def rows_alone(result: SessionResult, policy: Policy) -> tuple[Comparison, ...]:
     )
 
 
-def durations(result: SessionResult) -> dict[str, float]:
-    """Return how long each case was measured, rounds of both sides' workers, in s."""
-    return {state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds}
-
-
-def definitions(result: SessionResult) -> tuple[Definition, ...]:
-    """Return where the benchmarks of the measured cases are written, each once."""
-    return tuple(
-        dict.fromkeys(
-            Definition(state.case.benchmark, state.case.file, state.case.line)
-            for state in result.states
-            if state.case.line
-        )
-    )
-
-
-def not_measured(result: SessionResult) -> dict[str, str]:
+def _not_measured(result: SessionResult) -> dict[str, str]:
     """Return each metric that no worker could measure, with the reason the workers gave."""
     measured = {name for output in _outputs(result) for name in output.values}
     reasons: dict[str, str] = {}
@@ -299,3 +303,89 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
 def _named(cases: Sequence[str]) -> str:
     more = len(cases) - _MOST_CASES
     return ", ".join(cases[:_MOST_CASES]) + (f" and {more} more" if more > 0 else "")
+
+
+def accepting(
+    context: SessionContext,
+    report: Report,
+    base: ResolvedRev | None,
+    *,
+    whole: bool,
+) -> Report:
+    """Return the report with the rows marked that the configuration accepts.
+
+    ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
+    cases were asked for, so that a line which names none is worth a note.
+    """
+    lines = context.config.accept
+    if not lines:
+        return report
+    lines = with_authors(lines, context.repository.root)
+    before = _on_base(context.repository, lines, base)
+    old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
+    fork = _is_of_a_fork(context.inherited)
+    rows, findings = accept(
+        report.results,
+        lines,
+        report.created_at[:10],
+        refused=[line for line in lines if fork and line not in old],
+        old=old,
+        whole=whole and not report.interrupted,
+    )
+    return replace(
+        report,
+        results=rows,
+        findings=(*report.findings, *findings),
+        notes=(*report.notes, *map(words, findings)),
+    )
+
+
+def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:
+    """Return ``lines`` with each author as git knows it, where the line itself names none."""
+    return tuple(
+        replace(line, by=author_of(root, Path(line.file).absolute(), line.first, line.last))
+        if line.file and not line.by
+        else line
+        for line in lines
+    )
+
+
+def today() -> str:
+    """Return the day in UTC, as ISO 8601."""
+    return datetime.now(UTC).date().isoformat()  # noqa: TID251 (a limit in time is held to it)
+
+
+def _on_base(
+    repository: Repository, lines: Sequence[Acceptance], base: ResolvedRev | None
+) -> tuple[Acceptance, ...]:
+    """Return what base's own configuration accepts, or nothing where it can't be read."""
+    file = next((line.file for line in lines if line.file), "")
+    if base is None or not file:
+        return ()
+    path = PurePath(Path(file).absolute())
+    if not path.is_relative_to(repository.root):
+        return ()
+    text = file_at(repository, base.commit, path.relative_to(repository.root).as_posix())
+    try:
+        return parse_config(text, file).accept if text is not None else ()
+    except UsageError:  # a configuration that was mended since
+        return ()
+
+
+def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
+    """Return whether this is a job of a fork's pull request. An unreadable event counts as one."""
+    from perfci.forges import gitlab
+
+    event_path = environment.get("GITHUB_EVENT_PATH", "")
+    if gitlab.is_of_a_fork(environment):
+        return True
+    if not event_path:
+        return False
+    from perfci.forges.actions import read_event
+    from perfci.forges.base import PostTarget
+
+    try:
+        event = read_event(read_regular(Path(event_path)), event_path)
+    except (OSError, UsageError):
+        return True
+    return isinstance(event, PostTarget) and not event.own

@@ -1,299 +1,268 @@
-"""``perfci history``: imports, exports and pruning of what was recorded."""
+"""A project's history: its address, what commands add to it, and its export and pruning.
+
+The history has one file per repository, named by its first commit, because two projects may have
+benchmarks of one name.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.errors import OutsideError, PerfciError, UsageError
-from perfci.files import read_regular, write_lines
+from perfci.errors import PerfciError, UsageError
+from perfci.files import expanded, write_lines
+from perfci.history.address import files_at, own_file
 from perfci.history.records import superfluous
+from perfci.measure.checkout.commits import (
+    branch_of,
+    commit_of,
+    first_commit,
+)
+from perfci.measure.checkout.git import WORKING_TREE
 from perfci.outputs import writing
-from perfci.report.clean import Clean, clean_json, clean_lines
+from perfci.report.clean import Clean, clean_json, clean_line, clean_lines
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.history.foreign import ForeignResults, SkippedResult
+    from perfci.commands.project import Project
+    from perfci.config.loading import Config
     from perfci.history.history import OpenHistory
-    from perfci.history.interchange import Record
-    from perfci.model.run import RecordedRun
+    from perfci.measure.checkout.git import Repository, ResolvedRev
+    from perfci.model.report import Report
+    from perfci.model.run import RecordedRun, Run
+    from perfci.outputs import Say
 
-_SQLITE = b"SQLite format 3\0"
-_SHOWN = 20
-_AT_ONCE = 20
-_DEEPEST = 3
-"""Levels of folders that are searched. asv's results lie one below, .benchmarks' two."""
-_HIDDEN_RESULTS = {".asv", ".benchmarks"}
+_NAMED = 3
+_NO_BRANCH = "(none)"
+_LAST = 20
+_MOST_ROWS = 50
 _COLUMNS = (
     "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
     "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
 )  # fmt: skip
-CSV_BEGINNING = ",".join(_COLUMNS[:4]).encode()
-"""The beginning of an export as CSV, which ``history import`` refuses by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSummary:
-    """The result of an import in one line, and lines on what was left out or assumed."""
+def history_address(given: str | None, config: Config, root: Path) -> str:
+    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
 
-    summary: str
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """The runs read so far, and the files read ``of`` all files of a folder."""
-
-    runs: int
-    files: int = 0
-    of: int = 0
-
-
-WatchImport = Callable[[ImportProgress], None]
-
-
-def importer(
-    path: Path, watch: WatchImport = lambda _: None
-) -> Callable[[OpenHistory], ImportSummary]:
-    """Return a function that adds the content of ``path`` to a history.
-
-    ``watch`` takes its progress. PerfciError where the path can't be read or holds nothing to
-    import, before a history is opened, because opening makes one. Damage further in is an error of
-    the call.
+    A path in the configuration is relative to the repository's ``root``, a given one to here.
     """
-    if path.is_dir():
-        return partial(_import_foreign, parts=_folder_parts(path, watch))
+    if given or "://" in config.history:
+        return given or config.history
+    if config.history:
+        return str(root / expanded(config.history))
+    return str(own_history(config, root))
+
+
+def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
+    """Return the files of the history that a command means, or nothing where a server has it.
+
+    Nothing, too, where no project is known. A command that needs one reports that.
+    """
+    if given or "://" in config.history:
+        return files_at(given or config.history)
+    if config.history:
+        return files_at(str(root / expanded(config.history)))
     try:
-        beginning = read_beginning(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if beginning.startswith(CSV_BEGINNING):
+        return files_at(str(own_history(config, root)))
+    except UsageError:
+        return ()
+
+
+def project_of(config: Config, root: Path) -> str | None:
+    """Return this project's name, or None where it is not known, as in a shallow clone."""
+    return config.project or first_commit(root)
+
+
+def require_own(history: OpenHistory, config: Config, root: Path) -> None:
+    """Raise UsageError where ``history`` is another project's, as far as this one is known."""
+    project = project_of(config, root)
+    if project is not None:
+        history.require_project(project)
+
+
+def own_history(config: Config, root: Path) -> Path:
+    """Return the history's file of the project that ``config`` names, else of the repository.
+
+    UsageError where neither is known, outside a repository or in a shallow clone.
+    """
+    project = project_of(config, root)
+    if project is None:
         raise UsageError(
-            "history-csv",
-            f"{path} is an export as CSV, which leaves out too much to be imported",
-            "Export without --csv. JSON lines hold all there is.",
+            "whose-history",
+            f"{root} belongs to no project that is known: it is not a repository, or has no "
+            "commits, or is a shallow clone, which lacks the first one",
+            "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
         )
-    if is_sqlite(beginning):
-        return partial(_import_sqlite, path=path, watch=watch)
-    if is_export(beginning):
-        return partial(_import_export, path=path, watch=watch)
-    from perfci.history.importers import read_foreign
-
-    try:
-        content = read_regular(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
+    return own_file(project)
 
 
-def is_sqlite(beginning: bytes) -> bool:
-    """Say whether a file that begins so is a SQLite database."""
-    return beginning.startswith(_SQLITE)
+def require_commit(
+    repository: Repository, side: ResolvedRev, slug: str, why: str, instead: str
+) -> None:
+    """Raise UsageError ``slug`` where ``side`` has changes, with the first of them and ``why``."""
+    if not side.dirty:
+        return
+    changes = repository.changes(side)
+    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    named = ", ".join(clean_line(name) for name in changes[:_NAMED])
+    raise UsageError(
+        slug,
+        f"the working tree has changes, and {why}: {named}{more}",
+        f"Commit them (what needn't be kept: ignore it, in .gitignore), or {instead}",
+    )
 
 
-def is_export(beginning: bytes) -> bool:
-    """Say whether a file that begins so is a history's export as JSON lines."""
-    from perfci.history.interchange import BEGINNING
-
-    return beginning.startswith(BEGINNING)
-
-
-def read_beginning(path: Path) -> bytes:
-    """Return the first bytes of a regular file."""
-    with ExitStack() as stack:
-        if not path.is_file():  # opening a pipe would wait for its writer
-            path.stat()
-            raise OSError(None, "it is no regular file", str(path))
-        return stack.enter_context(path.open("rb")).read(64)
+def say_what_is_left_out(repository: Repository, say: Say, *sides: ResolvedRev) -> None:
+    """Report that HEAD's commit is measured without the changes of the working tree."""
+    if any(side.rev == WORKING_TREE for side in sides):
+        return
+    if repository.resolve("HEAD").sha in {side.sha for side in sides} and repository.is_dirty():
+        say(
+            "perfci: the working tree's uncommitted changes are on neither side. "
+            "Name `.` instead of HEAD to measure them.",
+            err=True,
+        )
 
 
-def _import_export(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
-    from perfci.history.interchange import from_lines
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The history for the runs of one command. ``sides`` are the revisions to measure."""
 
-    with path.open("rb") as lines:
-        return add_records(history, _counted(from_lines(lines, str(path)), watch))
+    address: str
+    repository: Repository
+    sides: Sequence[ResolvedRev]
+    say: Say
+
+    def record(self, runs: Sequence[Run], report: Report) -> None:
+        """Add ``runs`` and the report's outcome to the history.
+
+        Where the history fails, they are written to a file, which the error names.
+        """
+        from perfci.commands.project import cache_folder
+        from perfci.history.history import open_history
+        from perfci.history.interchange import keeping
+        from perfci.history.records import outcome_of
+
+        if report.interrupted:
+            self.say("perfci: interrupted. Nothing was recorded.", err=True)
+            return
+        recorded = [
+            self._recorded(run, side, report.command)
+            for run, side in zip(runs, self.sides, strict=True)
+        ]
+        outcome = outcome_of(report, runner=runner_name())
+        ended = [outcome] if outcome is not None else []
+        with keeping([*recorded, *ended], cache_folder()), open_history(self.address) as history:
+            new = history.record(recorded)
+            for outcome in ended:
+                history.record_outcome(outcome)
+            shown = history.shown
+        self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
+
+    def _recorded(self, run: Run, side: ResolvedRev, command: str) -> RecordedRun:
+        from perfci.history.records import recorded_run
+
+        commit = commit_of(self.repository, side.commit)
+        return recorded_run(
+            run,
+            source=command,
+            runner=runner_name(),
+            subject=commit.subject,
+            branch=_branch(self.repository, side),
+            committed_at=commit.committed_at,
+            position=commit.position,
+        )
 
 
-def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
-    for number, record in enumerate(records, start=1):
-        watch(ImportProgress(number))
-        yield record
+def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Recorder:
+    """Return the recorder, after checking that it can write, because measuring takes minutes.
 
-
-def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
-    """Read a copy: the file may be another's, of an older revision, and not for us to change."""
-    from perfci.history.database import copy_file
+    UsageError where a side is no commit, or is made worse on purpose.
+    """
     from perfci.history.history import open_history
 
-    with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
-        copy = Path(folder) / path.name
-        try:
-            copy_file(path, copy)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        with open_history(str(copy), create=False) as other:
-            return add_records(history, _counted(other.records(), watch))
-
-
-def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
-    """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
-    tools: set[str] = set()
-    notes: dict[str, None] = {}
-    left = _LeftOut()
-
-    def runs() -> Iterator[RecordedRun]:
-        for part in parts:
-            tools.update(filter(None, (part.tool,)))
-            notes.update(dict.fromkeys(part.notes))
-            left.add(part.skipped)
-            yield from part.runs
-
-    added = add_records(history, runs())
-    what = f"{tools.pop()}, " if len(tools) == 1 else ""
-    return ImportSummary(what + added.summary, (*notes, *left.lines()))
-
-
-class _LeftOut:
-    """What an import left out, one line per benchmark and reason, whatever its cases."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._first: dict[tuple[str, str], str] = {}
-
-    def add(self, skipped: Iterable[SkippedResult]) -> None:
-        from perfci.trend import benchmark_of
-
-        for left_out in skipped:
-            key = benchmark_of(left_out.what), left_out.why
-            self._counts[key] += 1
-            self._first.setdefault(key, left_out.what)
-
-    def lines(self) -> tuple[str, ...]:
-        shown = [
-            f"left out {self._first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
-            for key, count in islice(self._counts.items(), _SHOWN)
-        ]
-        rest = self._counts.total() - sum(islice(self._counts.values(), _SHOWN))
-        return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
-
-
-def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
-    """Add records, some at a time: those of a whole history may not fit into memory.
-
-    Where reading them fails, those before are added first.
-    """
-    from perfci.model.run import GateOutcome, RecordedRun
-    from perfci.trend import KnownChange
-
-    runs = new = 0
-    source = _recordable(records)
-    trouble: PerfciError | None = None
-    while trouble is None:
-        some, trouble = _some(source)
-        batch = [record for record in some if isinstance(record, RecordedRun)]
-        runs += len(batch)
-        new += history.record(batch)
-        for record in some:
-            if isinstance(record, GateOutcome):
-                history.record_outcome(record)
-        history.remember([record for record in some if isinstance(record, KnownChange)])
-        if not some:
-            break
-    if trouble is not None:
-        raise trouble
-    old = runs - new
-    known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
-    return ImportSummary(f"{counted(new, 'new run')}{known}")
-
-
-def _recordable(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records up to a run that no history takes: those before it are then recorded."""
-    from perfci.history.runs import require_recordable
-    from perfci.model.run import RecordedRun
-
-    for record in records:
-        if isinstance(record, RecordedRun):
-            try:
-                require_recordable(record)
-            except UsageError as error:
-                advice = "What stands before it was imported, and will not be there twice."
-                raise error.reworded(error.message, advice) from error
-        yield record
-
-
-def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
-    """Take the next few, and the error that ended the reading, if one did."""
-    some: list[Record] = []
-    try:
-        some.extend(islice(source, _AT_ONCE))  # keeps what came before an error
-    except PerfciError as error:
-        return some, error
-    return some, None
-
-
-def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
-    """Yield a file at a time: years of asv's results are hundreds of megabytes."""
-    from perfci.history.importers import foreign_parts
-
-    opened = 0
-
-    def content_of(name: str) -> bytes:
-        nonlocal opened
-        opened += 1
-        try:
-            return read_regular(path / name)
-        except OSError as error:
-            raise _unreadable(path / name, error) from error
-
-    names = [file.relative_to(path).as_posix() for file in _result_files(path)]
-    if not names:
-        raise UsageError(
-            "nothing-to-import",
-            f"{path} holds no .json file within {_DEEPEST} folders",
-            "Name the folder of results, such as asv's .asv/results.",
+    for side in sides:
+        require_commit(
+            project.repository,
+            side,
+            "dirty-record",
+            "the history holds commits",
+            "name a commit: perfci run HEAD --record",
         )
-    runs = 0
-    for part in foreign_parts(names, content_of, path.name):
-        runs += len(part.runs)
-        watch(ImportProgress(runs, opened, len(names)))
-        yield part
+    if project.config.settings.inject:
+        raise UsageError(
+            "injected-record",
+            "--inject makes head worse on purpose, which would falsify the history",
+            "Leave out --record.",
+        )
+    address = history_address(given, project.config, project.root)
+    with open_history(address) as history:
+        history.require_writable()
+        require_own(history, project.config, project.root)
+    return Recorder(address, project.repository, sides, project.caller.say)
 
 
-def _result_files(path: Path) -> Iterator[Path]:
-    """Yield the JSON files near ``path``: a home or a checkout's node_modules is not read through.
+def runner_name() -> str:
+    """Return this machine's name: the runner's in GitHub Actions, else the host's."""
+    return os.environ.get("RUNNER_NAME") or platform.node()
 
-    OutsideError for a folder that can't be looked into.
+
+def _branch(repository: Repository, side: ResolvedRev) -> str:
+    """Return the branch that ``side`` is a commit of, as far as it is known.
+
+    A detached commit, as CI checks out a pull request's, may be on no branch here.
     """
-
-    def unreadable(error: OSError) -> None:
-        raise _unreadable(Path(error.filename or path), error)
-
-    for folder, below, files in os.walk(path, onerror=unreadable):
-        here = Path(folder)
-        deep = len(here.relative_to(path).parts) >= _DEEPEST
-        below[:] = () if deep else sorted(name for name in below if _may_hold_results(name))
-        yield from (here / name for name in files if name.endswith((".json", ".json.gz")))
+    name = branch_of(repository, "HEAD" if side.rev == "." else side.rev)
+    try:
+        on_it = repository.merge_base(side.commit, name) == side.commit
+    except UsageError:  # a branch that this clone doesn't have
+        on_it = False
+    return name if on_it else _NO_BRANCH
 
 
-def _may_hold_results(folder: str) -> bool:
-    return folder in _HIDDEN_RESULTS or not (folder.startswith(".") or folder == "node_modules")
+def with_past(
+    report: Report,
+    address: str,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    say: Say,
+) -> Report:
+    """Return ``report`` with the newest values in the history at ``address`` of what moved.
 
+    They are of the default branch's runs, under the case's name or an earlier one. The verdict
+    doesn't depend on them, so an unreadable history is only reported.
+    """
+    from perfci.history.history import open_history
+    from perfci.model.report import Past
+    from perfci.report.outline import outline
+    from perfci.trend import SeriesKey
+    from perfci.trend.timelines import earlier_names
 
-def _unreadable(path: Path, error: OSError) -> OutsideError:
-    return OutsideError(
-        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
-    )
+    moved = outline(report).moved[:_MOST_ROWS]
+    names = {
+        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
+        for row in moved
+    }
+    if not names:
+        return report
+    named = repository.default_base() if repository else None
+    branch = (named or "main").removeprefix("origin/")
+    try:
+        with open_history(address, create=False) as history:
+            newest = history.newest(names, _LAST, branch)
+    except PerfciError as error:
+        say(f"perfci: the report is without its history: {error.message}", err=True)
+        return report
+    past = (Past(key.case, key.metric, values) for key, values in newest.items())
+    return replace(report, past=tuple(past))
 
 
 def json_lines(history: OpenHistory) -> Iterator[Clean]:

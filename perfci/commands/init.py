@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from perfci.commands.pipelines import KubernetesOptions, gitlab_pipeline, kubernetes_job
-from perfci.commands.workflows import CiOptions, github_workflows, require_folder
+from perfci.commands.workflows import FORGE_FILES, CiOptions, new_file_template, require_folder
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
@@ -21,20 +20,7 @@ from perfci.measure.checkout.git import Repository
 from perfci.outputs import Say
 from perfci.units import first_of
 
-_CONFIGURATION = """\
-[tool.perfci]
-benchmarks = "{benchmarks}"   # the folder of bench_*.py files
-budget = "10m"              # for everything a command measures
-{keys}
-[tool.perfci.metrics.latency_p50]
-threshold = "5%"            # a slow-down of 5 % fails
-"""
-_PYTHON = """\
-python = "{path}"   # the Python that has torch; perfci itself can be installed elsewhere
-"""
-_PYTHON_PATH = """\
-python_path = [{folder}]   # where the package lies
-"""
+_NO_OPTIONS = CiOptions()
 _IGNORED = "__pycache__/\n"
 _NO_PACKAGES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
@@ -43,63 +29,22 @@ _MOST_FOLDERS = 200
 """Most folders of a repository to look at. A project with more has several packages."""
 _LONGEST_SOURCE = 1 << 20
 _USUAL = (".venv", "venv")
-_OF_A_PACKAGE = '''\
-"""The first benchmark of {package}: importing it. `perfci list` shows the cases."""
-
-import {package}
-
-import perfci
-
-
-@perfci.benchmark(metrics=["import_time", "cold_start"])
-def importing():
-    return lambda: {package}.__name__
-{hint}'''
-_HINT = """
-
-# A model's latency and memory: return it with inputs of the size that you run it at.
-#
-# import torch
-# from {module} import {model}
-#
-# @perfci.benchmark(batch=[1, 16])
-# def {model}_inference(batch):
-#     model = {model}(...).eval()
-#     return perfci.inference(model, torch.randn(batch, ...), items=batch)
-"""
-_OF_A_MODEL = '''\
-"""A first benchmark. Replace the model by yours; `perfci list` shows the cases."""
-
-import torch
-
-import perfci
-
-
-@perfci.benchmark(batch=[1, 16], mode=["eager"])
-def feed_forward(batch, mode):
-    model = torch.nn.Sequential(
-        torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
-    ).eval()
-    return perfci.inference(model, torch.randn(batch, 256), mode=mode, items=batch)
-'''
 
 
 def initialise(
     repository: Repository,
     benchmarks: str,
-    github: CiOptions | None,
     say: Say,
     package: str = "",
-    gitlab: CiOptions | None = None,
-    kubernetes: KubernetesOptions | None = None,
+    forges: Sequence[str] = (),
+    options: CiOptions = _NO_OPTIONS,
 ) -> None:
     """Write the files that are missing, and report to ``say`` which were written and which kept.
 
     UsageError where any of them can't be made. Nothing is written then.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
-    are several. Workflows are written where there are options for ``github``, a pipeline for
-    ``gitlab``, a job for ``kubernetes``.
+    are several. ``forges`` names the ``FORGE_FILES`` to write as well, by the ``options``.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -109,17 +54,17 @@ def initialise(
     measured = None if settled else measured_package(root, project, package)
     python = own_python(root)
     # the jobs that the workflows make have an environment of their own
-    keys = _PYTHON.format(path=python) if python and not (github or gitlab or kubernetes) else ""
-    if measured and not measured.reached:
-        keys += _PYTHON_PATH.format(folder=json.dumps(measured.folder, ensure_ascii=False))
-    forge_files = [
-        *([github_workflows(repository, github)] if github else []),
-        *([gitlab_pipeline(root, gitlab)] if gitlab else []),
-        *([kubernetes_job(repository, kubernetes)] if kubernetes else []),
-    ]
+    first_table = new_file_template("pyproject.toml.j2").render(
+        benchmarks=folder.relative_to(root.resolve()).as_posix(),
+        python="" if forges else python,
+        python_path=json.dumps(measured.folder, ensure_ascii=False)
+        if measured and not measured.reached
+        else "",
+    )
+    forge_files = [FORGE_FILES[name](repository, options) for name in forges]
     for files in forge_files:
         files.require_places(root)
-    _configure(root, folder.relative_to(root.resolve()).as_posix(), keys, say)
+    _configure(root, first_table, say)
     _ignore(root, python, say)
     first = folder / "bench_first.py"
     if any(folder.glob("bench_*.py")):
@@ -142,14 +87,13 @@ def _ignore(root: Path, python: str, say: Say) -> None:
     say("wrote    .gitignore")
 
 
-def _configure(root: Path, benchmarks: str, keys: str, say: Say) -> None:
-    """Write a first configuration, into pyproject.toml where its layout allows it."""
+def _configure(root: Path, own_table: str, say: Say) -> None:
+    """Write ``own_table``, into pyproject.toml where the layout of that allows it."""
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)
     if _is_configured(root, _parsed(path, text)):
         say("kept     the configuration that is there")
         return
-    own_table = _CONFIGURATION.format(benchmarks=benchmarks, keys=keys)
     both = text + ("\n" if text else "") + own_table
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
@@ -263,10 +207,10 @@ def _ambiguous_package(what: str, packages: Sequence[ImportPackage]) -> UsageErr
 def first_benchmark(root: Path, package: ImportPackage | None) -> str:
     """Return the text of a benchmark that runs as it is: of the package, where there is one."""
     if package is None:
-        return _OF_A_MODEL
-    model = _model(root / package.folder / package.name, package.name)
-    hint = "" if model is None else _HINT.format(module=model[0], model=model[1])
-    return _OF_A_PACKAGE.format(package=package.name, hint=hint)
+        return new_file_template("bench_model.py.j2").render()
+    module, model = _model(root / package.folder / package.name, package.name)
+    template = new_file_template("bench_package.py.j2")
+    return template.render(package=package.name, module=module, model=model)
 
 
 def own_python(root: Path) -> str:
@@ -306,8 +250,11 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _model(folder: Path, package: str) -> tuple[str, str] | None:
-    """Return the module and the name of the package's first torch module. Nothing is imported."""
+def _model(folder: Path, package: str) -> tuple[str, str]:
+    """Return the module and the name of the package's first torch module, empty without one.
+
+    Nothing is imported.
+    """
     for path in sorted(folder.rglob("*.py"))[:_MOST_FOLDERS]:
         if path.stat().st_size > _LONGEST_SOURCE:
             continue
@@ -319,7 +266,7 @@ def _model(folder: Path, package: str) -> tuple[str, str] | None:
             if isinstance(node, ast.ClassDef) and any(map(_is_module, node.bases)):
                 parts = [package, *path.relative_to(folder).with_suffix("").parts]
                 return ".".join(part for part in parts if part != "__init__"), node.name
-    return None
+    return "", ""
 
 
 def _is_module(base: ast.expr) -> bool:

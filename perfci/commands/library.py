@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from perfci.errors import OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.model.worker import INJECTABLE, MOST_INJECTED
+from perfci.outputs import silent
 from perfci.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from perfci.baselines.store import Baselines
-    from perfci.commands.project import Caller, Project
+    from perfci.commands.project import Project
     from perfci.history.loading import History
     from perfci.measure.progress import Progress
     from perfci.model.report import Report
@@ -61,8 +62,9 @@ def compare(
     from perfci.commands.compare import MeasureOptions
     from perfci.commands.revisions import compare_revisions
 
-    caller = _caller(repository, progress, allow_token=allow_token)
-    project = _project(caller, config, rounds, budget, seed, inject)
+    project = _project(
+        repository, config, rounds, budget, seed, inject or {}, progress, allow_token=allow_token
+    )
     options = MeasureOptions(
         select,
         python,
@@ -106,8 +108,9 @@ def check(
     from perfci.commands.compare import MeasureOptions
     from perfci.commands.revisions import check_revision
 
-    caller = _caller(repository, progress, allow_token=allow_token)
-    project = _project(caller, config, rounds, budget, seed, inject)
+    project = _project(
+        repository, config, rounds, budget, seed, inject or {}, progress, allow_token=allow_token
+    )
     options = MeasureOptions(
         select, python, record=record, history=history, log_folder=_path(log_folder)
     )
@@ -134,7 +137,7 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
     path = expanded(named)
     if path.is_dir():
         return _baselines(path)
-    from perfci.commands.history import is_export, is_sqlite, read_beginning
+    from perfci.history.importing import is_export, is_sqlite, read_beginning
     from perfci.report.limits import MOST_BYTES
 
     try:
@@ -198,8 +201,8 @@ def _history(address: str, shown: str) -> History:
 
 
 def _exported(path: Path) -> History:
-    from perfci.commands.history import importer
     from perfci.history.history import open_history
+    from perfci.history.importing import importer
 
     add = importer(path)
     with tempfile.TemporaryDirectory(prefix="perfci-load-") as folder:
@@ -209,35 +212,19 @@ def _exported(path: Path) -> History:
         return _history(address, str(path))
 
 
-def _caller(
-    repository: PathName, progress: Callable[[str], None] | None, *, allow_token: bool
-) -> Caller:
-    from perfci.commands.project import Caller
-
-    folder = Path(repository).absolute()
-    if progress is None:
-        return Caller(folder, token_allowed=allow_token)
-    show = progress
-
-    def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
-        show(text)
-
-    def say_round(done: Progress) -> None:
-        left = "" if done.left_s is None else f", {format_duration(done.left_s)} left"
-        show(f"{done.case}: round {done.done} of {done.planned}{left}")
-
-    return Caller(folder, say=say, step=show, progress=say_round, token_allowed=allow_token)
-
-
 def _project(
-    caller: Caller,
+    repository: PathName,
     config: PathName | None,
     rounds: int | None,
     budget: float | str | None,
     seed: int | None,
-    inject: Mapping[str, float] | None,
+    inject: Mapping[str, float],
+    progress: Callable[[str], None] | None,
+    *,
+    allow_token: bool,
 ) -> Project:
-    from perfci.commands.project import open_project
+    """Return the project of these arguments. UsageError where one can't be used."""
+    from perfci.commands.project import Caller, open_project
 
     if rounds is not None and rounds < 2:
         raise UsageError("bad-argument", f"rounds is {rounds}", "Give two or more.")
@@ -249,20 +236,30 @@ def _project(
             f"budget is {budget!r}, no duration",
             'Give seconds, or "90s", "10m", "1h".',
         ) from None
-    for name, share in (inject or {}).items():
+    for name, share in inject.items():
         if name not in INJECTABLE or not 0.0 < share <= MOST_INJECTED:
             raise UsageError(
                 "bad-argument",
                 f"inject has {name!r}: {share!r}",
                 f"Give a share above zero, up to {MOST_INJECTED:g}, of {', '.join(INJECTABLE)}.",
             )
+    show = progress or silent
+
+    def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
+        show(text)
+
+    def say_round(done: Progress) -> None:
+        left = "" if done.left_s is None else f", {format_duration(done.left_s)} left"
+        show(f"{done.case}: round {done.done} of {done.planned}{left}")
+
+    folder = Path(repository).absolute()
     return open_project(
-        caller,
+        Caller(folder, say=say, step=show, progress=say_round, token_allowed=allow_token),
         _path(config),
         rounds=rounds,
         budget=seconds,
         seed=seed,
-        inject=tuple((inject or {}).items()),
+        inject=tuple(inject.items()),
     )
 
 

@@ -7,7 +7,7 @@ gets its past, and what moved is the library. What a kill interrupts is the comm
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,37 +15,75 @@ from pathlib import Path
 from perfci.commands.bisect import ChangeSearch, search_new
 from perfci.commands.bisect_search import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
-from perfci.commands.nightly_scope import (
-    Gap,
-    NightlyOptions,
-    NightPlan,
-    NightScope,
-    failed_run,
-    find_scope,
-    gaps,
-    known_broken,
-    plan_night,
-    slowest_case,
-    time_for,
-    whole,
+from perfci.commands.history import require_own, runner_name
+from perfci.commands.project import Project, interpreter
+from perfci.errors import (
+    BudgetTooShort,
+    MeasureError,
+    NoTimeToImport,
+    PerfciError,
+    UnbuiltCommit,
+    UnmeasurableCommit,
 )
-from perfci.commands.project import Project, require_own
-from perfci.errors import BudgetTooShort, NoTimeToImport, PerfciError, UnmeasurableCommit
 from perfci.history.history import OpenHistory, open_history
 from perfci.history.interchange import keeping
 from perfci.history.records import outcome_of, recorded_run
-from perfci.measure.checkout.commits import Commit
+from perfci.measure.checkout.commits import Commit, branch_of, commits
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.workplace import RequestedSide, SessionContext, open_workplace
-from perfci.model.case import Case
+from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING
+from perfci.measure.discovery import CUT_SHORT
+from perfci.measure.selection import is_whole
+from perfci.measure.workplace import RequestedSide, open_workplace
+from perfci.model.case import Case, Failure
 from perfci.model.report import Report
-from perfci.model.run import Environment, GateOutcome, RecordedRun, Run, Side
+from perfci.model.run import CaseRun, Environment, GateOutcome, RecordedRun, Run, Side
+from perfci.model.worker import MeasureSettings
 from perfci.trend.timelines import current_name
-from perfci.units import format_duration
+from perfci.units import counted, format_duration
 
 _SHARE_OF_SAME = 0.2
 _SHARE_OF_SEARCHES = 0.3
+_OLDER = 5
+"""Commits before the requested ones that may show the environment."""
+_MOST_TRIED = 5
+_MARGIN = 1.2
+"""A commit is begun where there is this much more time than the slowest one took."""
+_LONGEST = 600
+_UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
+"""The slugs of ``UnbuiltCommit``, as kinds of recorded failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyOptions:
+    """The options of ``nightly``.
+
+    ``branch`` is the default one where it is empty. Its ``last`` commits are recorded, or a range
+    ``commits`` instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC).
+    ``same`` compares the newest commit with itself once a day. ``bisect`` searches for the commits
+    of new changes. None leaves that to the configuration.
+    """
+
+    branch: str | None = None
+    commits: str | None = None
+    last: int | None = None
+    last_of_each_day: bool = False
+    history: str | None = None
+    runner: str | None = None
+    python: str | None = None
+    budget_s: float = 3600.0
+    selection: str = ""
+    same: bool = True
+    retry_failed: bool = False
+    bisect: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A commit, and those of its cases that have neither a point nor a recorded failure."""
+
+    sha: str
+    cases: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -85,14 +123,21 @@ class NightSummary:
 
 
 def nightly(project: Project, options: NightlyOptions) -> NightSummary:
-    """Measure what the history lacks of the requested commits, and record it."""
-    plan = plan_night(project, options)
+    """Measure what the history lacks of the requested commits, and record it.
+
+    PerfciError where something other than a commit is at fault. Earlier commits stay recorded.
+    """
+    night = _Night(project, options)
+    summary = night.summary
     with open_history(project.history_address(options.history)) as history:
         require_own(history, project.config, project.root)
         began = project.caller.executor.now()
-        summary = record_nights(project.session_context(), history, plan)
+        try:
+            night.measure_all(history)
+        except KeyboardInterrupt:
+            summary.interrupted = True
         summary.wall_s = project.caller.executor.now() - began
-    if plan.bisect and not summary.interrupted:
+    if night.bisect and not summary.interrupted:
         left_s = options.budget_s - summary.wall_s
         summary.searched = search_new(
             project,
@@ -105,83 +150,115 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
         ends = [search.answer.ended for search in summary.searched if search.answer]
         summary.interrupted = "interrupted" in ends
     summary.budget_s = options.budget_s
-    summary.commits = plan.commits
     return summary
 
 
-def record_nights(context: SessionContext, history: OpenHistory, plan: NightPlan) -> NightSummary:
-    """Measure what ``history`` lacks of the plan's commits, the newest first, within the budget.
-
-    Each is recorded when it is done. PerfciError where something other than the commit is at fault.
-    Earlier commits stay recorded.
-    """
-    night = _Night(context, history, plan)
-    try:
-        night.measure_all()
-    except KeyboardInterrupt:
-        night.summary.interrupted = True
-    return night.summary
-
-
 class _Night:
-    """One night in progress."""
+    """One night: the commits, the newest first, and what measures them.
 
-    def __init__(self, context: SessionContext, history: OpenHistory, plan: NightPlan) -> None:
-        self.summary = NightSummary()
-        self._context = context
-        self._history = history
-        self._plan = plan
-        self._began = now()
-        self._newest = context.repository.resolve(plan.commits[0].sha)
-        self._end = self._context.executor.now() + plan.options.budget_s
-        self._for_same = _SHARE_OF_SAME * plan.options.budget_s if plan.options.same else 0.0
+    ``older`` are commits before them, which show the environment where none of them can be built.
+    A night is of the day on which it began (UTC), and ends within the budget.
+    """
+
+    def __init__(self, project: Project, options: NightlyOptions) -> None:
+        repository, config = project.repository, project.config
+        newest = options.commits.rpartition("..")[2] if options.commits else options.branch
+        rev = newest or repository.default_base() or "HEAD"
+        most = None if options.commits else options.last or 1
+        chosen = commits(repository, options.commits or rev, most=most)
+        self._older = commits(repository, chosen[-1].sha, most=1 + _OLDER)[1:]
+        if options.last_of_each_day:
+            kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
+            chosen = tuple(commit for commit in chosen if commit.sha in kept)
+        self.summary = NightSummary(commits=chosen)
+        self.bisect = config.bisect if options.bisect is None else options.bisect
+        self._options = options
+        self._branch = branch_of(repository, rev)
+        self._python = interpreter(options.python, config, project.root)
+        self._runner = options.runner or runner_name()
+        self._context = project.session_context()
+        self._newest = repository.resolve(chosen[0].sha)
         self._took: list[tuple[int, float]] = []
+        self._cases: tuple[Case, ...] = ()
+        self._broken: dict[str, PerfciError] = {}
 
-    def measure_all(self) -> None:
+    def measure_all(self, history: OpenHistory) -> None:
         """Measure the newest commit, compare it with itself, and fill the other gaps."""
-        failed = (
-            ()
-            if self._plan.options.retry_failed
-            else self._history.runs_without_points(self._plan.runner)
-        )
-        shas = [commit.sha for commit in (*self._plan.commits, *self._plan.older)]
-        scope = find_scope(shas, self._see, known_broken(failed))
-        self.summary.environment = scope.environment.key
-        for commit in self._plan.commits:
-            if error := scope.broken.get(commit.sha):
-                self._record_error(scope, commit, scope.cases, error)
-        todo = [gap for gap in self._gaps(scope, self._plan.commits) if gap.sha not in scope.broken]
+        self._history = history
+        self._began = now()
+        self._end = self._context.executor.now() + self._options.budget_s
+        self._environment = self._find_cases()
+        self.summary.environment = self._environment.key
+        for commit in self.summary.commits:
+            if error := self._broken.get(commit.sha):
+                self._record_error(commit, self._cases, error)
+        todo = [gap for gap in self._gaps(self.summary.commits) if gap.sha not in self._broken]
         if todo and todo[0].sha == self._newest.sha:
             # without a limit: one that leaves no fifth could not be compared with itself
-            self._fill(scope, todo.pop(0))
+            self._fill(todo.pop(0))
         if not self.summary.interrupted:
-            self._compare_with_itself(scope)
-        if self._plan.bisect:  # searches get the rest, and at least their share
-            self._end -= _SHARE_OF_SEARCHES * self._plan.options.budget_s
+            self._compare_with_itself()
+        if self.bisect:  # searches get the rest, and at least their share
+            self._end -= _SHARE_OF_SEARCHES * self._options.budget_s
         for gap in todo:
             if self.summary.interrupted:
                 return
-            self._fill(scope, gap)
+            self._fill(gap)
 
-    def _see(self, sha: str) -> tuple[Environment, tuple[Case, ...]]:
+    def _find_cases(self) -> Environment:
+        """Return the environment, and keep the cases, of the newest commit that can be opened.
+
+        One that is known to be broken here is not built again to find that out. One that had no
+        time to import took half of it: the next has a try. MeasureError where the first five can't
+        be opened, or all are known to be broken.
+        """
+        again = self._options.retry_failed
+        failed = () if again else self._history.runs_without_points(self._runner)
+        known = {sha for sha, kinds in failed if kinds and _UNBUILT.issuperset(kinds.values())}
+        for sha in [commit.sha for commit in (*self.summary.commits, *self._older)]:
+            if sha in known:
+                continue
+            try:
+                return self._open(sha)
+            except (UnbuiltCommit, NoTimeToImport) as error:
+                self._broken[sha] = error
+                if len(self._broken) == _MOST_TRIED:
+                    break
+        errors = list(self._broken.values())
+        hurried = next((error for error in errors if isinstance(error, NoTimeToImport)), None)
+        if hurried is not None:
+            raise hurried
+        if errors:
+            raise MeasureError(
+                "nothing-builds",
+                f"of the newest {counted(len(errors), 'commit')} none can be measured: "
+                f"{errors[0].message}",
+                errors[0].advice,
+            )
+        raise MeasureError(
+            "nothing-builds",
+            "all of these commits failed here before, each before anything was measured",
+            "Mend the newest, or try all of them again with --retry-failed.",
+        )
+
+    def _open(self, sha: str) -> Environment:
         with open_workplace(
             within(self._context, self._left_s()),
-            (self._wanted("head", sha),),
+            (self._side("head", sha),),
             benchmarks_of=self._benchmarks_of(sha),
         ) as workplace:
-            cases = selected_cases(workplace, MeasureOptions(self._plan.options.selection))
-            measurable = tuple(case for case in cases if not case.skip)
-            return workplace.environments["head"], measurable
+            cases = selected_cases(workplace, MeasureOptions(self._options.selection))
+            self._cases = tuple(case for case in cases if not case.skip)
+            return workplace.environments["head"]
 
-    def _gaps(self, scope: NightScope, commits: tuple[Commit, ...]) -> list[Gap]:
-        key, newest = scope.environment.key, self._newest.sha
-        known = self._measured(key, failed=not self._plan.options.retry_failed)
-        if self._plan.once_a_day and not self._measured_today(key):
+    def _gaps(self, commits: tuple[Commit, ...]) -> list[Gap]:
+        key, newest = self._environment.key, self._newest.sha
+        known = self._measured(key, failed=not self._options.retry_failed)
+        if self._options.commits is None and not self._measured_today(key):
             earlier = self._measured(key, failed=False)
             known -= {(sha, case) for sha, case in earlier if sha == newest}
-        return list(
-            gaps([commit.sha for commit in commits], [case.id for case in scope.cases], known)
-        )
+        shas = [commit.sha for commit in commits]
+        return list(gaps(shas, [case.id for case in self._cases], known))
 
     def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) in the history, with both names of a renamed case."""
@@ -194,70 +271,74 @@ class _Night:
         days = {run.measured_at[:10] for run in nights if run.sha == self._newest.sha}
         return self._began[:10] in days
 
-    def _fill(self, scope: NightScope, gap: Gap) -> None:
+    def _fill(self, gap: Gap) -> None:
         """Measure one commit and record it, unless another runner does or there is no time."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
             return
-        context = self._context
-        with claimed(self._history, context.cache, scope.environment.key, gap.sha) as is_claimed:
+        cache = self._context.cache
+        with claimed(self._history, cache, self._environment.key, gap.sha) as is_claimed:
             if not is_claimed:
                 self.summary.taken.append(gap)
                 return
-            commit = next(commit for commit in self._plan.commits if commit.sha == gap.sha)
-            for still in self._gaps(scope, (commit,)):  # another runner may have recorded it
-                self._measure(scope, commit, still, within_s)
+            commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
+            for still in self._gaps((commit,)):  # another runner may have recorded it
+                self._measure(commit, still, within_s)
 
-    def _measure(self, scope: NightScope, commit: Commit, gap: Gap, within_s: float) -> None:
+    def _measure(self, commit: Commit, gap: Gap, within_s: float) -> None:
         self._context.shown.step(f"{commit.sha[:10]} {commit.subject}")
-        wanted = tuple(case for case in scope.cases if case.id in gap.cases)
+        wanted = tuple(case for case in self._cases if case.id in gap.cases)
         started = self._context.executor.now()
         try:
             measured, report = run(
                 within(self._context, within_s),
-                self._wanted("head", gap.sha),
+                self._side("head", gap.sha),
                 MeasureOptions(
-                    self._plan.options.selection,
+                    self._options.selection,
                     only=gap.cases,
                     benchmarks_of=self._benchmarks_of(gap.sha),
                 ),
             )
         except (UnmeasurableCommit, NoTimeToImport) as error:
-            self._record_error(scope, commit, wanted, error)
+            self._record_error(commit, wanted, error)
             return
         self._took.append((len(gap.cases), self._context.executor.now() - started))
         self._end_where_cut_short(report)
         settings = self._context.config.settings
-        recorded = self._record(commit, whole(measured, report, wanted, settings))
+        recorded = self._record(commit, _whole(measured, report, wanted, settings))
         known = {*recorded.failed, *(point.case for point in recorded.points)}
         if cut := tuple(case for case in gap.cases if case not in known):
             short = self.summary.cut if self.summary.interrupted else self.summary.left
             short.append(Gap(gap.sha, cut))
 
-    def _compare_with_itself(self, scope: NightScope) -> None:
+    def _compare_with_itself(self) -> None:
         """Compare the newest commit with itself, once a day: any alarm is noise."""
-        key, runner = scope.environment.key, self._plan.runner
+        key, runner = self._environment.key, self._runner
         done = (
             outcome.same and outcome.environment == key and outcome.runner == runner
             for outcome in self._history.outcomes()
             if outcome.created_at[:10] == self._began[:10]
         )
         measured = self._history.measured(key, failed=False)
-        cases = tuple(case.id for case in scope.cases if (self._newest.sha, case.id) in measured)
-        within_s = min(self._for_same, self._left_s(), self._context.config.settings.budget)
-        if not self._plan.options.same or not cases or any(done):
+        cases = tuple(case.id for case in self._cases if (self._newest.sha, case.id) in measured)
+        within_s = min(
+            _SHARE_OF_SAME * self._options.budget_s,
+            self._left_s(),
+            self._context.config.settings.budget,
+        )
+        if not self._options.same or not cases or any(done):
             return
         if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
             self.summary.no_time_for_same = True
             return
         try:
-            report = compare(
+            _, report = compare(
                 within(self._context, within_s),
-                self._wanted("base", self._newest.sha),
-                self._wanted("head", self._newest.sha),
+                self._side("base", self._newest.sha),
+                self._side("head", self._newest.sha),
                 MeasureOptions(
-                    self._plan.options.selection,
+                    self._options.selection,
                     only=cases,
                     command="nightly",
                     created_at=self._began,
@@ -281,28 +362,27 @@ class _Night:
             self.summary.interrupted = True
             self.summary.notes = report.notes
 
-    def _record_error(
-        self, scope: NightScope, commit: Commit, wanted: tuple[Case, ...], error: PerfciError
-    ) -> None:
+    def _record_error(self, commit: Commit, wanted: tuple[Case, ...], error: PerfciError) -> None:
         """Record the error for every case of the commit, where the commit is at fault."""
         if isinstance(error, NoTimeToImport):
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
-        side = Side(commit.sha, commit.sha, self._plan.python)
-        nothing = Run(side, scope.environment, now(), ())
-        self._record(commit, failed_run(nothing, wanted, error))
+        message = _shortened(error.message)
+        failures = (Failure(case.id, "head", "checkout", error.slug, message) for case in wanted)
+        side = Side(commit.sha, commit.sha, self._python)
+        nothing = Run(side, self._environment, now(), (), failures=tuple(failures))
+        self._record(commit, nothing)
 
     def _record(self, commit: Commit, measured: Run) -> RecordedRun:
-        if (
-            commit.sha == self._newest.sha
-        ):  # a night that passes midnight must not take the next one's place
+        if commit.sha == self._newest.sha:
+            # a night that passes midnight must not take the next one's place
             measured = replace(measured, created_at=self._began)
         recorded = recorded_run(
             measured,
             source="nightly",
-            runner=self._plan.runner,
+            runner=self._runner,
             subject=commit.subject,
-            branch=self._plan.branch,
+            branch=self._branch,
             committed_at=commit.committed_at,
             position=commit.position,
         )
@@ -315,8 +395,8 @@ class _Night:
     def _benchmarks_of(self, sha: str) -> ResolvedRev | None:
         return None if sha == self._newest.sha else self._newest
 
-    def _wanted(self, name: str, sha: str) -> RequestedSide:
-        return RequestedSide(name, self._context.repository.resolve(sha), self._plan.python)
+    def _side(self, name: str, sha: str) -> RequestedSide:
+        return RequestedSide(name, self._context.repository.resolve(sha), self._python)
 
     def _left_s(self) -> float:
         return self._end - self._context.executor.now()
@@ -342,3 +422,92 @@ def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> It
             yield is_claimed
     finally:
         lock.release(remove=True)
+
+
+def _whole(
+    measured: Run,
+    report: Report,
+    wanted: Sequence[Case],
+    settings: MeasureSettings,
+) -> Run:
+    """Return the run as it is recorded: without cases that were cut short, with all that failed.
+
+    Each of ``wanted`` then has points or a failure, or is measured another time. A file that had
+    too little time to import says nothing about the commit.
+    """
+    tried = {case_run.case.id for case_run in measured.cases}
+    return replace(
+        measured,
+        cases=tuple(
+            _brief(case_run)
+            for case_run in measured.cases
+            if case_run.failures or is_whole(case_run, settings)
+        ),
+        failures=tuple(_untried([case for case in wanted if case.id not in tried], report)),
+    )
+
+
+def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
+    broken = {failure.case: failure for failure in report.failures}
+    for case in wanted:
+        failure = broken.get(case.file)
+        if case.id in report.skipped:
+            yield Failure(case.id, "head", "discovery", "skipped", report.skipped[case.id])
+        elif failure is None:
+            message = "this commit has no such case"
+            yield Failure(case.id, "head", "discovery", "absent", message)
+        elif failure.kind != CUT_SHORT:
+            yield replace(failure, case=case.id, message=_shortened(failure.message), log_tail="")
+
+
+def _brief(case_run: CaseRun) -> CaseRun:
+    failures = (replace(f, message=_shortened(f.message), log_tail="") for f in case_run.failures)
+    return replace(case_run, failures=tuple(failures))
+
+
+def _shortened(message: str) -> str:
+    """Keep the beginning and the end of a message."""
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[: _LONGEST // 3]} … {message[-2 * _LONGEST // 3 :]}"
+
+
+def gaps(
+    shas: Sequence[str], cases: Sequence[str], known: Collection[tuple[str, str]]
+) -> tuple[Gap, ...]:
+    """Return what ``known``, pairs of (sha, case), lacks of ``cases``, in the order of ``shas``."""
+    missing = (Gap(sha, tuple(case for case in cases if (sha, case) not in known)) for sha in shas)
+    return tuple(gap for gap in missing if gap.cases)
+
+
+def last_of_each_day(committed_at: Mapping[str, str]) -> tuple[str, ...]:
+    """Return of each UTC day the commit that stands first, where the newest come first.
+
+    Times are ISO 8601 in UTC by commit. A nightly run would have seen these and no others.
+    """
+    days: dict[str, str] = {}
+    for sha, moment in committed_at.items():
+        days.setdefault(moment[:10], sha)
+    return tuple(days.values())
+
+
+def slowest_case(took: Sequence[tuple[int, float]]) -> float | None:
+    """Return the most s that one case took, of commits with (how many cases, how many s)."""
+    return max((seconds / cases for cases, seconds in took if cases), default=None)
+
+
+def time_for(gap: Gap, left_s: float, case_s: float | None) -> float | None:
+    """Return how many s of ``left_s`` the gap may take, None where it would not be done in time.
+
+    ``case_s`` is what a case took at the most until now, None before the first. A commit gets
+    twice that or half of what is left, whichever is more: one that hangs leaves time for others,
+    and one that is only slow is not cut.
+    """
+    if left_s <= 0:
+        return None
+    if case_s is None:
+        return left_s
+    expected = case_s * len(gap.cases)
+    if expected * _MARGIN > left_s:
+        return None
+    return min(left_s, max(2 * expected, left_s / 2))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.accepting import accepted_where_allowed
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.forges import actions
@@ -19,9 +18,17 @@ from perfci.forges.base import (
     Posting,
     Pull,
     check_content,
+    read_identity,
     unreadable_content,
 )
-from perfci.forges.comment_commands import answered, unmeasured_body
+from perfci.forges.comment_commands import (
+    MeasureRequest,
+    UnreadableCommand,
+    accept_refusal,
+    answered,
+    read_commands,
+    unmeasured_body,
+)
 from perfci.forges.posting import (
     PostOutcome,
     caveat_of_base,
@@ -38,30 +45,31 @@ from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import NO_LINKS, Links, known_links
+from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.enforcement import with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
     from perfci.forges import CiStep, Forge
     from perfci.forges.base import CheckContent, PostTarget
+    from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
-    from perfci.verdict.acceptance import Acceptance
 
 _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
 
 
+@dataclass(frozen=True, slots=True)
 class Poster:
     """Leaves the reports of a request on its forge, and reports each outcome to ``say``."""
 
-    def __init__(self, request: CommentRequest, step: CiStep, say: Say) -> None:
-        self._request = request
-        self._step = step
-        self._say = say
+    request: CommentRequest
+    step: CiStep
+    say: Say
 
-    def wanted(self) -> PostTarget | MergeGroup | NothingToPost:
-        """Return the commit to post to, or why there is none."""
-        request = self._request
-        return self._step.target(request.pull, request.head_sha, request.event)
+    def target(self) -> PostTarget | MergeGroup | NothingToPost:
+        """Return the commit to post to, or why there is nothing to post to."""
+        request = self.request
+        return self.step.target(request.pull, request.head_sha, request.event)
 
     def post(
         self,
@@ -74,12 +82,11 @@ class Poster:
 
         ``judged`` returns them judged again with what comments accept.
         """
-
-        wanted = self.wanted()
+        wanted = self.target()
         head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
         body = self._write_body(reports, head_sha)  # first: a token may be unusable
         if isinstance(wanted, NothingToPost):
-            self._say(f"nothing posted: {wanted.text}", err=True)
+            self.say(f"nothing posted: {wanted.text}", err=True)
             return reports
         with closing(self._client()) as client:
             return self._post(client, wanted, reports, body, judged, strict=strict)
@@ -94,7 +101,6 @@ class Poster:
         *,
         strict: bool,
     ) -> list[Report]:
-
         try:
             target = find_pull(client, wanted)
             if isinstance(target, (NothingToPost, AmbiguousPull)):
@@ -104,7 +110,7 @@ class Poster:
             if isinstance(target, Pull) and any(
                 report.verdict.status == "fail" for report in reports
             ):
-                accepted = accepted_where_allowed(client, target, self._say)
+                accepted = accepted_in_comments(client, target, self.say)
                 reports = judged(accepted) if accepted else reports
         except Refused as failure:
             unshown = self._say_refused(failure.message, body)
@@ -115,9 +121,9 @@ class Poster:
         body = self._write_body(reports, target.head_sha, links)
         self._write_pages(reports)
         check = None
-        if self._request.check:
+        if self.request.check:
             posting = self._posting_of(target)
-            check = check_content(reports, body, self._step.run_url(), posting, strict=strict)
+            check = check_content(reports, body, self.step.run_url(), posting, strict=strict)
         if isinstance(target, MergeGroup):
             self._leave_check(client, target, check, body)
         else:
@@ -130,7 +136,6 @@ class Poster:
         They are of the commit that was requested, even where the pull request's head has moved
         since.
         """
-
         self._write_body(reports, answer.head_sha)  # first: a token may be unusable
         with closing(self._client()) as client:
             pull = replace(client.pull(answer.pull), head_sha=answer.head_sha)
@@ -140,39 +145,37 @@ class Poster:
             self._write_pages(reports)
             link = links.comment(answer.pull, answer.comment)
             body = answered(body, answer.comment, link)
-            left = leave_answer(
-                *(client, answer.pull, answer.comment, self._author(client), body),
-                dry_run=self._request.dry_run,
-            )
+            left = self._leave_answer(client, answer, body)
         if left.kind != "refused":
             self._say_outcome(left)
         elif unshown := self._say_refused(left.text, body):
             raise unshown
         return reports
 
+    def _leave_answer(self, client: Forge, answer: RequestedAnswer, body: str) -> PostOutcome:
+        return leave_answer(
+            *(client, answer.pull, answer.comment, self._author(client), body),
+            dry_run=self.request.dry_run,
+        )
+
     def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
         """Report in the answer that there are no numbers. It raises nothing, as ``fail_check``."""
-
-        body = unmeasured_body(answer.comment, why, self._step.run_url())
+        body = unmeasured_body(answer.comment, why, self.step.run_url())
         try:
             with closing(self._client()) as client:
-                left = leave_answer(
-                    *(client, answer.pull, answer.comment, self._author(client), body),
-                    dry_run=self._request.dry_run,
-                )
+                left = self._leave_answer(client, answer, body)
             text = left.text if left.kind != "refused" else f"no answer: {left.text}"
-            self._say(text, err=True)
+            self.say(text, err=True)
         except PerfciError as another:
-            self._say(f"no answer: {clean_line(another.message, 600)}", err=True)
+            self.say(f"no answer: {clean_line(another.message, 600)}", err=True)
 
     def fail_check(self, why: str) -> None:
         """Fail the check of the commit that the event names, where it names one.
 
         It raises nothing, because the caller raises the error of the unreadable report.
         """
-
         try:
-            wanted = self.wanted()
+            wanted = self.target()
             if isinstance(wanted, NothingToPost) or not wanted.head_sha:
                 return
             with closing(self._client()) as client:
@@ -187,17 +190,16 @@ class Poster:
         self._say_outcome(outcome)
 
     def _client(self) -> Forge:
-        return self._step.client(self._request.repository, self._request.most_wait_s)
+        return self.step.client(self.request.repository, self.request.most_wait_s)
 
     def _author(self, client: Forge) -> str:
-        return self._request.author or client.login()
+        return self.request.author or client.login()
 
     def _of_the_base(
         self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
         """Return the reports with the caveat on their base, and where a comment may link."""
-
-        request = self._request
+        request = self.request
         known, held = {target.head_sha}, list(reports)
         if not request.any_base:
             caveats = [caveat_of_base(client, target, report) for report in reports]
@@ -207,20 +209,19 @@ class Poster:
                 if report.base and report.command == "compare" and not caveat
             }
             held = list(map(with_caveat, reports, caveats))
-        repository = self._step.repository_url(request.repository)
-        addresses = self._step.addresses
+        repository = self.step.repository_url(request.repository)
+        addresses = self.step.addresses
         return held, known_links(repository, frozenset(known), request.details, addresses)
 
     def _write_body(self, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS) -> str:
         """Write the comment's text, and return it."""
-
         body = render_comment(reports, head_sha=head_sha, links=links)
-        _write(self._request.body_file, body)
+        _write(self.request.body_file, body)
         return body
 
     def _write_pages(self, reports: Sequence[Report]) -> None:
         """Write the reports' pages, as they were judged: each after the first with its number."""
-        page_file = self._request.page_file
+        page_file = self.request.page_file
         if page_file is None:
             return
 
@@ -230,8 +231,7 @@ class Poster:
 
     def _posting_of(self, target: Pull | MergeGroup | AmbiguousPull) -> Posting:
         """Return what a check of ``target`` is of, and which attempt of a run sets it."""
-
-        attempt = self._step.attempt()
+        attempt = self.step.attempt()
         if isinstance(target, Pull):
             return Posting(target.number, target.target, attempt, target.term.sign)
         return Posting(attempt=attempt)
@@ -239,80 +239,73 @@ class Poster:
     def _set_failed(
         self, client: Forge, target: Pull | MergeGroup | AmbiguousPull, why: str
     ) -> PostOutcome:
-
-        content = unreadable_content(why, self._step.run_url(), self._posting_of(target))
-        return set_check(client, target.head_sha, content, dry_run=self._request.dry_run)
+        content = unreadable_content(why, self.step.run_url(), self._posting_of(target))
+        return set_check(client, target.head_sha, content, dry_run=self.request.dry_run)
 
     def _leave_failure(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
         """Fail the check, where one is wanted, of a commit that several pull requests have."""
-
-        if isinstance(target, AmbiguousPull):
-            if self._request.check:
-                self._say_outcome(self._set_failed(client, target, target.reason))
-            self._say(f"nothing posted: {target.reason}", err=True)
-        else:
-            self._say(f"nothing posted: {target.text}", err=True)
+        reason = target.reason if isinstance(target, AmbiguousPull) else target.text
+        if isinstance(target, AmbiguousPull) and self.request.check:
+            self._say_outcome(self._set_failed(client, target, reason))
+        self.say(f"nothing posted: {reason}", err=True)
 
     def _leave_both(self, client: Forge, pull: Pull, check: CheckContent | None, body: str) -> None:
-        """Leave the comment ``body`` on ``pull``, and the check unless that is None."""
-
+        """Leave the comment ``body`` on ``pull``, and the check, where one is wanted."""
         unshown = None
         try:
             left = leave_comment(
-                client, pull, self._author(client), body, dry_run=self._request.dry_run
+                client, pull, self._author(client), body, dry_run=self.request.dry_run
             )
         except OutsideError:
             self._summarise(body)
             try:
-                self._set_check(client, pull, check)  # it gates; the comment's failure is raised
+                if check is not None:  # it gates; the comment's failure is raised
+                    self._set_check(client, pull, check)
             except OutsideError as another:
-                self._say(f"check not set: {clean_line(another.message, 600)}", err=True)
+                self.say(f"check not set: {clean_line(another.message, 600)}", err=True)
             raise
         if left.kind == "refused":
             unshown = self._say_refused(left.text, body)
         else:
             self._say_outcome(left)
-        if left.kind != "stale":
+        if check is not None and left.kind != "stale":
             self._set_check(client, pull, check)
         if unshown is not None:
             raise unshown
 
-    def _set_check(self, client: Forge, pull: Pull, check: CheckContent | None) -> None:
-
-        if check is not None:
-            shown = with_other_checks(client, pull, check)
-            dry_run = self._request.dry_run
-            self._say_outcome(set_check(client, pull.head_sha, shown, dry_run=dry_run))
+    def _set_check(
+        self, client: Forge, target: Pull | MergeGroup, check: CheckContent
+    ) -> PostOutcome:
+        shown = with_other_checks(client, target, check)
+        outcome = set_check(client, target.head_sha, shown, dry_run=self.request.dry_run)
+        self._say_outcome(outcome)
+        return outcome
 
     def _leave_check(
         self, client: Forge, group: MergeGroup, check: CheckContent | None, body: str
     ) -> None:
         """Set the check of a merge group, which has no pull request to comment on."""
-
         if check is None:
-            self._say("nothing posted: a merge group can't be commented on", err=True)
+            self.say("nothing posted: a merge group can't be commented on", err=True)
             return
         try:
-            shown = with_other_checks(client, group, check)
-            left = set_check(client, group.head_sha, shown, dry_run=self._request.dry_run)
+            left = self._set_check(client, group, check)
         except OutsideError:
             self._summarise(body)
             raise
-        self._say_outcome(left)
-        unshown = self._summarise(body) if left.kind == "refused" else None
-        if unshown is not None:
+        if left.kind == "refused" and (unshown := self._summarise(body)):
             raise unshown
 
     def _summarise(self, body: str) -> OutsideError | None:
-        return actions.summarise(body, self._request.body_file, self._say)
+        return actions.summarise(body, self.request.body_file, self.say)
 
     def _say_outcome(self, outcome: PostOutcome) -> None:
         """Report the outcome of a comment or a check."""
-        self._say(_PREFIXES[outcome.kind] + outcome.text, err=outcome.kind != "posted")
+        self.say(_PREFIXES[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 
     def _say_refused(self, why: str, body: str) -> OutsideError | None:
         """Report that the token may not comment, and return why the summary page lacks the text."""
-        self._say(f"comment not posted, because the token may not: {why}", err=True)
+        self.say(f"comment not posted, because the token may not: {why}", err=True)
         return self._summarise(body)
 
 
@@ -320,3 +313,64 @@ def _write(file: Path, text: str) -> None:
     with writing(file, "Nothing was posted."):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, text)
+
+
+def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what comments accept, or nothing where the token may not ask who is a maintainer."""
+    try:
+        return _acceptances(client, pull, say)
+    except Refused as failure:  # the report is posted all the same
+        say(f"no command is read, because the token may not: {failure.message}", err=True)
+        return ()
+
+
+def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what maintainers accepted in comments on the head of ``pull``.
+
+    The comments themselves are the record, so nothing that a workflow stored is believed. A check
+    of the head shows since when its numbers could be read.
+    """
+    parsed = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
+    commands = [
+        (comment, what)
+        for comment, what in parsed
+        if isinstance(what, UnreadableCommand)
+        or not all(isinstance(command, MeasureRequest) for command in what)
+    ]
+    runs = client.check_runs
+    if not commands:
+        return ()
+    if runs is None:
+        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
+        say(f"no command is read: {why}. A table of the configuration accepts", err=True)
+        return ()
+    since = _measured_since(runs, pull)
+    allowed: dict[str, str] = {}
+    lines = []
+    for comment, what in commands:
+        who = clean_line(comment.author, 80)
+        if isinstance(what, UnreadableCommand):
+            say(f"the command of {who} isn't read: {what.why}", err=True)
+            continue
+        if not comment.bot and comment.author not in allowed:
+            allowed[comment.author] = runs.permission(comment.author)
+        why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
+        if why:
+            say(f"the command of {who} accepts nothing: {why}", err=True)
+            continue
+        lines += [
+            Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
+            for acceptance in what
+            if not isinstance(acceptance, MeasureRequest)
+        ]
+    return tuple(lines)
+
+
+def _measured_since(runs: GitHubClient, pull: Pull) -> str:
+    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
+    times = []
+    for run in runs.checks(pull.head_sha):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull == pull.number and run.completed_at:
+            times.append(run.completed_at)
+    return min(times, default="")

@@ -1,7 +1,7 @@
-"""A use case's project: repository, branch, configuration, history, and the caller.
+"""A use case's project: its caller, repository, configuration and Python, and remembered cases.
 
-The history has one file per repository, named by its first commit, because two projects may have
-benchmarks of one name.
+Remembered are the cases that failed in the last comparison, for ``--last-failed``, and the names of
+all cases, for shell completion. No verdict depends on them.
 """
 
 from __future__ import annotations
@@ -11,26 +11,30 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from msgspec import structs
 
+from perfci.commands.history import history_address, history_files
 from perfci.config.loading import Config, load_config
-from perfci.errors import NoRepository, OutsideError, UsageError
-from perfci.files import expanded, read_regular
+from perfci.errors import DamagedFile, NoRepository, OutsideError, UsageError
+from perfci.files import expanded, read_regular, write_file
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
+from perfci.model.case import Case
+from perfci.model.codec import CodecError, decode, encode
+from perfci.model.status import traits
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.outputs import Announce, Say, check_writable, silent
+from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
-    from perfci.history.history import OpenHistory
     from perfci.model.report import Report
 
 
@@ -68,8 +72,7 @@ class Project:
         self, name: str, rev: str, python: str | None = None, option: str = "--python"
     ) -> RequestedSide:
         """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one."""
-        launcher = self.config.launcher
-        chosen = interpreter(python, self.config.python, self.root, option, launcher)
+        chosen = interpreter(python, self.config, self.root, option)
         return RequestedSide(name, self.repository.resolve(rev), chosen)
 
     def session_context(self) -> SessionContext:
@@ -174,19 +177,23 @@ def _words(launcher: str) -> tuple[str, ...]:
 
 def interpreter(
     given: str | None,
-    configured: str,
+    config: Config,
     root: Path,
     option: str = "--python",
-    launcher: Sequence[str] = (),
+    *,
+    try_launcher: bool = True,
 ) -> str:
     """Return the absolute path of the Python that measures. UsageError where it isn't one.
 
-    ``given`` as ``option`` goes before the ``configured`` one, whose relative path is the
+    ``given`` as ``option`` goes before the configured one, whose relative path is the
     repository's. Without either it is perfci's own. With a ``launcher``, it is the Python of that
-    name behind it, and the launcher is tried.
+    name behind it, where other files may be than here. The launcher is tried.
     """
+    configured, launcher = config.python, config.launcher
     if launcher:
-        named = behind_launcher(given, configured, root)
+        named = given or (_of_repository(configured, root) if configured else sys.executable)
+        if not try_launcher:
+            return named
         require_exec(launcher, named, os.environ)
         trouble = _trouble_with(*launcher, named)
         if trouble:
@@ -211,18 +218,6 @@ def interpreter(
     if trouble:
         raise _unfit(shown, trouble)
     return python
-
-
-def behind_launcher(given: str | None, configured: str, root: Path) -> str:
-    """Return the name that Python has behind a launcher, where other files may be than here."""
-    return given or (_of_repository(configured, root) if configured else sys.executable)
-
-
-def named_python(given: str | None, configured: str, root: Path, launcher: Sequence[str]) -> str:
-    """Return the same as ``interpreter``, without trying the launcher."""
-    if launcher:
-        return behind_launcher(given, configured, root)
-    return interpreter(given, configured, root)
 
 
 def _unfit(shown: str, trouble: str) -> UsageError:
@@ -253,140 +248,12 @@ def _trouble_with(*python: str) -> str:
     return "" if version >= (3, 11) else f"is Python {'.'.join(numbers)}"
 
 
-@dataclass(frozen=True, slots=True)
-class BranchOrder:
-    """A branch by its ``name``, its commits (the oldest first), its tags, and notes on it.
-
-    ``forge`` is the repository's page on the web, if it has one.
-    """
-
-    name: str = ""
-    order: tuple[str, ...] = ()
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    forge: str = ""
-
-
 def repository_at(folder: Path) -> Repository | None:
     """Return the repository around ``folder``, or None."""
-    from perfci.measure.checkout.git import open_repository
-
     try:
         return open_repository(folder)
     except NoRepository:
         return None
-
-
-def branch_order(
-    repository: Repository | None, wanted: str | None, recorded: Collection[str]
-) -> BranchOrder:
-    """Return the branch ``wanted`` (else the default one) as far as git can be believed.
-
-    ``recorded`` are the commits in the history. A shallow clone, or one of another project,
-    would make them all vanish: then the recorded order counts, and a note says so.
-    """
-    if repository is None:
-        note = "There is no repository here: runs are in their recorded order, with no release."
-        return BranchOrder(name=wanted or "", notes=(note,))
-    from perfci.measure.checkout.commits import branch_of, commits, tags
-    from perfci.measure.checkout.git import forge_of
-    from perfci.trend.timelines import whole_commits
-
-    rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
-    name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)
-    if repository.is_shallow():
-        note = (
-            "This is a shallow clone: runs are in their recorded order, and no release is shown "
-            "(`git fetch --unshallow`; actions/checkout: `fetch-depth: 0`)."
-        )
-        return BranchOrder(name=name, notes=(note,), forge=forge_of(repository))
-    order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
-    named = {sha for sha in recorded if sha}
-    if named and named.isdisjoint(order) and not whole_commits(named, order):
-        note = (
-            f"None of the recorded commits is on {name} of this repository: runs are in their "
-            "recorded order."
-        )
-        return BranchOrder(name=wanted or "", notes=(note,))
-    return BranchOrder(name, order, tags(repository), forge=forge_of(repository))
-
-
-def _known(repository: Repository, wanted: str) -> str:
-    """Return ``wanted``, or its remote's where this clone has no branch of that name (as in CI)."""
-    from perfci.measure.checkout.git import attempt
-
-    remote = f"origin/{wanted}"
-    for rev in (wanted, remote):
-        if (
-            not rev.startswith("-")
-            and attempt(
-                repository.root, "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"
-            ).status
-            == 0
-        ):
-            return rev
-    return repository.resolve(wanted).commit  # raises the error
-
-
-def history_address(given: str | None, config: Config, root: Path) -> str:
-    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
-
-    A path in the configuration is relative to the repository's ``root``, a given one to here.
-    """
-    if given or "://" in config.history:
-        return given or config.history
-    if config.history:
-        return str(root / expanded(config.history))
-    return str(own_history(config, root))
-
-
-def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of the history that a command means, or nothing where a server has it.
-
-    Nothing, too, where no project is known. A command that needs one reports that.
-    """
-    from perfci.history.address import files_at
-
-    if given or "://" in config.history:
-        return files_at(given or config.history)
-    if config.history:
-        return files_at(str(root / expanded(config.history)))
-    try:
-        return files_at(str(own_history(config, root)))
-    except UsageError:
-        return ()
-
-
-def project_of(config: Config, root: Path) -> str | None:
-    """Return this project's name, or None where it is not known, as in a shallow clone."""
-    from perfci.measure.checkout.commits import first_commit
-
-    return config.project or first_commit(root)
-
-
-def require_own(history: OpenHistory, config: Config, root: Path) -> None:
-    """Raise UsageError where ``history`` is another project's, as far as this one is known."""
-    project = project_of(config, root)
-    if project is not None:
-        history.require_project(project)
-
-
-def own_history(config: Config, root: Path) -> Path:
-    """Return the history's file of the project that ``config`` names, else of the repository.
-
-    UsageError where neither is known, outside a repository or in a shallow clone.
-    """
-    from perfci.history.address import own_file
-
-    project = project_of(config, root)
-    if project is None:
-        raise UsageError(
-            "whose-history",
-            f"{root} belongs to no project that is known: it is not a repository, or has no "
-            "commits, or is a shallow clone, which lacks the first one",
-            "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
-        )
-    return own_file(project)
 
 
 def load_report(path: Path) -> Report:
@@ -425,3 +292,107 @@ def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
     if not durations:
         say(f"perfci: {path} has no durations. All cases count alike.", err=True)
     return durations
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedCases:
+    """Cases of the last comparison, ``asked`` ``at`` a time. Both are empty before the first.
+
+    ``failed`` has by case the metrics that regressed, and no metric for a case or file that failed.
+    ``names`` are the ids of all cases, ``tags`` their tags.
+    """
+
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asked: str = ""
+    at: str = ""
+    schema: Literal["perfci.remembered/1"] = "perfci.remembered/1"
+
+
+class CaseMemory:
+    """The file of one repository, shared by all its worktrees."""
+
+    def __init__(self, cache: Path, repository: Repository) -> None:
+        self.path = cache / repository.id / "remembered.json"
+
+    def read(self) -> RememberedCases:
+        """Return what is kept, or nothing before the first. DamagedFile for anything else."""
+        try:
+            return decode(read_regular(self.path), RememberedCases)
+        except FileNotFoundError:
+            return RememberedCases()
+        except (CodecError, OSError) as error:
+            raise DamagedFile(
+                "damaged-memory",
+                f"{self.path}, which says what failed last, can't be read: {error}",
+                "Leave out --last-failed. The next comparison writes the file again.",
+            ) from error
+
+    def keep_cases(self, cases: Iterable[Case]) -> None:
+        """Keep the names of the cases. OSError where the cache folder can't be written."""
+        cases = tuple(cases)
+        names = tuple(case.id for case in cases)
+        tags = tuple(sorted({tag for case in cases for tag in case.tags}))
+        before = self._before()
+        if (before.names, before.tags) != (names, tags):
+            self._write(replace(before, names=names, tags=tags))
+
+    def keep_failed(self, report: Report, *, asked: str, whole: bool) -> None:
+        """Keep what failed in ``report``. OSError where the cache folder can't be written.
+
+        Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
+        couldn't decide.
+        """
+        before = self._before()
+        failed = failed_after(before.failed, report, whole=whole)
+        self._write(replace(before, failed=failed, asked=asked, at=report.created_at))
+
+    def last_failed(self) -> RememberedCases:
+        """Return the kept cases. UsageError where none failed, or nothing was compared yet."""
+        kept = self.read()
+        if kept.failed:
+            return kept
+        raise UsageError(
+            "nothing-failed",
+            f"no case regressed or failed in the last comparison, {kept.asked} of {kept.at}"
+            if kept.asked
+            else "no comparison of this repository was made on this machine yet",
+            "Leave out --last-failed to measure all cases.",
+        )
+
+    def _before(self) -> RememberedCases:
+        try:
+            return self.read()
+        except DamagedFile:  # it is written again
+            return RememberedCases()
+
+    def _write(self, kept: RememberedCases) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(self.path, encode(kept))
+
+
+def failed_after(
+    before: Mapping[str, tuple[str, ...]], report: Report, *, whole: bool
+) -> dict[str, tuple[str, ...]]:
+    """Return what failed after ``report``: its cases as it decided them, the others as before.
+
+    A metric that regressed before and is undecided now may not be mended.
+    """
+    broken = {failure.case for failure in report.failures}
+    failed: dict[str, list[str]] = {}
+    for row in report.results:
+        again = row.metric in before.get(row.case, ()) and row.status == "inconclusive"
+        worse = traits(row.status).sense == "worse"
+        if again or (worse and row.gate != "info" and not row.accepted):
+            failed.setdefault(row.case, []).append(row.metric)
+    seen = broken | {row.case for row in report.results}
+    kept = {case: names for case, names in before.items() if case not in seen and not whole}
+    now = {case: tuple(names) for case, names in failed.items() if case not in broken}
+    return kept | dict.fromkeys(sorted(broken), ()) | now
+
+
+def taken_text(kept: RememberedCases) -> str:
+    """Return the cases that ``--last-failed`` measures, and their comparison, in words."""
+    shown = first_of(list(kept.failed), 5)
+    return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.asked}, {kept.at}: {shown}"

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.baselines.store import BaselineStore
 from perfci.commands.check import check
-from perfci.commands.compare import MeasureOptions, compare_runs, run, selected_cases
-from perfci.commands.project import Project, cache_folder, load_report
-from perfci.commands.recorder import (
+from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
+from perfci.commands.history import recorder, require_commit, say_what_is_left_out, with_past
+from perfci.commands.project import (
     CaseMemory,
+    Project,
     RememberedCases,
-    recorder,
-    require_commit,
-    say_what_is_left_out,
+    cache_folder,
+    load_report,
     taken_text,
 )
-from perfci.errors import MeasureError, PerfciError, UsageError, refusal
+from perfci.errors import MeasureError, UsageError, refusal
 from perfci.files import require_writable
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
@@ -36,15 +35,12 @@ from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.baselines.store import Baseline
-    from perfci.commands.recorder import Recorder
-    from perfci.measure.checkout.git import Repository, ResolvedRev
+    from perfci.commands.history import Recorder
+    from perfci.measure.checkout.git import ResolvedRev
     from perfci.measure.workplace import RequestedSide
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run
     from perfci.model.worker import MeasureSettings
-
-_LAST = 20
-_MOST_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +51,10 @@ class RecordableReport:
     runs: tuple[Run, ...]
     recorder: Recorder | None
 
-    def record(self, *, quiet: bool = False) -> None:
+    def record(self) -> None:
         """Add the runs to the history, where that was requested. The report is delivered first."""
         if self.recorder is not None:
-            self.recorder.record(self.runs, self.report, quiet=quiet)
+            self.recorder.record(self.runs, self.report)
 
 
 def compare_revisions(
@@ -96,7 +92,7 @@ def compare_revisions(
     )
     if options.last_failed:
         project.caller.announce(taken_text(failed))
-    runs, report = compare_runs(
+    runs, report = compare(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
     _remember(memory, project, options, report)
@@ -106,7 +102,7 @@ def compare_revisions(
 def check_revision(
     project: Project, head: str, options: MeasureOptions, *, confirm: bool = True
 ) -> RecordableReport:
-    """Measure ``head`` against its environment's baseline. NoBaseline where there is none."""
+    """Measure ``head`` against its environment's baseline. NoBaseline without one."""
     project.check_outputs(options.outputs, options.history)
     resolved = project.repository.resolve(head)
     say_what_is_left_out(project.repository, project.caller.say, resolved)
@@ -133,7 +129,7 @@ def run_revision(project: Project, rev: str, options: MeasureOptions) -> Recorda
 def update_baseline(
     project: Project, rev: str, options: MeasureOptions, sessions: int = 1
 ) -> BaselineUpdate:
-    """Measure ``rev`` in so many ``sessions``, and store each when it is done.
+    """Measure ``rev`` in several ``sessions``, and store each when it is done.
 
     MeasureError where a session is interrupted. Earlier sessions stay stored.
     """
@@ -398,43 +394,6 @@ def require_commits(*sides: RequestedSide) -> None:
             "the working tree has changes, but shards and concurrent sessions measure commits",
             "Commit them, or name a commit as HEAD.",
         )
-
-
-def with_past(
-    report: Report,
-    address: str,
-    repository: Repository | None,
-    aliases: Mapping[str, str],
-    say: Say,
-) -> Report:
-    """Return ``report`` with the newest values in the history at ``address`` of what moved.
-
-    They are of the default branch's runs, under the case's name or an earlier one. The verdict
-    doesn't depend on them, so an unreadable history is only reported.
-    """
-    from perfci.history.history import open_history
-    from perfci.model.report import Past
-    from perfci.report.outline import outline
-    from perfci.trend import SeriesKey
-    from perfci.trend.timelines import earlier_names
-
-    moved = outline(report).moved[:_MOST_ROWS]
-    names = {
-        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
-        for row in moved
-    }
-    if not names:
-        return report
-    named = repository.default_base() if repository else None
-    branch = (named or "main").removeprefix("origin/")
-    try:
-        with open_history(address, create=False) as history:
-            newest = history.newest(names, _LAST, branch)
-    except PerfciError as error:
-        say(f"perfci: the report is without its history: {error.message}", err=True)
-        return report
-    past = (Past(key.case, key.metric, values) for key, values in newest.items())
-    return replace(report, past=tuple(past))
 
 
 def _replacing(old: Baseline) -> str:

@@ -6,13 +6,13 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perfci.baselines.store import BaselineStore
+from perfci.commands.calibrate import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.check import require_stored
-from perfci.commands.concurrent import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.project import cache_folder, load_durations, load_report
 from perfci.commands.revisions import commit_pair, require_commits
 from perfci.engine.engines import LocalEngine, SlurmEngine, require_slurm, slurm_options
@@ -42,14 +42,14 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 class EngineOptions:
     """The number of ``shards`` of a comparison, and the engine that measures them.
 
-    ``at_once`` is how many of them a local engine runs at a time, 0 for as many as calibration
+    ``concurrent`` is how many of them a local engine runs at a time, 0 for as many as calibration
     allows. ``sbatch`` are words for Slurm. ``folder`` is the job's, None for one in the cache.
     ``options`` go to every shard's command as they were given.
     """
 
     engine: EngineName
     shards: int
-    at_once: int = 0
+    concurrent: int = 0
     sbatch: tuple[str, ...] = ()
     folder: Path | None = None
     durations: Path | None = None
@@ -78,7 +78,8 @@ def compare_in_parts(
     """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
     shas = commit_pair(project, base, head, same=same)
     of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
-    return _in_parts(project, ("compare", *shas), parts, parts.options + of, outputs)
+    parts = replace(parts, options=(*parts.options, *of))
+    return _ShardedCommand(project, ("compare", *shas), parts, outputs).run()
 
 
 def check_in_parts(
@@ -86,101 +87,123 @@ def check_in_parts(
 ) -> ShardReports:
     """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
 
-    NoBaseline where there is none. Each shard confirms its own suspects.
+    NoBaseline without one. Each shard confirms its own suspects.
     """
     config = project.config
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
     side = project.side("head", head)
     require_commits(side)
-    command = ("check", side.resolved.sha)
-    return _in_parts(project, command, parts, parts.options, outputs)
+    return _ShardedCommand(project, ("check", side.resolved.sha), parts, outputs).run()
 
 
-def _in_parts(
-    project: Project,
-    command: tuple[str, ...],
-    parts: EngineOptions,
-    options: tuple[str, ...],
-    outputs: Mapping[str, Path],
-) -> ShardReports:
-    check_writable(outputs)
-    mark = mark_of(VERSION, parts.engine, str(project.root), command, parts.shards, options)
-    folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
-    plan = _plan(project, folder, command, parts, options)
-    engine = _engine(project, folder, parts, mark)
-    folder.make()
-    lock = take_if_free(folder.path / "lock")
-    if lock is None:
-        raise UsageError(
-            "job-taken",
-            f"another perfci waits for this comparison's shards, in {folder.path}",
-            "Wait for that one, or end it. Its command continues where it was.",
-        )
-    with lock:
-        if folder.open(plan):
-            project.caller.announce(f"taking up the shards in {folder.path}")
-        if isinstance(engine, LocalEngine):
-            folder.keep_slots(engine.slots)
-        gathered = gather(
-            plan,
-            engine,
-            folder,
-            finished=_is_finished,
-            shown=project.caller.step,
-            pause_s=_PAUSE_S[parts.engine],
-        )
-        return _collected(project, plan, folder, gathered, outputs, parts)
+@dataclass(frozen=True, slots=True)
+class _ShardedCommand:
+    """A command whose shards an engine measures, and where their merged report goes."""
 
+    project: Project
+    command: tuple[str, ...]
+    parts: EngineOptions
+    outputs: Mapping[str, Path]
 
-def _plan(
-    project: Project,
-    folder: JobFolder,
-    command: tuple[str, ...],
-    parts: EngineOptions,
-    options: tuple[str, ...],
-) -> Plan:
-    by = ("--durations", str(parts.durations.absolute())) if parts.durations else ()
-    names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
-    commands = []
-    for number, name in enumerate(names, start=1):
-        logs = (str(parts.log_folder.absolute() / f"shard-{number}"),) if parts.log_folder else ()
-        commands.append(
-            (
-                *(sys.executable, "-P", "-m", "perfci", *command, *options, *by),
-                *("--log-format", "json"),  # an error is read again
-                *("--shard", str(Shard(number, parts.shards)), "--json", str(folder.path / name)),
-                *(("--log-dir", *logs) if logs else ()),
+    def run(self) -> ShardReports:
+        parts, caller = self.parts, self.project.caller
+        check_writable(self.outputs)
+        of = (parts.engine, str(self.project.root), self.command, parts.shards, parts.options)
+        mark = mark_of(VERSION, *of)
+        folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
+        plan = self._plan(folder)
+        engine = self._engine(folder, mark)
+        folder.make()
+        lock = take_if_free(folder.path / "lock")
+        if lock is None:
+            raise UsageError(
+                "job-taken",
+                f"another perfci waits for this comparison's shards, in {folder.path}",
+                "Wait for that one, or end it. Its command continues where it was.",
             )
+        with lock:
+            if folder.open(plan):
+                caller.announce(f"taking up the shards in {folder.path}")
+            if isinstance(engine, LocalEngine):
+                folder.keep_slots(engine.slots)
+            gathered = gather(
+                plan,
+                engine,
+                folder,
+                finished=_is_finished,
+                shown=caller.step,
+                pause_s=_PAUSE_S[parts.engine],
+            )
+            return self._collected(plan, folder, gathered)
+
+    def _plan(self, folder: JobFolder) -> Plan:
+        parts = self.parts
+        words = [sys.executable, "-P", "-m", "perfci", *self.command, *parts.options]
+        if parts.durations:
+            words += ["--durations", str(parts.durations.absolute())]
+        words += ["--log-format", "json"]  # an error is read again
+        names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
+        commands = []
+        for number, name in enumerate(names, start=1):
+            shard = str(Shard(number, parts.shards))
+            own = ["--shard", shard, "--json", str(folder.path / name)]
+            if parts.log_folder:
+                own += ["--log-dir", str(parts.log_folder.absolute() / f"shard-{number}")]
+            commands.append((*words, *own))
+        config, caller = self.project.config, self.project.caller
+        durations = load_durations(parts.durations, caller.say)
+        return Plan(
+            folder=str(caller.folder),
+            commands=tuple(commands),
+            reports=names,
+            time_limit_s=time_limit_s(durations, parts.shards, config.settings.budget),
+            engine=parts.engine,
+            configuration=mark_of(repr(config)),
         )
-    return Plan(
-        folder=str(project.caller.folder),
-        commands=tuple(commands),
-        reports=names,
-        time_limit_s=time_limit_s(
-            load_durations(parts.durations, project.caller.say),
-            parts.shards,
-            project.config.settings.budget,
-        ),
-        engine=parts.engine,
-        configuration=mark_of(repr(project.config)),
-    )
 
+    def _engine(self, folder: JobFolder, mark: str) -> Engine:
+        parts = self.parts
+        if parts.engine == "slurm":
+            require_slurm()
+            return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
+        chosen, why = _chosen_parts(self.project, parts.concurrent, parts.shards)
+        began = folder.slots()
+        if began and began != chosen:
+            chosen, why = _as_begun(folder, began, len(chosen))
+        if why and parts.shards > 1:
+            self.project.caller.announce(why)
+        return LocalEngine(folder, chosen)
 
-def _engine(project: Project, folder: JobFolder, parts: EngineOptions, mark: str) -> Engine:
-    if parts.engine == "slurm":
-        require_slurm()
-        return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
-    chosen, why = chosen_parts(project, parts.at_once, parts.shards)
-    began = folder.slots()
-    if began and began != chosen:
-        chosen, why = _as_begun(folder, began, len(chosen))
-    if why and parts.shards > 1:
-        project.caller.announce(why)
-    return LocalEngine(folder, chosen)
+    def _collected(self, plan: Plan, folder: JobFolder, gathered: GatheredReports) -> ShardReports:
+        """Merge the reports of the shards. The folder stays where one of them is missing."""
+        early = {number for number, file in gathered.reports.items() if not _is_finished(file)}
+        losses = dict.fromkeys(early, "was ended early")
+        losses |= {n: "is missing" for n in plan.numbers if n not in gathered.reports}
+        notes = tuple(
+            f"Shard {number} of {self.parts.shards} {losses[number]}: {gathered.ends[number]}."
+            for number in sorted(losses)
+        )
+        if not gathered.reports:
+            if gathered.cancelled:
+                raise KeyboardInterrupt
+            raise _refused_alike(plan, folder) or MeasureError(
+                "no-shard-reported",
+                " ".join(notes),
+                f"What they printed is in {folder.path}. The same command tries again.",
+            )
+        files = tuple(gathered.reports.values())
+        policy, count = self.project.config.policy, self.parts.shards
+        merged = merge_reports(files, policy, self.outputs, expect=count, notes=notes)
+        if notes:
+            return ShardReports(merged, folder.path)
+        folder.clear(plan)
+        if self.parts.folder is None:
+            shutil.rmtree(folder.path)
+        return ShardReports(merged, None)
 
 
 def _as_begun(
-    folder: JobFolder, began: tuple[MachineSlot, ...], at_once: int
+    folder: JobFolder, began: tuple[MachineSlot, ...], count: int
 ) -> tuple[tuple[MachineSlot, ...], str]:
     """Return as many of the parts that the job ``began`` with, and a notice on that.
 
@@ -194,7 +217,7 @@ def _as_begun(
             "Give the command again where it was given first. Or end its running shards, and "
             "remove the folder.",
         )
-    chosen = began[:at_once]
+    chosen = began[:count]
     return chosen, f"{counted(len(chosen), 'shard')} at once, on the cores that this job began with"
 
 
@@ -204,46 +227,6 @@ def _is_finished(report: Path) -> bool:
         return not load_report(report).interrupted
     except DamagedFile:
         return False
-
-
-def _collected(
-    project: Project,
-    plan: Plan,
-    folder: JobFolder,
-    gathered: GatheredReports,
-    outputs: Mapping[str, Path],
-    parts: EngineOptions,
-) -> ShardReports:
-    early = {number for number, report in gathered.reports.items() if not _is_finished(report)}
-    losses = dict.fromkeys(early, "was ended early")
-    losses |= {number: "is missing" for number in plan.numbers if number not in gathered.reports}
-    notes = tuple(
-        f"Shard {number} of {parts.shards} {losses[number]}: {gathered.ends[number]}."
-        for number in sorted(losses)
-    )
-    if not gathered.reports:
-        if gathered.cancelled:
-            raise KeyboardInterrupt
-        if refused := _refused_alike(plan, folder):
-            raise refused
-        raise MeasureError(
-            "no-shard-reported",
-            " ".join(notes),
-            f"What they printed is in {folder.path}. The same command tries again.",
-        )
-    merged = merge_reports(
-        tuple(gathered.reports.values()),
-        project.config.policy,
-        outputs,
-        expect=parts.shards,
-        notes=notes,
-    )
-    if notes:
-        return ShardReports(merged, folder.path)
-    folder.clear(plan)
-    if parts.folder is None:
-        shutil.rmtree(folder.path)
-    return ShardReports(merged, None)
 
 
 class ShardsRefused(PerfciError):
@@ -265,7 +248,7 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
     return ShardsRefused(slug, message, advice, int(first["exit_code"]))
 
 
-def chosen_parts(
+def _chosen_parts(
     project: Project, requested: int, shards: int
 ) -> tuple[tuple[MachineSlot, ...], str]:
     """Return the parts of this machine for ``shards``, and the reason for their number."""

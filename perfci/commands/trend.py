@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,13 +21,12 @@ from perfci.outputs import STANDARD_OUTPUT, Say, silent, writing
 from perfci.trend import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
-    from perfci.commands.project import BranchOrder
     from perfci.config.loading import Config
     from perfci.forges.github import GitHubClient
     from perfci.history.history import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
-    from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings
+    from perfci.trend import Distributions, SeriesKey, TrendSettings
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 RUNS_WITH_WORKERS = 14
@@ -215,22 +214,6 @@ def trend_of(
     now: str,
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
-    from perfci.commands.project import branch_order
-
-    loaded = history.load()
-    order = branch_order(repository, branch, {run.header.sha for run in loaded.runs})
-    return _analysed(loaded, history, order, aliases, now=now, settings=settings)
-
-
-def _analysed(
-    loaded: LoadedHistory,
-    history: OpenHistory,
-    branch: BranchOrder,
-    aliases: Mapping[str, str],
-    *,
-    now: str,
-    settings: TrendSettings,
-) -> Trend:
     from perfci.report.site.catalogue import release_runs
     from perfci.trend import dates_of
     from perfci.trend.analysis import analyse, settled
@@ -239,8 +222,10 @@ def _analysed(
     from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 
-    known = _renamed(history.known_changes(), aliases, branch.order)
-    arranged = arrange(loaded, order=branch.order, branch=branch.name, aliases=aliases)
+    loaded = history.load()
+    git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
+    known = _renamed(history.known_changes(), aliases, git.order)
+    arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
     replaced = replaced_environments(arranged.timelines)
     with run_all_on_cores(len(arranged.series)) as run_all:
         analysed = analyse(
@@ -266,16 +251,81 @@ def _analysed(
         health=health(
             history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
         ),
-        releases=release_runs(branch.tags, branch.order, arranged.timelines),
-        notes=(*first, *branch.notes, *arranged.notes, *analysed.notes),
+        releases=release_runs(git.tags, git.order, arranged.timelines),
+        notes=(*first, *git.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
         reported_before=bool(known),
         gone=series_gone(arranged.timelines, arranged.series, replaced),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
-        forge=branch.forge,
+        forge=git.forge,
         replacements=replacements(arranged.timelines, arranged.series),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _BranchOrder:
+    """A branch by its ``name``, its commits (the oldest first), its tags, and notes on it.
+
+    ``forge`` is the repository's page on the web, if it has one.
+    """
+
+    name: str = ""
+    order: tuple[str, ...] = ()
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    forge: str = ""
+
+
+def _branch_order(
+    repository: Repository | None, wanted: str | None, recorded: Collection[str]
+) -> _BranchOrder:
+    """Return the branch ``wanted`` (else the default one) as far as git can be believed.
+
+    ``recorded`` are the commits in the history. A shallow clone, or one of another project,
+    would make them all vanish: then the recorded order counts, and a note says so.
+    """
+    if repository is None:
+        note = "There is no repository here: runs are in their recorded order, with no release."
+        return _BranchOrder(name=wanted or "", notes=(note,))
+    from perfci.measure.checkout.commits import branch_of, commits, tags
+    from perfci.measure.checkout.git import forge_of
+    from perfci.trend.timelines import whole_commits
+
+    rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
+    name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)
+    if repository.is_shallow():
+        note = (
+            "This is a shallow clone: runs are in their recorded order, and no release is shown "
+            "(`git fetch --unshallow`; actions/checkout: `fetch-depth: 0`)."
+        )
+        return _BranchOrder(name=name, notes=(note,), forge=forge_of(repository))
+    order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
+    named = {sha for sha in recorded if sha}
+    if named and named.isdisjoint(order) and not whole_commits(named, order):
+        note = (
+            f"None of the recorded commits is on {name} of this repository: runs are in their "
+            "recorded order."
+        )
+        return _BranchOrder(name=wanted or "", notes=(note,))
+    return _BranchOrder(name, order, tags(repository), forge=forge_of(repository))
+
+
+def _known(repository: Repository, wanted: str) -> str:
+    """Return ``wanted``, or its remote's where this clone has no branch of that name (as in CI)."""
+    from perfci.measure.checkout.git import attempt
+
+    remote = f"origin/{wanted}"
+    for rev in (wanted, remote):
+        if (
+            not rev.startswith("-")
+            and attempt(
+                repository.root, "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"
+            ).status
+            == 0
+        ):
+            return rev
+    return repository.resolve(wanted).commit  # raises the error
 
 
 def _renamed(

@@ -1,4 +1,4 @@
-"""The GitHub workflows that ``init`` writes, and the choices that all forges' files share."""
+"""The files that ``init`` writes for GitHub, GitLab and Kubernetes: templates and their values."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.outputs import Say
-from perfci.report.templates import template_folder
+from perfci.report.templates import read_template, template_folder
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
@@ -28,19 +28,25 @@ _ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
 """An address that other machines can reach, and that is safe in a script's single quotes."""
 REQUIREMENTS = "perfci-requirements.txt"
 """The file next to the workflows that `make lock` writes, with hashes."""
-REPORT_PYTHON = "3.12"
+_REPORT_PYTHON = "3.12"
 """A Python that the requirements have wheels for, and that perfci's own tests run on."""
 FOLDER = Path(".github/workflows")
+_GITLAB_FOLDER = Path(".gitlab")
+_GITLAB_FILE = Path(".gitlab-ci.yml")
+_KUBERNETES_FILE = Path("perfci-job.yaml")
 MOST_SHARDS = 256
 """GitHub's limit for the jobs of one matrix."""
+_MOST_ON_GITLAB = 200
+"""GitLab's limit for `parallel`."""
 ASKED_FOR = ("baseline", "nightly", "on-demand")
 """Workflows that are written only on request."""
 _DEFAULT_RUNNER = ("self-hosted", "gpu")
-LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
-PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
-DIFFERS = " (differs from what would be written now; delete it to have it written again)"
+_PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
+_DIFFERS = " (differs from what would be written now; delete it to have it written again)"
 WORKFLOWS = (
     "perfci.yml",
     "perfci-report.yml",
@@ -48,8 +54,8 @@ WORKFLOWS = (
     "perfci-nightly.yml",
     "perfci-on-demand.yml",
 )
-HISTORY_BRANCH = "perfci-history"
-MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+_HISTORY_BRANCH = "perfci-history"
+_MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
 # By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
 ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -67,7 +73,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class CiOptions:
-    """Options of the workflows, empty where they were not given."""
+    """Options of the files, empty where they were not given. ``image`` is that of the pods."""
 
     runner: tuple[str, ...] = ()
     shards: int = 1
@@ -76,6 +82,7 @@ class CiOptions:
     report_install: tuple[str, ...] = ()
     nightly_runner: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    image: str = ""
 
     @property
     def left_out(self) -> set[str]:
@@ -86,43 +93,129 @@ class CiOptions:
 
 def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     """Return the workflows. UsageError where one can't be made of the options."""
-    choices = _choices(repository, options)
-    caveat = "" if options.install else caveat_of_install("The jobs that measure install it")
-    files = _workflow_texts(choices, {f"perfci-{which}.yml" for which in options.left_out})
-    return NewFiles({FOLDER / name: text for name, text in files.items()}, caveat)
-
-
-def _workflow_texts(choices: WorkflowChoices, left_out: set[str]) -> dict[str, str]:
-    """Return the workflows' texts, and the requirements where a command names their file."""
-    from perfci.report.templates import read_template
-
-    files = {name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out}
-    if any(REQUIREMENTS in command for command in choices.report_install):
-        files[REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
-    return files
-
-
-def _choices(repository: Repository, options: CiOptions) -> WorkflowChoices:
     from perfci.config.loading import load_config
 
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = fit(PYTHON, options.python or here, "--python-version")
-    return WorkflowChoices(
-        branch=fit(_BRANCH, _default_branch(repository), "the default branch's name"),
-        baselines=fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
-        python=python,
-        runner=tuple(fit(LABEL, label, "--runner") for label in options.runner or _DEFAULT_RUNNER),
-        shards=options.shards,
-        install=with_perfci(
-            commands_of(options.install or project_install(repository.root), "--install")
-        ),
-        report_install=commands_of(
-            options.report_install or locked_install(FOLDER.as_posix()), "--report-install"
-        ),
-        report_python=python if options.report_install else REPORT_PYTHON,
-        nightly_runners=nightly_labels(options),
+    choices = WorkflowChoices(
+        branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
+        baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
+        runner=_labels(options.runner or _DEFAULT_RUNNER, "--runner"),
         stored="baseline" not in options.left_out,
+        **_shared_values(repository.root, options, FOLDER),
     )
+    left_out = {f"perfci-{which}.yml" for which in options.left_out}
+    files = {
+        FOLDER / name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out
+    }
+    files |= _requirements(FOLDER, choices.report_install)
+    return NewFiles(files, _caveat(options, "The jobs that measure install it"))
+
+
+def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
+    """Return the pipeline's files. UsageError where one can't be made of the options.
+
+    The project's own pipeline includes them, so that there is one line to add for each where it
+    exists.
+    """
+    _require_known_to_gitlab(options)
+    shared = _shared_values(repository.root, options, _GITLAB_FOLDER)
+    tags = _labels(options.runner or ("gpu",), "--runner")
+    nightly = "nightly" not in options.left_out
+    values = {
+        **shared,
+        "version": VERSION,
+        "tags": tags,
+        "nightly": nightly,
+        "nightly_tags": shared["nightly_runners"] or (tags,),
+        "history_branch": _HISTORY_BRANCH,
+    }
+    templates = {"perfci.yml": "gitlab.yml.j2"}
+    if nightly:
+        templates["perfci-nightly.yml"] = "gitlab-nightly.yml.j2"
+    texts = {
+        _GITLAB_FOLDER / name: new_file_template(template).render(values)
+        for name, template in templates.items()
+    }
+    included = {
+        path.as_posix(): f"add to   {_GITLAB_FILE}: include: [local: {path.as_posix()}]"
+        for path in texts
+    }
+    texts |= _requirements(_GITLAB_FOLDER, shared["report_install"])
+    texts[_GITLAB_FILE] = "include:\n" + "".join(f"  - local: {path}\n" for path in included)
+    caveat = _caveat(options, "The job that measures installs it")
+    return NewFiles(texts, caveat, {_GITLAB_FILE: included})
+
+
+def _require_known_to_gitlab(options: CiOptions) -> None:
+    for workflow in options.more:
+        if workflow != "nightly":
+            raise UsageError(
+                "not-on-gitlab",
+                f"--with {workflow} is about GitHub's workflows",
+                "Leave it out. --with nightly works for GitLab, too.",
+            )
+    if options.shards > _MOST_ON_GITLAB:
+        raise UsageError(
+            "not-on-gitlab",
+            f"--shards is {options.shards}, and GitLab makes at most {_MOST_ON_GITLAB} jobs of one",
+            "Give it fewer.",
+        )
+
+
+def kubernetes_job(repository: Repository, options: CiOptions) -> NewFiles:
+    """Return the job's file. UsageError where it can't be made of the options."""
+    from perfci.measure.checkout.git import forge_of
+
+    address = forge_of(repository)
+    if not address:
+        raise UsageError(
+            "no-address",
+            "the repository has no remote `origin` that a pod could clone",
+            "git remote add origin https://…",
+        )
+    text = new_file_template("kubernetes.yml.j2").render(
+        version=VERSION,
+        shards=options.shards,
+        image=_fit(_IMAGE, options.image, "--image"),
+        repository=address,
+        install=_install(repository.root, options),
+    )
+    return NewFiles({_KUBERNETES_FILE: text}, _caveat(options, "The pods install it"))
+
+
+FORGE_FILES = {
+    "github": github_workflows,
+    "gitlab": gitlab_pipeline,
+    "kubernetes": kubernetes_job,
+}
+"""Functions that make the files of each system, by the option of ``init`` that asks for them."""
+
+
+def _shared_values(root: Path, options: CiOptions, folder: Path) -> dict[str, Any]:
+    """Return the values that GitHub's and GitLab's templates share."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = _fit(_PYTHON, options.python or here, "--python-version")
+    install = _install(root, options)
+    report_install = options.report_install or _locked_install(folder.as_posix())
+    machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
+    return {
+        "python": python,
+        "shards": options.shards,
+        "install": install,
+        "report_install": _commands(report_install, "--report-install"),
+        "report_python": python if options.report_install else _REPORT_PYTHON,
+        "nightly_runners": tuple(_labels(labels, "--nightly-runner") for labels in machines),
+    }
+
+
+def _requirements(folder: Path, commands: tuple[str, ...]) -> dict[Path, str]:
+    """Return the file of requirements where a command names it."""
+    if not any(REQUIREMENTS in command for command in commands):
+        return {}
+    return {folder / REQUIREMENTS: read_template(f"workflows/{REQUIREMENTS}")}
+
+
+def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
+    return tuple(_fit(_LABEL, label, option) for label in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +243,7 @@ class WorkflowChoices:
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
     """Return the text of one of ``WORKFLOWS``."""
     shards = range(1, choices.shards + 1)
-    return workflow_template(f"{name}.j2").render(
+    return new_file_template(f"{name}.j2").render(
         version=VERSION,
         actions=ACTIONS,
         branch=choices.branch,
@@ -158,7 +251,7 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         stored=choices.stored,
         measuring_commands=choices.install,
         measuring_python=choices.python,
-        python=choices.python if name in MEASURING else choices.report_python,
+        python=choices.python if name in _MEASURING else choices.report_python,
         report_python=choices.report_python,
         runner=_runs_on(choices.runner),
         shards=choices.shards,
@@ -171,20 +264,22 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         nightly_runners=[
             _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
         ],
-        history_branch=HISTORY_BRANCH,
+        history_branch=_HISTORY_BRANCH,
         folder="merged" if choices.shards > 1 else "taken",
-        commands=choices.install if name in MEASURING else choices.report_install,
+        commands=choices.install if name in _MEASURING else choices.report_install,
         report_commands=choices.report_install,
     )
 
 
-def workflow_template(name: str) -> Template:
-    """Return a template of a CI's file, whose expressions are ``@{ … }@``."""
+def new_file_template(name: str) -> Template:
+    """Return the template of a file that ``init`` writes. Its expressions are ``@{ … }@``."""
     import jinja2
 
     # GitHub's own expressions are ${{ … }} and bash has [[ … ]]
     environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
-        loader=jinja2.FileSystemLoader(template_folder() / "workflows"),
+        loader=jinja2.FileSystemLoader(
+            [template_folder() / "workflows", template_folder() / "init"]
+        ),
         undefined=jinja2.StrictUndefined,
         variable_start_string="@{",
         variable_end_string="}@",
@@ -249,7 +344,7 @@ class NewFiles:
         there = _content(root / path)
         if path not in self.parts:
             same = there == self.texts[path].encode("utf-8")
-            say(f"kept     {path}{'' if same else DIFFERS}")
+            say(f"kept     {path}{'' if same else _DIFFERS}")
             return
         say(f"kept     {path}")
         for needed, otherwise in self.parts[path].items():
@@ -284,14 +379,6 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def nightly_labels(options: CiOptions) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of each machine of the nightly runs."""
-    return tuple(
-        tuple(fit(LABEL, label.strip(), "--nightly-runner") for label in machine.split(","))
-        for machine in options.nightly_runner
-    )
-
-
 def _default_branch(repository: Repository) -> str:
     """Return origin's default branch, else main, master or the branch that is checked out."""
     from perfci.measure.checkout.git import attempt
@@ -303,7 +390,20 @@ def _default_branch(repository: Repository) -> str:
     return current.output if current.status == 0 else "main"
 
 
-def project_install(root: Path) -> tuple[str, ...]:
+def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
+    """Return the commands of a measuring job. UsageError where none of them names perfci."""
+    commands = _commands(options.install or _project_install(root), "--install")
+    if any("perfci" in command for command in commands):
+        return commands
+    raise UsageError(
+        "install-without-perfci",
+        "none of the commands of --install installs perfci, which the job then runs",
+        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
+        "yours brings it along, say so at its end: `make wheels # with perfci`.",
+    )
+
+
+def _project_install(root: Path) -> tuple[str, ...]:
     """Return the command that installs the project, as far as its files show it."""
     if (root / "requirements.txt").is_file():
         project = "-r requirements.txt"
@@ -322,19 +422,7 @@ def _is_package(path: Path) -> bool:
     return "project" in content or "build-system" in content
 
 
-def with_perfci(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the commands of a measuring job. UsageError where none of them names perfci."""
-    if any("perfci" in command for command in commands):
-        return commands
-    raise UsageError(
-        "install-without-perfci",
-        "none of the commands of --install installs perfci, which the job then runs",
-        f"Add one: --install \"python -m pip install '{own_requirement().text}'\". Where one of "
-        "yours brings it along, say so at its end: `make wheels # with perfci`.",
-    )
-
-
-def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
+def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
     """Return shell commands fit for a script. GitHub would evaluate ``${{ … }}`` inside it."""
     for command in commands:
         if not command.strip() or not command.isprintable() or "${{" in command:
@@ -346,7 +434,7 @@ def commands_of(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
     return tuple(command.strip() for command in commands)
 
 
-def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
+def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
     """Return a value that can stand in a workflow as it is. UsageError for another value."""
     if pattern.fullmatch(value):
         return value
@@ -357,13 +445,13 @@ def fit(pattern: re.Pattern[str], value: str, what: str) -> str:
     )
 
 
-def caveat_of_install(what: str) -> str:
+def _caveat(options: CiOptions, what: str) -> str:
     """Return why the written files may install another perfci, or nothing."""
-    caveat = own_requirement().caveat
+    caveat = "" if options.install else own_requirement().caveat
     return f"{caveat}. {what}: say how, --install." if caveat else ""
 
 
-def locked_install(folder: str) -> tuple[str, ...]:
+def _locked_install(folder: str) -> tuple[str, ...]:
     """Return the commands of a locked installation, with the requirements in ``folder``.
 
     UsageError where other machines can't install perfci from its source.

@@ -21,8 +21,6 @@ from perfci.trend.timelines import order_runs, whole_commits
 _ID_DIGITS = 32
 # Why a case has no points: one field of the file and of the database, the first one's kind first.
 _END_OF_KIND = ": "
-KEEP_DAYS = 180
-NEAR = 10
 
 
 def recorded_run(
@@ -160,8 +158,8 @@ def superfluous(
     changes: Iterable[KnownChange],
     *,
     now: datetime,
-    keep_days: int = KEEP_DAYS,
-    near: int = NEAR,
+    keep_days: int,
+    near: int = 10,
 ) -> tuple[str, ...]:
     """Return the ids of one environment's runs that thinning removes.
 

@@ -6,15 +6,17 @@ import json
 import signal
 from collections.abc import Iterator
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
 from perfci.bisect import NamedCommit
+from perfci.bisect.state import SearchState
+from perfci.commands import bisect
 from perfci.commands.bisect import CommitRange
-from perfci.commands.bisect_answers import SearchState, StateFile
-from perfci.commands.bisect_search import _Search
+from perfci.commands.bisect_search import SearchInProgress
 from perfci.commands.revisions import explain_report
 from perfci.history.history import open_history
 from perfci.measure.ending import InterruptHandler
@@ -300,8 +302,8 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
     asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
     sent, begun = [], []
 
-    def kept(file: StateFile, state: SearchState) -> None:
-        write(file, state)
+    def kept(path: Path, state: SearchState) -> None:
+        write(path, state)
         if state.sought and not sent:
             sent.append(state)
             signal.raise_signal(signal.SIGTERM)
@@ -313,9 +315,9 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
     def looked(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
 
-    write, of_commit = StateFile.write, CommitRange.side
+    write, of_commit = bisect.write_state, CommitRange.side
     if place == "between sessions":
-        monkeypatch.setattr(StateFile, "write", kept)
+        monkeypatch.setattr(bisect, "write_state", kept)
         monkeypatch.setattr(CommitRange, "side", side)
     else:
         monkeypatch.setattr("perfci.commands.bisect_search.explain_case", looked)
@@ -361,8 +363,8 @@ def test_a_change_found_as_the_time_ends_is_an_answer_that_says_what_it_lacks(
             project.executor.time += 7200.0  # type: ignore[union-attr]
         return report_of(searched, *arguments)
 
-    report_of = _Search._report
-    monkeypatch.setattr(_Search, "_report", late)
+    report_of = SearchInProgress._report
+    monkeypatch.setattr(SearchInProgress, "_report", late)
     found = bisected(project, *asked)
     (culprit,) = found["culprits"]
     assert (shas(culprit), culprit["found"], found["ended"]) == ([made[4]], True, "budget")

@@ -17,22 +17,24 @@ OPTIONS = CiOptions(install=("pip install . perfci",), report_install=("pip inst
 
 
 @pytest.mark.parametrize(
-    ("folder", "github", "python"),
+    ("folder", "forges", "python"),
     [
-        (".venv", None, ".venv/bin/python"),
-        ("venv", None, "venv/bin/python"),
-        ("environment", None, "environment/bin/python"),
-        (".venv", OPTIONS, None),  # the jobs that it writes have an environment of their own
+        (".venv", (), ".venv/bin/python"),
+        ("venv", (), "venv/bin/python"),
+        ("environment", (), "environment/bin/python"),
+        (".venv", ("github",), None),  # the jobs that it writes have an environment of their own
     ],
 )
 def test_a_virtual_environment_in_the_folder_is_what_measures(
-    project: Project, folder: str, github: CiOptions | None, python: str | None
+    project: Project, folder: str, forges: tuple[str, ...], python: str | None
 ) -> None:
     (project.folder / "pyproject.toml").unlink()
     (project.folder / folder / "bin").mkdir(parents=True)
     (project.folder / folder / "bin" / "python").symlink_to(sys.executable)
     project.commit("first")
-    initialise(open_repository(project.folder), "benchmarks", github, silent)
+    initialise(
+        open_repository(project.folder), "benchmarks", silent, forges=forges, options=OPTIONS
+    )
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written.get("python") == python
 
@@ -56,7 +58,7 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     project.write(f"{folder}/toy_codec/model.py", source)
     project.write(f"{folder}/toy_codec/__init__.py", "")
     project.commit("first")
-    initialise(open_repository(project.folder), "benchmarks", None, silent)
+    initialise(open_repository(project.folder), "benchmarks", silent)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written.get("python_path") == python_path
     first = (project.folder / "benchmarks" / "bench_first.py").read_text()
@@ -106,7 +108,7 @@ def test_of_two_environments_the_one_with_torch_measures(project: Project) -> No
         (project.folder / name / "bin").mkdir(parents=True)
         (project.folder / name / "bin" / "python").symlink_to(sys.executable)
     project.write("gpu/lib/python3.11/site-packages/torch/__init__.py", "")
-    initialise(open_repository(project.folder), "benchmarks", None, silent)
+    initialise(open_repository(project.folder), "benchmarks", silent)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written["python"] == "gpu/bin/python"
     assert "/gpu/" in (project.folder / ".gitignore").read_text().splitlines()

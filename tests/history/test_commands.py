@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from perfci.commands.history import Recorder, recorder
 from perfci.commands.project import Caller
 from perfci.commands.project import Project as Opened
-from perfci.commands.recorder import Recorder, recorder
 from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.history.address import parse_address
@@ -112,7 +112,7 @@ def test_what_a_failing_history_does_not_take_is_kept_in_a_file(
     place.write_bytes(place.read_bytes()[:3000])
     measured = run("a", sha=sha)
     with pytest.raises(OutsideError, match="damaged") as caught:
-        made.record([measured, run("b", sha=sha)], rich_report(), quiet=True)
+        made.record([measured, run("b", sha=sha)], rich_report())
     (kept,) = (tmp_path / "cache" / "unrecorded").iterdir()
     assert f"perfci history import {kept}" in caught.value.advice
     done = project.perfci("history", "import", str(kept), "--history", str(tmp_path / "new.sqlite"))

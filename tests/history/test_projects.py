@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.project import Caller, history_address, own_history
+from perfci.commands.history import history_address, own_history, recorder
+from perfci.commands.project import Caller
 from perfci.commands.project import Project as Opened
-from perfci.commands.recorder import recorder
 from perfci.config.loading import Config
 from perfci.errors import UsageError
 from perfci.history.address import own_file

@@ -140,4 +140,4 @@ def test_runs_without_a_readable_time_or_commit_stay() -> None:
     gone = superfluous(mixed, (), now=NOW, keep_days=100)
     assert odd.id not in gone
     assert unsaid.id in gone  # one run, one commit of its own
-    assert superfluous([], (), now=NOW) == ()
+    assert superfluous([], (), now=NOW, keep_days=100) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.commands.nightly_scope import Gap, gaps, last_of_each_day, slowest_case, time_for
+from perfci.commands.nightly import Gap, gaps, last_of_each_day, slowest_case, time_for
 
 
 def test_a_gap_has_the_cases_that_a_commit_lacks_and_the_order_stays() -> None:

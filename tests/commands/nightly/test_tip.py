@@ -8,7 +8,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from perfci.cli.nightly import nightly_command
+from perfci.cli.history import nightly_command
 from perfci.measure.workplace import SessionContext
 from tests.builders.branch import Branch, away_from_midnight, measured
 from tests.builders.project import Project

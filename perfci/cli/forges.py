@@ -1,0 +1,245 @@
+"""``perfci comment``, ``on-demand`` and ``init``: a pull request's reports, a forge's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perfci.cli.options import FILE, config_option, duration, root_here, stack
+from perfci.cli.printing import is_quiet, say, show
+from perfci.cli.report import exit_code, worst_code
+from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, CiOptions
+from perfci.errors import EXIT_PASS
+from perfci.forges import FORGES
+from perfci.report.clean import clean_line, clean_lines
+
+_POSTING_OPTIONS = stack(
+    click.option(
+        "--event",
+        envvar="GITHUB_EVENT_PATH",
+        type=click.Path(path_type=Path),
+        help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
+    ),
+    click.option(
+        "--repository",
+        envvar="GITHUB_REPOSITORY",
+        metavar="OWNER/NAME",
+        help="The repository of the pull request (default: that of the job).",
+    ),
+    click.option(
+        "--author",
+        default=None,
+        metavar="LOGIN",
+        help="Whom the token posts as: no other's comment is touched (default: on GitHub "
+        "github-actions[bot], elsewhere the token's account).",
+    ),
+    click.option(
+        "--patience",
+        "most_wait_s",
+        type=duration,
+        default="2m",
+        show_default=True,
+        help="Longest wait for a forge that fails or limits the rate.",
+    ),
+)
+
+
+@click.command(
+    "comment",
+    epilog="Example: perfci comment report.json\n\n"
+    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 the forge or the "
+    "disk failed. The verdict changes them only with --exit-with-verdict.",
+)
+@click.argument("files", metavar="[REPORT]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--forge",
+    type=click.Choice(FORGES),
+    default=None,
+    help="The forge of the pull request (default: the forge whose CI runs this, else GitHub).",
+)
+@click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
+@click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
+@_POSTING_OPTIONS
+@click.option(
+    "--body-file",
+    type=FILE,
+    default=Path("perfci-comment.md"),
+    show_default=True,
+    help="The comment's text is left here before anything is posted.",
+)
+@click.option(
+    "--page",
+    "page_file",
+    type=FILE,
+    metavar="FILE",
+    help="Leave the report's page here, as it is judged; a second report's is FILE-2.",
+)
+@click.option(
+    "--details", default="", metavar="URL", help="Where that page will be; the comment links it."
+)
+@click.option(
+    "--unreadable",
+    metavar="WHY",
+    help="Instead of REPORTs: why there is no readable report. Fails the check.",
+)
+@click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
+@click.option(
+    "--history",
+    envvar="PERFCI_HISTORY",
+    metavar="PLACE",
+    help="The history, whose newest values are shown with what moved.",
+)
+@click.option(
+    "--any-base",
+    is_flag=True,
+    help="A `compare` may be with any commit (default: where the pull request left its target, or "
+    "later there; what is compared with another one is inconclusive).",
+)
+@click.option(
+    "--answer",
+    type=click.IntRange(1),
+    metavar="ID",
+    help="With --pull and --head-sha: the comment that asked for this measurement. The report "
+    "answers it, and sets no check.",
+)
+@click.option("--dry-run", is_flag=True, help="Look at the forge, and say what would be written.")
+@click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
+@click.option(
+    "--strict/--no-strict",
+    default=None,
+    help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
+)
+@config_option
+def comment_command(exit_with_verdict: bool, **given: Any) -> int:
+    """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
+
+    The pull request is that of the event or of --pull. A report never names it. A merge group gets
+    the check alone. The token is read from GITHUB_TOKEN, on GitLab from PERFCI_GITLAB_TOKEN, on
+    Forgejo from FORGEJO_TOKEN. Keep it away from the job that runs the pull request's code.
+    """
+    from perfci.commands.comment import CommentRequest, comment
+
+    reports, strict = comment(CommentRequest(root_here(), **given), say)
+    if not exit_with_verdict:
+        return EXIT_PASS
+    return worst_code(exit_code(report, strict=strict) for report in reports)
+
+
+@click.command(
+    "on-demand",
+    epilog="Example: perfci on-demand, in a workflow `on: issue_comment`\n\n"
+    "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
+)
+@_POSTING_OPTIONS
+def on_demand_command(**given: Any) -> None:
+    """Decide whether a comment `/perfci -k EXPR` has its pull request measured, and what.
+
+    If its author may write to the repository, this leaves a reaction and an answer, and sets the
+    step's outputs number, comment, base, head and selection. For any other comment it sets and
+    leaves nothing, and gives the reason on standard error.
+    """
+    from perfci.commands.comment import on_demand
+
+    measuring = on_demand(**given, say=say)
+    if measuring is not None:
+        sides = f"{measuring.base_sha} {measuring.head_sha}"
+        say(f"to measure: {sides} -k {clean_line(repr(measuring.selection), 400)}")
+
+
+@click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
+@click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
+@click.option("--github", is_flag=True, help="Write GitHub workflows too.")
+@click.option("--gitlab", is_flag=True, help="Write a GitLab pipeline too.")
+@click.option("--kubernetes", is_flag=True, help="Write an indexed job, a pod for each shard, too.")
+@click.option(
+    "--image",
+    default="python:3.12",
+    show_default=True,
+    metavar="NAME",
+    help="The image of the job's pods, with Python and git.",
+)
+@click.option(
+    "--runner",
+    multiple=True,
+    metavar="LABEL",
+    help="A label of the measuring machine (default: self-hosted and gpu).",
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(1, MOST_SHARDS),
+    default=1,
+    show_default=True,
+    help="Jobs that share a pull request's cases, or a merge request's.",
+)
+@click.option(
+    "--python-version",
+    "python",
+    default="",
+    metavar="3.x",
+    help="Python of the jobs that measure (default: this one's).",
+)
+@click.option(
+    "--install", multiple=True, metavar="COMMAND", help="How a measuring job installs its needs."
+)
+@click.option(
+    "--report-install",
+    multiple=True,
+    metavar="COMMAND",
+    help="How the commenting job installs perfci.",
+)
+@click.option(
+    "--nightly-runner",
+    multiple=True,
+    metavar="LABEL,…",
+    help="All labels of a machine of the nightly runs, which it adds; once for each type of GPU.",
+)
+@click.option(
+    "--with",
+    "more",
+    multiple=True,
+    type=click.Choice(ASKED_FOR),
+    help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
+    "`on-demand` measures where a maintainer comments `/perfci -k EXPR`. GitLab has `nightly`.",
+)
+@click.option(
+    "--package",
+    default="",
+    metavar="NAME",
+    help="The package to measure where there are several: its name, or its folder.",
+)
+def init_command(
+    benchmarks: str,
+    github: bool,
+    gitlab: bool,
+    kubernetes: bool,
+    package: str,
+    **given: Any,
+) -> None:
+    """Write a configuration and a first benchmark, and show what to do next.
+
+    Nothing that exists is overwritten. --github adds the workflows that measure and comment,
+    --gitlab the pipeline, --kubernetes a job of --shards, --install and --image. The other options
+    are about these files.
+    """
+    from perfci.commands.init import initialise
+    from perfci.measure.checkout.git import open_repository
+    from perfci.outputs import silent
+    from perfci.report.templates import read_template
+
+    options = CiOptions(**given)
+    on = {"github": github, "gitlab": gitlab, "kubernetes": kubernetes}
+    forges = [name for name, wanted in on.items() if wanted]
+    # a pod's job takes three of the options, and --image is for it alone
+    of_pods = CiOptions(shards=options.shards, install=options.install, image=options.image)
+    known = github or gitlab or (kubernetes and options == of_pods)
+    if options != CiOptions(image=options.image) and not known:
+        raise click.UsageError("these options are about workflows. Add --github or --gitlab")
+    notify = silent if is_quiet() else say
+    initialise(open_repository(Path.cwd()), benchmarks, notify, package, forges, options)
+    if is_quiet():
+        return
+    name = "next-github" if github else "next-gitlab" if gitlab else "next"
+    next_steps = read_template(f"init/{name}.txt")
+    show(clean_lines(f"\n{next_steps}"))

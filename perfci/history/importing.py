@@ -1,0 +1,271 @@
+"""Imports into a history: exports, other histories, and result files of other tools."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.files import read_regular
+from perfci.history.database import copy_file
+from perfci.history.history import OpenHistory, open_history
+from perfci.history.importers import foreign_parts, read_foreign
+from perfci.history.interchange import BEGINNING, from_lines
+from perfci.history.runs import require_recordable
+from perfci.model.run import GateOutcome, RecordedRun
+from perfci.trend import KnownChange, benchmark_of
+from perfci.units import counted
+
+if TYPE_CHECKING:
+    from perfci.history.foreign import ForeignResults, SkippedResult
+    from perfci.history.interchange import Record
+
+_SQLITE = b"SQLite format 3\0"
+_CSV = b"environment,case,metric,unit"
+"""The beginning of an export as CSV, which is refused by name."""
+_SHOWN = 20
+_AT_ONCE = 20
+_DEEPEST = 3
+"""Levels of folders that are searched. asv's results lie one below, .benchmarks' two."""
+_HIDDEN_RESULTS = {".asv", ".benchmarks"}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """The result of an import in one line, and lines on what was left out or assumed."""
+
+    summary: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """The runs read so far, and the files read ``of`` all files of a folder."""
+
+    runs: int
+    files: int = 0
+    of: int = 0
+
+
+WatchImport = Callable[[ImportProgress], None]
+
+
+def importer(
+    path: Path, watch: WatchImport = lambda _: None
+) -> Callable[[OpenHistory], ImportSummary]:
+    """Return a function that adds the content of ``path`` to a history.
+
+    ``watch`` takes its progress. PerfciError where the path can't be read or holds nothing to
+    import, before a history is opened, because opening makes one. Damage further in is an error of
+    the call.
+    """
+    if path.is_dir():
+        return partial(_import_foreign, parts=_folder_parts(path, watch))
+    try:
+        beginning = read_beginning(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if beginning.startswith(_CSV):
+        raise UsageError(
+            "history-csv",
+            f"{path} is an export as CSV, which leaves out too much to be imported",
+            "Export without --csv. JSON lines hold all there is.",
+        )
+    if is_sqlite(beginning):
+        return partial(_import_sqlite, path=path, watch=watch)
+    if is_export(beginning):
+        return partial(_import_export, path=path, watch=watch)
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
+
+
+def is_sqlite(beginning: bytes) -> bool:
+    """Say whether a file that begins so is a SQLite database."""
+    return beginning.startswith(_SQLITE)
+
+
+def is_export(beginning: bytes) -> bool:
+    """Say whether a file that begins so is a history's export as JSON lines."""
+    return beginning.startswith(BEGINNING)
+
+
+def read_beginning(path: Path) -> bytes:
+    """Return the first bytes of a regular file."""
+    if not path.is_file():  # opening a pipe would wait for its writer
+        path.stat()
+        raise OSError(None, "it is no regular file", str(path))
+    with path.open("rb") as file:
+        return file.read(64)
+
+
+def _import_export(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
+    with path.open("rb") as lines:
+        return add_records(history, _counted(from_lines(lines, str(path)), watch))
+
+
+def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
+    for number, record in enumerate(records, start=1):
+        watch(ImportProgress(number))
+        yield record
+
+
+def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
+    """Read a copy: the file may be another's, of an older revision, and not for us to change."""
+    with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            copy_file(path, copy)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        with open_history(str(copy), create=False) as other:
+            return add_records(history, _counted(other.records(), watch))
+
+
+def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
+    """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
+    tools: set[str] = set()
+    notes: dict[str, None] = {}
+    left = _LeftOut()
+
+    def runs() -> Iterator[RecordedRun]:
+        for part in parts:
+            tools.update(filter(None, (part.tool,)))
+            notes.update(dict.fromkeys(part.notes))
+            left.add(part.skipped)
+            yield from part.runs
+
+    added = add_records(history, runs())
+    what = f"{tools.pop()}, " if len(tools) == 1 else ""
+    return ImportSummary(what + added.summary, (*notes, *left.lines()))
+
+
+class _LeftOut:
+    """A count of what an import left out, one line per benchmark and reason, whatever its cases."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def add(self, skipped: Iterable[SkippedResult]) -> None:
+        for left_out in skipped:
+            key = benchmark_of(left_out.what), left_out.why
+            self._counts[key] += 1
+            self._first.setdefault(key, left_out.what)
+
+    def lines(self) -> tuple[str, ...]:
+        shown = [
+            f"left out {self._first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
+            for key, count in islice(self._counts.items(), _SHOWN)
+        ]
+        rest = self._counts.total() - sum(islice(self._counts.values(), _SHOWN))
+        return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
+
+
+def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
+    """Add records, some at a time: those of a whole history may not fit into memory.
+
+    Where reading them fails, those before are added first.
+    """
+    runs = new = 0
+    source = _recordable(records)
+    trouble: PerfciError | None = None
+    while trouble is None:
+        some, trouble = _some(source)
+        batch = [record for record in some if isinstance(record, RecordedRun)]
+        runs += len(batch)
+        new += history.record(batch)
+        for record in some:
+            if isinstance(record, GateOutcome):
+                history.record_outcome(record)
+        history.remember([record for record in some if isinstance(record, KnownChange)])
+        if not some:
+            break
+    if trouble is not None:
+        raise trouble
+    old = runs - new
+    known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
+    return ImportSummary(f"{counted(new, 'new run')}{known}")
+
+
+def _recordable(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records up to a run that no history takes: those before it are then recorded."""
+    for record in records:
+        if isinstance(record, RecordedRun):
+            try:
+                require_recordable(record)
+            except UsageError as error:
+                advice = "What stands before it was imported, and will not be there twice."
+                raise error.reworded(error.message, advice) from error
+        yield record
+
+
+def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
+    """Take the next few, and the error that ended the reading, if one did."""
+    some: list[Record] = []
+    try:
+        some.extend(islice(source, _AT_ONCE))  # keeps what came before an error
+    except PerfciError as error:
+        return some, error
+    return some, None
+
+
+def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
+    """Yield a file at a time: years of asv's results are hundreds of megabytes."""
+    opened = 0
+
+    def content_of(name: str) -> bytes:
+        nonlocal opened
+        opened += 1
+        try:
+            return read_regular(path / name)
+        except OSError as error:
+            raise _unreadable(path / name, error) from error
+
+    names = [file.relative_to(path).as_posix() for file in _result_files(path)]
+    if not names:
+        raise UsageError(
+            "nothing-to-import",
+            f"{path} holds no .json file within {_DEEPEST} folders",
+            "Name the folder of results, such as asv's .asv/results.",
+        )
+    runs = 0
+    for part in foreign_parts(names, content_of, path.name):
+        runs += len(part.runs)
+        watch(ImportProgress(runs, opened, len(names)))
+        yield part
+
+
+def _result_files(path: Path) -> Iterator[Path]:
+    """Yield the JSON files near ``path``: a home or a checkout's node_modules is not read through.
+
+    OutsideError for a folder that can't be looked into.
+    """
+
+    def unreadable(error: OSError) -> None:
+        raise _unreadable(Path(error.filename or path), error)
+
+    for folder, below, files in os.walk(path, onerror=unreadable):
+        here = Path(folder)
+        deep = len(here.relative_to(path).parts) >= _DEEPEST
+        below[:] = () if deep else sorted(name for name in below if _may_hold_results(name))
+        yield from (here / name for name in files if name.endswith((".json", ".json.gz")))
+
+
+def _may_hold_results(folder: str) -> bool:
+    return folder in _HIDDEN_RESULTS or not (folder.startswith(".") or folder == "node_modules")
+
+
+def _unreadable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
+    )
