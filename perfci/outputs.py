@@ -18,6 +18,7 @@ from perfci.errors import OutsideError, UsageError, joined_error
 from perfci.files import folder_held, require_writable, write_file
 from perfci.model.report import Report
 from perfci.report.clean import clean_line
+from perfci.units import first_of
 
 STANDARD_OUTPUT = Path("-")
 """The output that the caller shows by itself. It is never a file of that name."""
@@ -207,12 +208,11 @@ def check_replaceable(folder: Path) -> None:
             raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
         others = list(foreign_files(folder))
         if others:
-            shown = ", ".join(clean_line(name, 80) for name in others[:_SHOWN])
-            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            shown = first_of([clean_line(name, 80) for name in others], _SHOWN)
             raise UsageError(
                 "not-a-site",
                 f"{folder} holds other files than a report's own ({MANIFEST} lists those), "
-                f"and would be replaced: {shown}{more}",
+                f"and would be replaced: {shown}",
                 "Choose a new folder for --html, or move those files out of that one.",
             )
 

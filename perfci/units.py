@@ -32,7 +32,7 @@ _EARLIEST = "1971"
 
 
 def format_value(value: float | None, unit: str) -> str:
-    """Return ``value`` (in base ``unit``) as a person reads it; a dash where there is none."""
+    """Return ``value`` (in base ``unit``) as a person reads it; a dash for a missing one."""
     if value is None or not math.isfinite(value):
         return "–"
     if unit == "s":
@@ -45,6 +45,12 @@ def format_value(value: float | None, unit: str) -> str:
         return f"{value:.0f}"
     number = _three_digits(value)
     return number if unit == "ratio" else f"{number} {unit}"
+
+
+def format_difference(value: float, unit: str) -> str:
+    """Return a difference with its sign: ``+1.5 ms``, and ``±0 B`` for none."""
+    sign = "+" if value > 0 else "-" if value < 0 else "±"
+    return f"{sign}{format_value(abs(value), unit)}"
 
 
 def format_change(ratio: float | None, *, like: float | None = None) -> str:
@@ -99,7 +105,7 @@ def listed(words: Sequence[str]) -> str:
 
 def first_of(words: Sequence[str], most: int) -> str:
     """Return the first ``most`` of the words, and how many there are more."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
 
 
@@ -117,7 +123,7 @@ def parse_share(written: object) -> float:
     """Return a share of zero or more: ``"5%"``, ``"5 %"`` and ``0.05`` are five per cent.
 
     The ValueError for all else says what is expected. Without a percent sign so is a number from 1
-    on: whoever writes 5 means 5 %, and 500 % would gate nothing.
+    on: 5 is meant as 5 %, and 500 % would gate nothing.
     """
     text = "" if isinstance(written, bool) else str(written).strip()
     percent = text.endswith("%")
@@ -201,10 +207,10 @@ def _zone(text: str | None) -> timezone:
 def in_utc(moment: str) -> str:
     """Return an ISO 8601 time in UTC to the second: as texts they sort. Empty if it says none."""
     try:
-        found, _ = from_text(moment)
+        utc, _ = from_text(moment)
     except NoTime:
         return ""
-    return found if found >= _EARLIEST else ""
+    return utc if utc >= _EARLIEST else ""
 
 
 def day_of(moment: str) -> int | None:

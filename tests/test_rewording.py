@@ -18,8 +18,8 @@ from perfci.model.report import Comparison, Report
 from perfci.report.exporters.json import render as render_json
 from perfci.report.outline import other_reasons, outline, shown_failures
 from perfci.report.reading import read_report
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import MetricPolicy

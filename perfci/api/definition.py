@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
-from perfci.model.case import NAME, Direction, Gate, Kind, Metric, why_unfit
+from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
 from perfci.units import parse_share
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ def metric(
         share, expected = 0.0, f"its `threshold` is {threshold!r}, not {error}"
     made = Metric(name, unit, kind, share, gate, direction)
     wrongs = (
-        why_unfit(made),
+        unfit_reason(made),
         expected,
         "" if callable(measure) else f"its `measure` is {measure!r}",
     )

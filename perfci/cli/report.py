@@ -271,7 +271,7 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
     """
     from perfci.commands.project import load_report, report_in
     from perfci.report.exporters import TERMINAL, named
-    from perfci.report.limits import MOST_BYTES
+    from perfci.report.exporters.json import MOST_BYTES
 
     text: str
     if str(file) == "-":

@@ -144,7 +144,7 @@ def trend_command(
     from perfci.commands.project import repository_at
     from perfci.commands.trend import TrendRequest, report_trend, trend_text
     from perfci.config.loading import load_config
-    from perfci.report.trend import trend_lines
+    from perfci.report.site.pages import trend_lines
 
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
@@ -290,7 +290,7 @@ def explain_command(
     """
     from perfci.commands.project import open_project
     from perfci.commands.revisions import ExplainRequest, explain, explain_report
-    from perfci.report.rows import why_lines
+    from perfci.report.rows import lines_of_why
 
     path = Path(report_or_base)
     if not head and path.is_file():
@@ -302,7 +302,7 @@ def explain_command(
         explained = explain(open_project(caller, config_path), request)
     for why in explained:
         say(why.case)
-        for line in why_lines(why):
+        for line in lines_of_why(why):
             say(f"  {line}")
     if request.rows is None and not all(why.differences for why in explained):
         say(_UNMEASURED, err=True)

@@ -37,8 +37,14 @@ from perfci.measure.selection import by_name, select, written_in
 from perfci.outputs import writing
 from perfci.report.clean import clean_line
 from perfci.report.links import ADDRESS
-from perfci.verdict.acceptance import accepted_here, believed
-from perfci.verdict.enforcement import caveat_of_copies, enforced, with_caveat, with_unreported
+from perfci.verdict.acceptance import (
+    accepted_here,
+    believed,
+    caveat_of_copies,
+    enforced,
+    with_caveat,
+    with_unreported,
+)
 
 if TYPE_CHECKING:
     from perfci.forges.base import Comment

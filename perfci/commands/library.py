@@ -138,7 +138,7 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
     if path.is_dir():
         return _baselines(path)
     from perfci.history.importing import is_export, is_sqlite, read_beginning
-    from perfci.report.limits import MOST_BYTES
+    from perfci.report.exporters.json import MOST_BYTES
 
     try:
         beginning = read_beginning(path)
@@ -158,7 +158,7 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
 
 def _fetched(url: str) -> bytes:
     from perfci.forges.http import Connection, NoResponse
-    from perfci.report.limits import MOST_BYTES
+    from perfci.report.exporters.json import MOST_BYTES
 
     advice = "Check the address, or download the file and load that."
     with closing(Connection(60.0, MOST_BYTES + 1)) as connection:

@@ -45,8 +45,7 @@ from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import NO_LINKS, Links, known_links
-from perfci.verdict.acceptance import Acceptance
-from perfci.verdict.enforcement import with_caveat
+from perfci.verdict.acceptance import Acceptance, with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer

@@ -258,7 +258,7 @@ def repository_at(folder: Path) -> Repository | None:
 
 def load_report(path: Path) -> Report:
     """Return the report in ``path``. OutsideError for a missing or a damaged one."""
-    from perfci.report.limits import MOST_BYTES
+    from perfci.report.exporters.json import MOST_BYTES
 
     try:
         content = read_regular(path, MOST_BYTES)

@@ -92,7 +92,7 @@ class Notifications:
         The webhook comes last, because its message can't be taken back. Issues are found again.
         """
         if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
-            from perfci.report.openmetrics import render_openmetrics
+            from perfci.report.trend import render_openmetrics
 
             with writing(self.openmetrics):
                 write_file(self.openmetrics, render_openmetrics(trend))
@@ -194,8 +194,8 @@ def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
 def trend_text(form: str, trend: Trend) -> Clean:
     """Return the trend as ``json``, ``markdown`` or ``openmetrics``."""
     from perfci.report.clean import clean_lines
-    from perfci.report.openmetrics import render_openmetrics
-    from perfci.report.trend import render_trend_markdown, trend_json
+    from perfci.report.site.pages import render_trend_markdown
+    from perfci.report.trend import render_openmetrics, trend_json
 
     if form == "json":
         return trend_json(trend)

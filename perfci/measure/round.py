@@ -27,7 +27,7 @@ from perfci.measure.provenance.attribution import (
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS
-from perfci.model.case import Failure, why_unfit
+from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
 from perfci.model.words import sayable
@@ -403,7 +403,7 @@ class RoundSide:
     def _reduced(self, values: Mapping[str, object], round_number: int) -> WorkerResult:
         raw = self.living.field(values, "measurement", Measurement)
         for metric in raw.extra_metrics:
-            if wrong := why_unfit(metric):
+            if wrong := unfit_reason(metric):
                 raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")
             if (known := METRICS.get(metric.name, metric)) != metric:
                 what = f"its metric `{metric.name}` is another one than that installed with perfci"

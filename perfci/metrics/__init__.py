@@ -32,7 +32,7 @@ from perfci.collecting import (
     Work,
 )
 from perfci.errors import Unusable, UsageError
-from perfci.model.case import Metric, why_unfit
+from perfci.model.case import Metric, unfit_reason
 from perfci.model.worker import WorkerOutput
 from perfci.plugins import (
     broken_entry_point,
@@ -181,7 +181,7 @@ def _wrongs(module: Any) -> Iterator[str]:
         for metric, text in module.METRICS.items():
             if not isinstance(metric, Metric) or not isinstance(text, str):
                 yield "its `METRICS` maps something else than a Metric to words"
-            elif wrong := why_unfit(metric):
+            elif wrong := unfit_reason(metric):
                 yield f"its metric {metric.name!r}: {wrong}"
         collector = getattr(module, "COLLECTOR", Collector)
         if not (isinstance(collector, type) and issubclass(collector, Collector)):

@@ -118,7 +118,7 @@ class Metric:
 
     ``threshold`` is a share of base (0.05: five per cent), or an amount in ``unit`` where
     ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
-    ``whole`` names the metric that this metric is a part of. Unless somebody sets a threshold, it
+    ``whole`` names the metric that this metric is a part of. Unless a threshold is set, it
     is never less than ``share_of_whole`` of base's whole.
     ``floor``: smaller values count as this much. ``step``: its instrument counts in multiples of
     it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
@@ -147,7 +147,7 @@ class Metric:
     zero_if_absent: bool = False
 
 
-def why_unfit(metric: Metric) -> str:
+def unfit_reason(metric: Metric) -> str:
     """Return what is wrong with a metric that isn't perfci's own, or nothing.
 
     Asked where it is written, and by the parent: the message that brings it can be anyone's.

@@ -17,7 +17,7 @@ OF_WORKERS = frozenset(
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
     }
 )  # fmt: skip
-"""Codes of what a worker may remark beside a metric: all else of it is not believed."""
+"""Codes of what a worker may remark on a metric: all else of it is not believed."""
 REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
@@ -40,7 +40,7 @@ JUDGED = frozenset(
     }
 )  # fmt: skip
 """Codes of a judgement's own. They hold for the family that the row was judged in: judged in
-another (a whole report instead of a shard), a row has them anew, or no more."""
+another (a whole report instead of a shard), a row has them again, or no more."""
 MOST_STACK_S = 1e9
 """Longer than any call: a page adds stacks up."""
 

@@ -201,9 +201,15 @@ class Report:
         return self.base is None and self.command == "run"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame with a row for each comparison; docs/api.md has the columns."""
+        """Return a pandas frame with a row for each comparison; docs/api.md has the columns.
 
-        return report_frame(self)
+        Numbers are float64, NaN for a missing one.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame([cells(row) for row in self.results], columns=list(COLUMNS))
+        kinds = {**dict.fromkeys((*_NUMBERS, *_SIDES), "float64"), "confirmed": "boolean"}
+        return frame.astype(kinds)
 
 
 Cell = str | int | float | bool | None
@@ -221,12 +227,3 @@ def cells(row: Comparison) -> dict[str, Cell]:
 
 def _estimate(side: str, estimate: Estimate | None) -> dict[str, Cell]:
     return {f"{side}_{name}": getattr(estimate, name, None) for name in _ESTIMATE}
-
-
-def report_frame(report: Report) -> pd.DataFrame:
-    """Return a row for each comparison: numbers as float64, NaN where there is none."""
-    import pandas as pd
-
-    frame = pd.DataFrame([cells(row) for row in report.results], columns=list(COLUMNS))
-    kinds = {**dict.fromkeys((*_NUMBERS, *_SIDES), "float64"), "confirmed": "boolean"}
-    return frame.astype(kinds)

@@ -11,7 +11,14 @@ from typing import Any
 
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.status import traits
-from perfci.units import counted, format_change, format_interval, format_share, format_value
+from perfci.units import (
+    counted,
+    format_change,
+    format_difference,
+    format_interval,
+    format_share,
+    format_value,
+)
 
 
 def _amount(value: float, unit: str) -> str:
@@ -315,8 +322,7 @@ def _regressed(
 ) -> str:
     limit = format_share(threshold)
     if difference is not None:
-        sign = "+" if difference > 0.0 else "-"
-        change = f"{sign}{format_value(abs(difference), unit)}"
+        change = format_difference(difference, unit)
         limit = format_value(threshold, unit)
     elif ratio is not None:
         change = format_change(ratio)

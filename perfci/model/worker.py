@@ -20,7 +20,7 @@ DECIDING_ROUNDS = 5
 With two, intervals of processes of two speeds hold in 86 % instead of 95; with four, 0.4 % of the
 cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
 AGREEING_ROUNDS = 2
-"""So many measure what is exact; where their workers agree, later rounds don't measure it again."""
+"""Rounds that measure what is exact. Where their workers agree, later rounds leave it out."""
 ROUNDS_OF_AN_ANCESTOR = 2
 """Rounds of one case that come from one ancestor, after the least rounds, which have one each. See
 docs/results/ancestors.md."""
@@ -130,7 +130,7 @@ class Measurement:
     ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the
     metrics that are not derived from samples, in base units. ``missing`` says why one is absent,
-    ``remarks`` what to know beside one. ``observed_ns`` has, by metric and encoded likewise, what
+    ``remarks`` what to know of one. ``observed_ns`` has, by metric and encoded likewise, what
     each call of the blocks took in it, those included that lead a burst in.
     """
 
@@ -156,7 +156,7 @@ class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
     ``values`` holds metrics in base units. ``missing`` says why a metric is absent, ``remarks``
-    what to know beside one. ``first_calls`` are the first ones' latencies in s, warm-up included.
+    what to know of one. ``first_calls`` are the first ones' latencies in s, warm-up included.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
     ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call, and compiler
     where that was imported before them.

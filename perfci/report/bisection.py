@@ -9,7 +9,7 @@ from perfci.model.codec import to_plain
 from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text
 from perfci.report.rows import first_line
-from perfci.units import counted, format_change, format_value
+from perfci.units import counted, format_change, format_difference
 
 _WIDTH = 200
 _MOST = 10
@@ -115,7 +115,7 @@ def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
 def _size(ratio: float | None, difference: float | None, unit: str) -> str:
     if difference is None:
         return format_change(ratio)
-    return f"{'+' if difference > 0 else ''}{format_value(difference, unit)}"
+    return format_difference(difference, unit)
 
 
 def _percent(probability: float) -> str:

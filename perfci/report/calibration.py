@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -18,7 +18,14 @@ from perfci.report.clean import Clean, Safe, clean_line, clean_prose, clean_styl
 from perfci.report.exporters.json import json_text
 from perfci.report.templates import LIMIT, cut, markdown_environment, read_template
 from perfci.report.terminal import text_console, wrapped
-from perfci.units import counted, format_change, format_duration, format_share, format_value
+from perfci.units import (
+    counted,
+    first_of,
+    format_change,
+    format_duration,
+    format_share,
+    format_value,
+)
 
 MAIN_METRIC = "latency_p50"
 _TAILS = frozenset({"latency_p95", "latency_p99"})
@@ -38,7 +45,7 @@ _KEPT_STYLES = {"kept": "green", "not_kept": "bold red", "not_checked": "yellow"
 
 def headline(calibration: Calibration) -> str:
     """Return the one thing that matters: what this machine sees, and what stands in the way."""
-    rows = main_rows(calibration)
+    rows, _ = _main_and_others(calibration)
     known = sorted(
         (row.detectable, row.case)
         for row in rows
@@ -54,7 +61,13 @@ def headline(calibration: Calibration) -> str:
     bimodal = sum(row.modes is not None for row in rows)
     if bimodal:
         text += f"; {counted(bimodal, 'case')} {'is' if bimodal == 1 else 'are'} bimodal"
-    return f"{text} ({session_text(calibration)})" if known else text
+    if not known:
+        return text
+    session = calibration.session
+    return (
+        f"{text} ({session.rounds} to {session.max_rounds} rounds in "
+        f"{format_duration(session.budget_s)}, {counted(session.comparisons, 'comparison')})"
+    )
 
 
 def answers(calibration: Calibration) -> tuple[str, ...]:
@@ -64,7 +77,7 @@ def answers(calibration: Calibration) -> tuple[str, ...]:
     """
     known = [
         row
-        for row in main_rows(calibration)
+        for row in _main_and_others(calibration)[0]
         if row.detectable is not None and row.spread and row.modes is None
     ]
     lines = []
@@ -102,30 +115,11 @@ def _own_gate(row: SeenMetric) -> str:
     return f"its gate is {share(row.threshold)}{blind}"
 
 
-def session_text(calibration: Calibration) -> str:
-    """Return which session the promises are for."""
-    session = calibration.session
-    return (
-        f"{session.rounds} to {session.max_rounds} rounds in "
-        f"{format_duration(session.budget_s)}, {counted(session.comparisons, 'comparison')}"
-    )
-
-
-def main_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
-    """Return the rows of median latency."""
-    return tuple(row for row in calibration.seen if row.metric == MAIN_METRIC)
-
-
-def other_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
-    """Return the rows of the other gating metrics."""
-    return tuple(
-        row for row in calibration.seen if row.metric != MAIN_METRIC and row.metric not in _TAILS
-    )
-
-
-def tail_rows(calibration: Calibration) -> tuple[SeenMetric, ...]:
-    """Return the rows of P95 and P99."""
-    return tuple(row for row in calibration.seen if row.metric in _TAILS)
+def _main_and_others(calibration: Calibration) -> tuple[list[SeenMetric], list[SeenMetric]]:
+    """Return the rows of median latency, and those of all else, P95 and P99 last."""
+    main = [row for row in calibration.seen if row.metric == MAIN_METRIC]
+    others = [row for row in calibration.seen if row.metric != MAIN_METRIC]
+    return main, sorted(others, key=lambda row: row.metric in _TAILS)
 
 
 def share(value: float | None) -> str:
@@ -135,9 +129,16 @@ def share(value: float | None) -> str:
 
 def rounds(count: int | None, row: SeenMetric) -> str:
     """Return the rounds that a change needs."""
-    if not row.spread:
+    if not row.spread or count is None:
         return "–"
-    return "–" if count is None else str(count) if count < 1000 else "over 999"
+    return str(count) if count < 1000 else "over 999"
+
+
+def seen_cells(row: SeenMetric) -> tuple[str, ...]:
+    """Return what is known of a metric: pairs, spread, what is seen and promised, and rounds."""
+    shares = (row.spread, row.detectable, row.promised)
+    needed = (row.rounds_1, row.rounds_2, row.rounds_5)
+    return (str(row.pairs), *map(share, shares), *(rounds(count, row) for count in needed))
 
 
 def modes_text(row: SeenMetric) -> str:
@@ -198,33 +199,20 @@ def spent_text(calibration: Calibration) -> str:
     )
 
 
-def metric_ranges(rows: Sequence[SeenMetric]) -> tuple[tuple[str, str, str, str], ...]:
-    """Return for each metric: its name, the spreads, what is seen, and the threshold."""
+def _by_metric(rows: Iterable[SeenMetric]) -> dict[str, list[SeenMetric]]:
     by_metric: dict[str, list[SeenMetric]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
-    return tuple(
-        (
-            metric,
-            _range([row.spread for row in mine]),
-            _range([row.detectable for row in mine]),
-            _range([row.threshold for row in mine]),
-        )
-        for metric, mine in by_metric.items()
-    )
+    return by_metric
 
 
 def blind_text(calibration: Calibration) -> str:
     """Return which thresholds this machine can't see with the present configuration."""
     gating = [row for row in calibration.seen if row.gate == "fail"]
-    by_metric: dict[str, list[SeenMetric]] = {}
-    for row in gating:
-        if row.sees_threshold is False:
-            by_metric.setdefault(row.metric, []).append(row)
-    if by_metric:
+    if by_metric := _by_metric(row for row in gating if row.sees_threshold is False):
         return "Below what can be seen: " + "; ".join(
             f"{metric}'s threshold in {counted(len(rows), 'case')} "
-            f"({_some([row.case for row in rows])}), where "
+            f"({first_of([row.case for row in rows], 3)}), where "
             f"{_range([row.detectable for row in rows])} is seen"
             for metric, rows in by_metric.items()
         )
@@ -234,10 +222,6 @@ def blind_text(calibration: Calibration) -> str:
     return "Every threshold whose spread is known can be seen" + (
         f"; of {unknown} it isn't known." if unknown else "."
     )
-
-
-def _some(cases: Sequence[str]) -> str:
-    return ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
 
 
 def suggestion_text(suggestion: Suggestion) -> str:
@@ -288,23 +272,23 @@ def render_calibration_markdown(calibration: Calibration, limit: int = LIMIT) ->
     """Return the calibration as GitHub Markdown, at most ``limit`` characters long."""
     environment = markdown_environment()
     environment.globals |= {
-        "share": share,
-        "rounds": rounds,
+        "cells": seen_cells,
         "modes": modes_text,
         "setting": setting_text,
         "why": suggestion_text,
     }
     template = environment.from_string(read_template("calibration.md.j2"))
     toml = toml_lines(calibration)
+    main, others = _main_and_others(calibration)
     return cut(
         template.render(
             calibration=calibration,
             headline=headline(calibration),
             answers=answers(calibration),
             legend=LEGEND,
-            main=main_rows(calibration),
-            others=(*other_rows(calibration), *tail_rows(calibration)),
-            bimodal=[row for row in calibration.seen if row.modes is not None],
+            main=main,
+            others=others,
+            bimodal=[row for row in calibration.seen if row.modes],
             promise=promise_text(calibration),
             blind=blind_text(calibration),
             alarms=alarms_text(calibration),
@@ -342,20 +326,24 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
         for line in lines:
             yield from wrapped(clean_prose(line, 600), 4 if line.startswith(" ") else 2, width)
         yield Text()
-    if main := main_rows(calibration):
+    main, others = _main_and_others(calibration)
+    if main:
         yield Text(MAIN_TITLE, "bold")
         yield _seen_table(main, with_metric=False)
         yield from wrapped(LEGEND, 0, width, "dim")
-    others = (*other_rows(calibration), *tail_rows(calibration))
-    if verbose and others:
+    if others:
         yield Text()
-        yield _seen_table(others, with_metric=True)
-    elif others:
+        yield _seen_table(others, with_metric=True) if verbose else _ranges(others)
+    if bimodal := [row for row in calibration.seen if row.modes]:
         yield Text()
-        yield _ranges(others)
-    yield from _modes(calibration, width)
+    for row in bimodal:
+        yield from wrapped(clean_prose(modes_text(row), 600), 0, width, "yellow")
     yield Text()
-    yield _settings(calibration)
+    settings = _table("setting", "switched off", left=2)
+    for trial in calibration.settings:
+        style = _HELPED_STYLES[trial.helped]
+        settings.add_row(Text(trial.setting), Text(setting_text(trial)), style=style)
+    yield settings
     yield Text()
     yield from wrapped(
         f"promise {clean_prose(promise_text(calibration), 600)}",
@@ -390,44 +378,20 @@ def _table(*columns: str, left: int = 1) -> Table:
 
 def _seen_table(rows: Sequence[SeenMetric], *, with_metric: bool) -> Table:
     head = ("case", "metric") if with_metric else ("case",)
-    table = _table(
-        *head, "pairs", "spread", "sees", "promises", "1 %", "2 %", "5 %", left=len(head)
-    )
+    columns = ("pairs", "spread", "sees", "promises", "rounds: 1 %", "2 %", "5 %")
+    table = _table(*head, *columns, left=len(head))
     for row in rows:
         name = (clean_line(row.case), clean_line(row.metric))[: len(head)]
-        table.add_row(
-            *map(Text, name),
-            str(row.pairs),
-            share(row.spread),
-            share(row.detectable),
-            share(row.promised),
-            *(rounds(count, row) for count in (row.rounds_1, row.rounds_2, row.rounds_5)),
-            style="yellow" if row.modes else "",
-        )
-    table.columns[-3].header = "rounds: 1 %"
+        table.add_row(*map(Text, name), *seen_cells(row), style="yellow" if row.modes else "")
     return table
 
 
 def _ranges(rows: Sequence[SeenMetric]) -> Table:
     table = _table("metric", "spread", "sees", "threshold")
-    for metric, *cells in metric_ranges(rows):
+    for metric, mine in _by_metric(rows).items():
+        columns = ("spread", "detectable", "threshold")
+        cells = (_range([getattr(row, name) for row in mine]) for name in columns)
         table.add_row(Text(clean_line(metric)), *cells)
-    return table
-
-
-def _modes(calibration: Calibration, width: int) -> Iterator[Text]:
-    bimodal = [row for row in calibration.seen if row.modes is not None]
-    if bimodal:
-        yield Text()
-    for row in bimodal:
-        yield from wrapped(clean_prose(modes_text(row), 600), 0, width, "yellow")
-
-
-def _settings(calibration: Calibration) -> Table:
-    table = _table("setting", "switched off", left=2)
-    for trial in calibration.settings:
-        style = _HELPED_STYLES[trial.helped]
-        table.add_row(Text(trial.setting), Text(setting_text(trial)), style=style)
     return table
 
 

@@ -75,7 +75,7 @@ class CaseTable:
 
 @dataclass(frozen=True, slots=True)
 class ModeRow:
-    """One mode of head. Times in s, memory in bytes; what isn't known is None.
+    """One mode of head. Times in s, memory in bytes, None where not known.
 
     ``speedup`` is eager's latency ÷ this mode's, with its 95 % interval; eager has none, and fewer
     than five processes have no interval. ``compile_time`` is with an empty compile cache,
@@ -122,7 +122,7 @@ class ModeMatrix:
 
     ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
     A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
-    ``base_best`` are base's, empty where there is none. ``moved`` are the modes of which latency,
+    ``base_best`` are base's, empty without a base. ``moved`` are the modes of which latency,
     memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
     """
 
@@ -162,7 +162,7 @@ class ModeMatrix:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """One shape of head. Times in s; what isn't known is None.
+    """One shape of head. Times in s, None where not known.
 
     ``ratio`` is head's latency ÷ base's with its 95 % interval. ``compiles`` is 1 where the
     shape's first call compiled, by the failed ``guard``, empty where there was none.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.model.finding import Stack, Why
 from perfci.report.clean import clean_line
-from perfci.units import format_value
+from perfci.units import format_difference, format_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,8 +222,7 @@ def _lines(stacks: Sequence[Stack]) -> Iterator[tuple[str, str, str, str]]:
         node.head += stack.head
     most = sorted(own.values(), key=lambda node: -abs(node.head - node.base))
     for node in most[:_MOST_LINES]:
-        gain = node.head - node.base
-        change = f"{'+' if gain >= 0 else '-'}{format_value(abs(gain), 's')}"
+        change = format_difference(node.head - node.base, "s")
         times = (format_value(node.base, "s"), format_value(node.head, "s"))
         yield clean_line(node.name, 200) or "a call", *times, change
 

@@ -15,7 +15,7 @@ from perfci.model.run import SideRan
 from perfci.model.status import Group, traits
 from perfci.model.words import reason_words
 from perfci.report.rows import change_text, size
-from perfci.units import counted, format_share
+from perfci.units import counted, first_of, format_share
 from perfci.verdict.decision import lost_metrics
 
 _MOST_NAMES = 5
@@ -206,9 +206,8 @@ def same_code_text(report: Report) -> str:
     alike = [case for case in report.same_code if case in moved]
     if not alike:
         return ""
-    more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
     return (
-        f"nothing that ran differs between the sides in {', '.join(alike[:5])}{more}: "
+        f"nothing that ran differs between the sides in {first_of(alike, _MOST_NAMES)}: "
         f"{'their rows show' if len(alike) > 1 else 'its row shows'} noise of the machine"
     )
 
@@ -304,19 +303,15 @@ def ran_lines(report: Report) -> tuple[str, ...]:
 def _ran_text(side: SideRan) -> str:
     parts = [f"tree {side.tree[:10] or 'unknown'}"]
     if side.folders:
-        parts.append(f"imported from {_some_of(side.folders)}")
+        parts.append(f"imported from {first_of(side.folders, _MOST_NAMES)}")
     if side.compiled:
         files = tuple(f"{module.file} ({module.sha256[:10]})" for module in side.compiled)
-        parts.append(f"compiled: {_some_of(files)}")
+        parts.append(f"compiled: {first_of(files, _MOST_NAMES)}")
     if side.outside:
-        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {_some_of(side.outside)}")
+        names = first_of(side.outside, _MOST_NAMES)
+        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {names}")
     if side.installed:
-        parts.append(f"installed, not of the tree: {_some_of(side.installed)}")
+        parts.append(f"installed, not of the tree: {first_of(side.installed, _MOST_NAMES)}")
     if side.unknown:
-        parts.append(f"not seen: {_some_of(side.unknown)}")
+        parts.append(f"not seen: {first_of(side.unknown, _MOST_NAMES)}")
     return ", ".join(parts)
-
-
-def _some_of(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more

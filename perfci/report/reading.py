@@ -27,7 +27,7 @@ from perfci.model.report import Report
 from perfci.model.words import reason_words, words
 from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line
-from perfci.report.limits import (
+from perfci.report.exporters.json import (
     LARGEST_WHOLE,
     LIMITS,
     LONGEST_NAME,
@@ -84,7 +84,7 @@ def read_report(text: str, name: str = "the report") -> Report:
         raise _damaged(name, str(error)) from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
-    if impossible := contradiction(report):
+    if impossible := next(_contradictions(report), ""):
         raise _damaged(name, impossible)
     return report
 
@@ -168,12 +168,8 @@ def _type(hint: Any, limit: Limit) -> Any:
     return Annotated[hint, msgspec.Meta(**bounds)] if bounds else hint
 
 
-def contradiction(report: Report) -> str:
-    """Return the first thing in ``report`` that can't be, with its row, or nothing."""
-    return next(_contradictions(report), "")
-
-
 def _contradictions(report: Report) -> Iterator[str]:
+    """Yield what in ``report`` can't be, with its row."""
     yield from _of_the_date(report.created_at)
     yield from _of_the_times(report)
     yield from _of_the_findings(report)

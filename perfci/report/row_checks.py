@@ -16,7 +16,7 @@ from perfci.model.report import Comparison
 from perfci.model.status import Status, traits
 from perfci.stats.t_tests import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
-from perfci.verdict.caveats import why_not_unchanged
+from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.comparisons import judge_exactly
 from perfci.verdict.policy import is_within, standard_error, threshold_of, worse_by
 
@@ -122,7 +122,7 @@ def _of_the_values(row: Comparison) -> Iterator[str]:
     if row.method == "paired_t" and len(base) != len(head):
         yield f"it has pairs, {len(base)} values of base and {len(head)} of head"
     if any(not 0 <= place < len(base) for place in row.outliers):
-        yield "an outlier is none of its values"
+        yield "an outlier is not one of its values"
     for side in (row.base, row.head):
         if side is not None and list(side.quantiles) != sorted(side.quantiles):
             yield "its quantiles are not in order"
@@ -302,7 +302,7 @@ def _made_of_values(row: Comparison) -> set[Status]:
     if tested and change != 0.0 and abs(change) >= threshold * (1.0 - _SLACK):
         made.add("regressed" if change > 0.0 else "improved")
     within = lo is not None and hi is not None and is_within(lo, hi, threshold * (1.0 + _SLACK))
-    if (within or lo == hi == 0.0) and not why_not_unchanged(row):  # no change is within any
+    if (within or lo == hi == 0.0) and not not_unchanged_reason(row):  # no change is within any
         made.add("unchanged")
     return made
 

@@ -17,7 +17,14 @@ from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Met
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
 from perfci.stats.quantile import median
-from perfci.units import counted, format_change, format_interval, format_share, format_value
+from perfci.units import (
+    counted,
+    format_change,
+    format_difference,
+    format_interval,
+    format_share,
+    format_value,
+)
 from perfci.verdict.why import leading
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -43,7 +50,7 @@ UNEXPLAINED = "nothing that differs inside explains it"
 def change_text(row: Comparison) -> str:
     """Return the change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
     if row.difference is not None:
-        return _signed(row.difference, row.unit)
+        return format_difference(row.difference, row.unit)
     if row.status == "regressed" and row.head is None:  # graph breaks, where there is no graph
         return "not compiled"
     return format_change(row.ratio)
@@ -55,7 +62,7 @@ def interval_text(row: Comparison) -> str:
         lo, hi = row.difference_lo, row.difference_hi
         if lo is None or hi is None or lo == hi:
             return ""
-        return f"{_signed(lo, row.unit)} … {_signed(hi, row.unit)}"
+        return f"{format_difference(lo, row.unit)} … {format_difference(hi, row.unit)}"
     if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
         return ""
     return format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)
@@ -137,11 +144,6 @@ def size(row: Comparison) -> float:
         return math.inf
     change = abs(math.log(row.ratio))
     return change / math.log1p(row.threshold) if row.threshold > 0 else math.inf
-
-
-def _signed(value: float, unit: str) -> str:
-    sign = "+" if value > 0 else "-" if value < 0 else "±"
-    return f"{sign}{format_value(abs(value), unit)}"
 
 
 def replay_command(report: Report) -> str:
@@ -349,7 +351,7 @@ def unavailable_lines(why: Why) -> Iterator[str]:
         yield f"unavailable from {', '.join(names)}: {reason}"
 
 
-def why_lines(why: Why) -> Iterator[str]:
+def lines_of_why(why: Why) -> Iterator[str]:
     """Yield a why in lines: the differences, then hints, then what could not be said."""
     if not why.differences and not why.untold:
         yield "nothing differs inside"

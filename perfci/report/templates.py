@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 LIMIT = 60_000
-"""GitHub takes 65,536 characters. The rest is for whoever adds a line."""
+"""GitHub takes 65,536 characters. The rest is for lines that are added."""
 _REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
 """No entity has any of these in its middle."""

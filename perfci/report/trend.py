@@ -1,28 +1,30 @@
-"""The trend for a terminal, and as JSON, ``perfci.trend/1``.
+"""An analysed history for programs: as JSON, ``perfci.trend/1``, and as OpenMetrics.
 
-``docs/trend-report.md`` says what each field means.
+``docs/trend-report.md`` says what each field means. The OpenMetrics text has a trend's latest
+values and statuses for Prometheus to read. It has gauges only, without time stamps: so it is also
+the older Prometheus format, which is all that node_exporter's textfile collector takes (it knows
+neither ``info`` nor ``stateset``). Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
+from datetime import datetime
+from itertools import product
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Template
-
-from perfci.report.clean import Clean, clean_line
+from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
-from perfci.report.site import words
-from perfci.report.site.catalogue import SeriesStanding, TrendRow, TrendRows, catalogue, standings
-from perfci.report.site.pages import scope_text, tiles
-from perfci.report.site.words import sort_events
-from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
+from perfci.report.site.catalogue import SeriesStanding, standings
 from perfci.trend import (
     Change,
+    ChangeStatus,
     Drift,
+    EventKind,
     Replacement,
     Series,
     SeriesKey,
@@ -32,84 +34,28 @@ from perfci.trend import (
     dates_of,
 )
 
-MOST_LINES = 20
-_MOST_REPLACED = 3
-_LONGEST = 400
-MOST_ROWS = 25
-_MOST_NOTES = 10
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
 TREND_SCHEMA = "perfci.trend/1"
+_UNITS = {
+    "s": "seconds",
+    "items/s": "items_per_second",
+    "bytes/s": "bytes_per_second",
+    "bytes/call": "bytes_per_call",
+    "J/call": "joules_per_call",
+    "count": "",
+    "flop": "",
+}
+"""Units as names end in them. A count's name says its unit, and ``_count`` is reserved."""
+_RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+_STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
+_KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
+_WAYS = ("worse", "better")
 
-
-def trend_lines(trend: Trend) -> tuple[str, ...]:
-    """Return the lines to print: plain, clean text."""
-    groups = sort_events(trend)
-    listed = catalogue(trend, standings(trend))
-    several = len(listed.labels) > 1
-    first = (words.headline(trend, groups), words.too_early(trend), scope_text(trend, listed))
-    lines = [f"{line}." for line in dict.fromkeys(filter(None, first))]
-    rows = TrendRows(trend, listed, drawn=False)
-    for title, items in (
-        ("", (*groups.new_worse, *groups.new_better)),
-        ("Still worse:", groups.open_worse),
-        ("Slow drift:", groups.drifts_worse),
-    ):
-        lines += [title] if title and items else []
-        shown = rows.of(items[:MOST_LINES])
-        lines += [_line(row, several) for row in shown]
-        lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
-    replaced = trend.replacements[:_MOST_REPLACED]
-    lines += [
-        f"Environment replaced: {words.replacement_text(replacement)}" for replacement in replaced
-    ]
-    lines += [f"Note: {clean_line(note, _LONGEST)}" for note in trend.notes]
-    return tuple(lines)
-
-
-def _line(row: TrendRow, several: bool) -> str:
-    parts = (
-        f"{row.size} {words.meaning(row.worse)}",
-        f"{row.case} {row.metric}",
-        row.environment if several else "",
-        row.commits,
-        row.date,
-        row.note,
-        f"id {row.id}" if row.id else "",
-    )
-    return "  " + ", ".join(part for part in parts if part)
-
-
-def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
-    """Return what moved since last time, the worst first, and folded what is open or accepted."""
-    groups = sort_events(trend)
-    listed = catalogue(trend, standings(trend))
-    new = (*groups.new_worse, *groups.new_better)
-    accepted = [event for event in groups.earlier if event.status == "acknowledged"]
-    headline, early = words.headline(trend, groups), words.too_early(trend)
-    rows = TrendRows(trend, listed, drawn=False)
-    text = _template().render(
-        headline=headline,
-        early="" if early == headline else early,
-        still=words.still_open(groups),
-        since=trend.reported_before,
-        scope=scope_text(trend, listed),
-        **rows.first("new", new, MOST_ROWS),
-        **rows.first("open", groups.open_worse, MOST_ROWS),
-        **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
-        **rows.first("accepted", accepted, MOST_ROWS),
-        replaced=[
-            words.replacement_text(replacement) for replacement in trend.replacements[:_MOST_NOTES]
-        ],
-        several=len(listed.labels) > 1,
-        tiles=tiles(trend.health),
-        notes=trend.notes[:_MOST_NOTES],
-        notes_more=max(0, len(trend.notes) - _MOST_NOTES),
-    )
-    return cut(tidy(text), limit)
-
-
-@cache
-def _template() -> Template:
-    return markdown_environment().get_template("trend/trend.md.j2")
+Sample = tuple[Mapping[str, str], float | None]
+"""The labels, and a value; what isn't known is left out."""
 
 
 def trend_json(trend: Trend) -> Clean:
@@ -122,18 +68,18 @@ def trend_json(trend: Trend) -> Clean:
         "schema": TREND_SCHEMA,
         "perfci_version": trend.perfci_version,
         "created_at": trend.created_at,
-        "environments": list(map(_environment, trend.timelines.values())),
-        "changes": [_change(change, trend, by_key) for change in trend.changes],
-        "events": list(map(_event, trend.events)),
-        "replacements": list(map(_replacement, trend.replacements)),
-        "drifts": [_drift(drift, by_key) for drift in trend.drifts],
+        "environments": list(map(_plain_environment, trend.timelines.values())),
+        "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
+        "events": list(map(_plain_event, trend.events)),
+        "replacements": list(map(_plain_replacement, trend.replacements)),
+        "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health
         | {
             "false_alarm_rate": trend.health.false_alarm_rate,
             "inconclusive_share": trend.health.inconclusive_share,
         },
         "series": [
-            _series(
+            _plain_series(
                 series, standing.get(series.key), trend.timelines[series.key.environment], dates
             )
             | {"gone": series.key in trend.gone}
@@ -145,7 +91,7 @@ def trend_json(trend: Trend) -> Clean:
     return json_text(plain, indent=1)
 
 
-def _environment(timeline: Timeline) -> dict[str, Any]:
+def _plain_environment(timeline: Timeline) -> dict[str, Any]:
     runs = timeline.runs
     return {
         "key": timeline.environment,
@@ -158,7 +104,7 @@ def _environment(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
     series = by_key.get(change.series)
     subject = ""
     if series is not None:
@@ -166,7 +112,7 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
         subject = trend.timelines[series.key.environment].runs[row].subject
     return {
         "id": change.id,
-        **_named(change.series, series),
+        **_plain_key(change.series, series),
         "kind": change.kind,
         "status": change.status,
         "worse": change.worse,
@@ -189,7 +135,7 @@ def _change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> di
     }
 
 
-def _event(event: TrendEvent) -> dict[str, Any]:
+def _plain_event(event: TrendEvent) -> dict[str, Any]:
     return {
         "id": event.id,
         "kind": event.kind,
@@ -211,18 +157,18 @@ def _event(event: TrendEvent) -> dict[str, Any]:
     }
 
 
-def _replacement(replacement: Replacement) -> dict[str, Any]:
+def _plain_replacement(replacement: Replacement) -> dict[str, Any]:
     facts = [{"name": name, "old": old, "new": new} for name, old, new in replacement.facts]
     return asdict(replacement) | {"facts": facts}
 
 
-def _drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
+def _plain_drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
     fields = asdict(drift)
     del fields["series"]
-    return {**_named(drift.series, by_key.get(drift.series)), **fields}
+    return {**_plain_key(drift.series, by_key.get(drift.series)), **fields}
 
 
-def _series(
+def _plain_series(
     series: Series,
     standing: SeriesStanding | None,
     timeline: Timeline,
@@ -231,7 +177,7 @@ def _series(
     count = len(series.values)
     newest = int(series.rows[-1]) if count else None
     return {
-        **_named(series.key, series),
+        **_plain_key(series.key, series),
         "direction": series.direction,
         "status": standing.word if standing else "steady",
         "new": standing.new if standing else False,
@@ -242,10 +188,243 @@ def _series(
     }
 
 
-def _named(key: SeriesKey, series: Series | None) -> dict[str, Any]:
+def _plain_key(key: SeriesKey, series: Series | None) -> dict[str, Any]:
     return {
         "case": key.case,
         "metric": key.metric,
         "environment": key.environment,
         "unit": series.unit if series else None,
     }
+
+
+def render_openmetrics(trend: Trend) -> str:
+    """Return the text. A family without samples is left out."""
+    own = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
+    from prometheus_client.core import CollectorRegistry
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(_Families((*own, *_values(trend.series, {family.name for family in own}))))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+class _Families:
+    """The families that a registry collects."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return (family for family in self._families if family.samples)
+
+
+def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
+    from prometheus_client.core import Metric
+
+    family = Metric(name, help_, "gauge", unit)
+    for labels, value in samples:
+        if value is not None:
+            shown = {label: _visible(text) for label, text in labels.items()}
+            family.add_sample(name, shown, value)
+    return family
+
+
+def _about(trend: Trend) -> Iterator[Metric]:
+    latest = [
+        (
+            {"environment": name},
+            max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=None),
+        )
+        for name, line in sorted(trend.timelines.items())
+    ]
+    version = [({"version": trend.perfci_version}, 1)]
+    yield _gauge("perfci_build_info", "The version of perfci that wrote this; always 1.", version)
+    yield _gauge(
+        "perfci_trend_created_timestamp_seconds",
+        "When the history was analysed.",
+        [({}, _seconds(trend.created_at))],
+        "seconds",
+    )
+    yield _gauge(
+        "perfci_latest_run_timestamp_seconds",
+        "When an environment was last measured.",
+        latest,
+        "seconds",
+    )
+
+
+def _changes(trend: Trend) -> Iterator[Metric]:
+    newest: dict[SeriesKey, Change] = {}
+    for change in trend.changes:
+        if change.series not in newest or change.after > newest[change.series].after:
+            newest[change.series] = change
+    counted = Counter(
+        (change.series.environment, change.status, _way(change)) for change in trend.changes
+    )
+    yield _gauge(
+        "perfci_changes",
+        "How many change points there are.",
+        (
+            ({"environment": name, "status": status, "way": way}, counted[name, status, way])
+            for name, status, way in product(sorted(trend.timelines), _STATUSES, _WAYS)
+        ),
+    )
+    yield _gauge(
+        "perfci_series_status",
+        "The status of a series' newest change point, none without one; always 1.",
+        (
+            (_named(series.key) | _status(newest.get(series.key)), 1)
+            for series in _ordered(trend.series)
+        ),
+    )
+    in_order = sorted(trend.changes, key=lambda each: (each.series, each.after, each.id))
+    yield _gauge(
+        "perfci_change_ratio",
+        "New level / old level at a change.",
+        (
+            (
+                _named(each.series) | _status(each) | {"kind": each.kind, "change": each.id},
+                each.ratio,
+            )
+            for each in in_order
+        ),
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_drift_ratio",
+        "The last days / the last accepted level, where a series drifted.",
+        (
+            (_named(drift.series), drift.ratio)
+            for drift in sorted(trend.drifts, key=lambda drift: drift.series)
+        ),
+        "ratio",
+    )
+
+
+def _events(trend: Trend) -> Iterator[Metric]:
+    counts = Counter(
+        (event.environment, event.kind, event.status, _way(event)) for event in trend.events
+    )
+    names = ("environment", "kind", "status", "way")
+    yield _gauge(
+        "perfci_events",
+        "How many events there are.",
+        (
+            (dict(zip(names, key, strict=True)), counts[key])
+            for key in product(sorted(trend.timelines), _KINDS, _STATUSES, _WAYS)
+        ),
+    )
+    labels = {
+        event.id: {"environment": event.environment, "event": event.id, "kind": event.kind}
+        | {"status": event.status, "way": _way(event)}
+        for event in trend.events
+    }
+    yield _gauge(
+        "perfci_event_series",
+        "How many series an event moved.",
+        ((labels[event.id], float(event.series)) for event in trend.events),
+    )
+    yield _gauge(
+        "perfci_event_cost_ratio",
+        "The median of new level / old level over an event's series, above 1 for worse.",
+        ((labels[event.id], median(event.costs)) for event in trend.events if event.costs),
+        "ratio",
+    )
+
+
+def _health(trend: Trend) -> Iterator[Metric]:
+    health = trend.health
+    yield _gauge("perfci_gate_reports", "The gate's recorded reports.", [({}, health.reports)])
+    yield _gauge(
+        "perfci_gate_same_reports",
+        "Those of a commit against itself.",
+        [({}, health.same_reports)],
+    )
+    yield _gauge(
+        "perfci_gate_false_alarm_ratio",
+        "Failed reports of a commit against itself / all of these.",
+        [({}, health.false_alarm_rate)],
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_gate_inconclusive_ratio",
+        "Inconclusive / all gating comparisons.",
+        [({}, health.inconclusive_share)],
+        "ratio",
+    )
+    yield _gauge(
+        "perfci_missing_nights",
+        "Dates that an environment has no run of.",
+        (
+            ({"environment": name}, len(dates))
+            for name, dates in sorted(health.missing_nights.items())
+        ),
+    )
+
+
+def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
+    """Yield a family for each metric and unit. ``taken`` are the names it can't have."""
+    groups: dict[tuple[str, str], list[Sample]] = {}
+    for each in _ordered(series):
+        if len(each.values):
+            sample = (_named(each.key, metric=False), float(each.values[-1]))
+            groups.setdefault((each.key.metric, each.unit), []).append(sample)
+    for (metric, unit), samples in sorted(groups.items()):
+        name, shown_unit = _family_name(metric, unit, taken)
+        taken.add(name)
+        text = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
+        yield _gauge(name, text, tuple(samples), shown_unit)
+
+
+def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
+    """Return a metric family's name and unit. A name has to end in its unit."""
+    suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
+    name = f"perfci_{_plain(metric)}"
+    if suffix and not name.endswith(f"_{suffix}"):
+        name = f"{name}_{suffix}"
+    if not name.endswith(_RESERVED) and name not in taken:
+        return name, suffix
+    number = 1
+    while (other := f"{name}_value{number if number > 1 else ''}") in taken:
+        number += 1
+    return other, ""
+
+
+def _named(key: SeriesKey, *, metric: bool = True) -> dict[str, str]:
+    named = {"environment": key.environment, "case": key.case}
+    return named | {"metric": key.metric} if metric else named
+
+
+def _status(change: Change | None) -> dict[str, str]:
+    if change is None:
+        return {"status": "none", "way": "none"}
+    return {"status": change.status, "way": _way(change)}
+
+
+def _way(moved: Change | TrendEvent) -> str:
+    return "worse" if moved.worse else "better"
+
+
+def _ordered(series: Iterable[Series]) -> list[Series]:
+    return sorted(series, key=lambda each: each.key)
+
+
+def _visible(text: str) -> str:
+    """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}"
+        for character in text
+    )
+
+
+def _plain(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", text.lower()).strip("_")[:80] or "value"
+
+
+def _seconds(text: str) -> float | None:
+    """Return a time in s since 1970, or None where it is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp() or None
+    except ValueError:
+        return None

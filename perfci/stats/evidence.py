@@ -6,7 +6,7 @@ Error rates of many comparisons are Holm's or Benjamini and Hochberg's, of many 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -42,7 +42,7 @@ class Evidence:
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
     ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
     base, at ``alpha`` for this test alone; None for ratios on logarithms, whose ``se`` gives it
-    at the alpha of their family. Without evidence p is None, and a warning says why.
+    at the alpha of their family. Without evidence there is no p, and a warning says why.
     ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
@@ -186,7 +186,7 @@ class _Scale:
                 else finding("no-ratio-of-mean"),
             )
         estimates = (test.estimate, test.lo, test.hi)
-        ratio, ratio_lo, ratio_hi = map(_optional(self._ratio), estimates)
+        ratio, ratio_lo, ratio_hi = map(self._ratio, estimates)
         absolute = self.kind == "difference"
         difference, difference_lo, difference_hi = estimates if absolute else (None, None, None)
         return Evidence(
@@ -207,7 +207,9 @@ class _Scale:
             logarithmic=self.kind == "log",
         )
 
-    def _ratio(self, estimate: float) -> float | None:
+    def _ratio(self, estimate: float | None) -> float | None:
+        if estimate is None:
+            return None
         if self.kind == "log":
             return bounded_exp(estimate)
         if self.kind == "share" and self.base_mean is not None and self.base_mean > 0.0:
@@ -220,12 +222,6 @@ class _Scale:
         if self.base_mean is None or self.base_mean <= 0.0:
             return None
         return detectable_difference(test.se, test.df, alpha) / self.base_mean
-
-
-def _optional(
-    function: Callable[[float], float | None],
-) -> Callable[[float | None], float | None]:
-    return lambda value: None if value is None else function(value)
 
 
 Magnitude = Literal["negligible", "small", "medium", "large"]
@@ -265,7 +261,7 @@ def magnitude(d: float) -> Magnitude:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A centre and its 95 % interval, which is None where it cannot be known."""
+    """A centre and its 95 % interval, None where it cannot be known."""
 
     center: float | None
     lo: float | None = None

@@ -20,7 +20,7 @@ REPORTED_BELOW = 0.25
 
 @dataclass(frozen=True, slots=True)
 class TTest:
-    """The result of a t test. Everything but ``estimate`` is None where there is no evidence.
+    """The result of a t test. Without evidence it has nothing but the ``estimate``.
 
     ``lo`` and ``hi`` bound ``estimate`` with the confidence that was asked for, 95 % by default;
     ``p`` is two-sided against zero.

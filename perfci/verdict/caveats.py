@@ -120,7 +120,7 @@ def caveat_of_rounds(
     )
 
 
-def why_not_unchanged(row: Comparison) -> Finding | None:
+def not_unchanged_reason(row: Comparison) -> Finding | None:
     """Return what keeps an interval within the margin from showing "no change", or None."""
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION

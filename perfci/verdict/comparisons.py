@@ -12,20 +12,17 @@ from dataclasses import replace
 
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.model.case import Case, Metric
-from perfci.model.finding import Finding, finding
+from perfci.model.finding import DELAYED_MORE, Finding, finding
 from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status
 from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.stats.quantile import upper_median
-from perfci.stats.t_tests import no_evidence
+from perfci.stats.t_tests import no_evidence, sign_flip_p
 from perfci.verdict.policy import MetricPolicy, Policy, margin
 from perfci.verdict.sampled import (
     Values,
-    by_session,
     compare_pairs,
     compare_unpaired,
-    delayed_kept,
-    delayed_more,
     with_calls,
 )
 
@@ -33,6 +30,9 @@ LEFT_OUT = finding("left-out")
 _OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
 _RESOLUTION = 0.1
+ALPHA = 0.05
+"""Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
+decides nothing by itself."""
 
 
 def compare_case(
@@ -58,7 +58,7 @@ def compare_case(
     including: set[str] = set()
     if delayed:
         including = {name for output in (*base, *head) for name in output.with_delayed}
-        base, head = delayed_kept(base), delayed_kept(head)
+        base, head = _with_delayed(base), _with_delayed(head)
     for metric in _metrics(case, (*base, *head)):
         empty = empty_row(
             case.id,
@@ -84,7 +84,7 @@ def compare_case(
             elif paired:
                 row = compare_pairs(empty, metric, policy, before, after)
             else:
-                sessions = by_session(base, base_sessions, metric.name)
+                sessions = _by_session(base, base_sessions, metric.name)
                 row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
             row = replace(row, disturbance=disturbance)
             if metric.name == _OF_CALLS:
@@ -169,6 +169,44 @@ def empty_row(
     )
 
 
+def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
+    """Return the finding that head's bursts were delayed more often, by the rounds, or None."""
+    before = {output.round: output for output in base}
+    pairs = [(before[output.round], output) for output in head if output.round in before]
+    p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
+    if p > ALPHA:
+        return None
+    return finding(
+        DELAYED_MORE,
+        head=sum(after.bursts_delayed for _, after in pairs),
+        base=sum(prior.bursts_delayed for prior, _ in pairs),
+        bursts=sum(after.bursts_measured for _, after in pairs),
+        p=p,
+    )
+
+
+def _with_delayed(outputs: Sequence[WorkerOutput]) -> tuple[WorkerOutput, ...]:
+    """Return the outputs with the values that include delayed bursts."""
+    return tuple(
+        replace(output, values={**output.values, **output.with_delayed}) for output in outputs
+    )
+
+
+def _by_session(
+    base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
+) -> tuple[tuple[float, ...], ...]:
+    """Return base's values of ``metric``, of the first ``counts[0]`` workers and so on."""
+    if not counts:
+        return (Values.of(base, metric).values,)
+    if sum(counts) != len(base):
+        raise ValueError(f"sessions of {sum(counts)} workers, but base has {len(base)}")
+    ends = [sum(counts[: index + 1]) for index in range(len(counts))]
+    return tuple(
+        Values.of(base[end - count : end], metric).values
+        for end, count in zip(ends, counts, strict=True)
+    )
+
+
 def _with_thresholds(
     rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
 ) -> list[Comparison]:
@@ -199,7 +237,7 @@ def _without_blame(row: Comparison) -> Comparison:
 
 
 def _with_busy_threads(rows: Sequence[Comparison]) -> list[Comparison]:
-    """Say beside the latency where head's calls leave more work to threads than base's."""
+    """Say of the latency where head's calls leave more work to threads than base's."""
     busy = next((row for row in rows if row.metric == "busy_after_calls"), None)
     if busy is None or busy.difference_lo is None or busy.difference_lo < busy.threshold:
         return list(rows)

@@ -12,7 +12,7 @@ from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Rea
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
-from perfci.verdict.caveats import why_not_unchanged
+from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.comparisons import empty_row
 from perfci.verdict.policy import Policy, metric_policy, threshold_of, worse_by
 
@@ -137,12 +137,19 @@ def decide(
     return Verdict("pass", notes)
 
 
+def kept_from_passing(verdict: Verdict, reason: Reason) -> Verdict:
+    """Return ``verdict`` with ``reason``: inconclusive by it, or else with it as the last one."""
+    if verdict.status in {"fail", "error"}:
+        return Verdict(verdict.status, (*verdict.findings, reason))
+    return Verdict("inconclusive", (reason, *verdict.findings))
+
+
 def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
     """Return a whole report's ``verdict``: no pass where no row could have failed it."""
     compared = [row for row in rows if row.base is not None and row.head is not None]
     if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
         return verdict
-    return Verdict("inconclusive", (Reason("nothing-gates"), *verdict.findings))
+    return kept_from_passing(verdict, Reason("nothing-gates"))
 
 
 def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
@@ -263,7 +270,7 @@ def _excludes_regression(row: Comparison) -> bool:
 
     The interval from one session of a baseline is too short to exclude anything.
     """
-    if why_not_unchanged(row):
+    if not_unchanged_reason(row):
         return False
     _, _, worst = worse_by(row)
     return worst is not None and worst < threshold_of(row)
@@ -357,7 +364,6 @@ def _with_exercise(
     if unused is None or any(row.status == "new" for row in rows):
         return verdict
     reason = Reason(unused.code, arguments=unused.arguments)
-    if verdict.status in {"fail", "error"}:
-        return Verdict(verdict.status, (*verdict.findings, reason))
-    strict = policy.strict or verdict.status == "inconclusive"
-    return Verdict("inconclusive" if strict else "pass", (reason, *verdict.findings))
+    if verdict.status == "pass" and not policy.strict:
+        return Verdict("pass", (reason, *verdict.findings))
+    return kept_from_passing(verdict, reason)

@@ -22,9 +22,9 @@ from perfci.verdict.caveats import (
     ONE_SESSION,
     draws,
     is_unproven,
+    not_unchanged_reason,
     rounds_to_believe,
     shares_ancestors,
-    why_not_unchanged,
 )
 from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshold_of, worse_by
 from perfci.verdict.shards import scaled_family
@@ -85,7 +85,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
         large = _is_large(row, policy)
         if _reaches(change, threshold_of(row)) and large:
-            why_not = _why_not_believed(row, policy, family)
+            why_not = _disbelief_reason(row, policy, family)
             if why_not:
                 judged = (because(f"looks-{_moved(change)}", why_not),)
             else:
@@ -102,7 +102,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         findings=tuple(each for each in row.findings if each.code not in JUDGED),
     )
     earned = _unchanged(row)
-    if earned and (why_not := why_not_unchanged(row)):
+    if earned and (why_not := not_unchanged_reason(row)):
         earned, judged = False, (*judged, because("looks-unchanged", why_not))
     status: Status = moved or ("unchanged" if earned else "inconclusive")
     if status == "inconclusive" and not judged:
@@ -114,7 +114,7 @@ def _moved(change: float) -> Status:
     return "regressed" if change > 0.0 else "improved"
 
 
-def _why_not_believed(row: Comparison, policy: Policy, family: int) -> Finding | None:
+def _disbelief_reason(row: Comparison, policy: Policy, family: int) -> Finding | None:
     """Return what keeps a significant change from counting, or None."""
     if row.caveat:
         return row.caveat

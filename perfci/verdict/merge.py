@@ -15,7 +15,7 @@ from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Ran, SideRan
-from perfci.verdict.decision import with_verdict
+from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, parse_shard
@@ -42,11 +42,6 @@ _OF_ONE_ENVIRONMENT: _Traits = {
     "the number of shards": lambda report: report.shard.partition("/")[2],
     "the split": lambda report: report.split,
 }
-
-
-def require_one_run(named: Sequence[Named]) -> None:
-    """Raise UsageError where two reports are not of one run of one command."""
-    _require_alike(named, _OF_ONE_RUN, "Merge the reports of one run only.")
 
 
 def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
@@ -128,7 +123,7 @@ def merge(
     none. ``expect`` is how many shards every environment should have; without it the shards' own
     count is taken. ``notes`` are added to each report's.
     """
-    require_one_run(named)
+    _require_alike(named, _OF_ONE_RUN, "Merge the reports of one run only.")
     groups: dict[str, list[Named]] = {}
     for name, report in named:
         groups.setdefault(report.environment.key, []).append((name, report))
@@ -251,7 +246,7 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
     if verdict.status in {"fail", "error"}:
         deciding, *others = verdict.findings
         return Verdict(verdict.status, (deciding, reason, *others))
-    return Verdict("inconclusive", (reason, *verdict.findings))
+    return kept_from_passing(verdict, reason)
 
 
 def _strays(
@@ -292,7 +287,7 @@ def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
 
 
 def _joined_side(sides: Sequence[SideRan]) -> SideRan:
-    """Return the sides' code as of one side, without a tree where theirs differ."""
+    """Return the sides' code as of one side, without a tree where their trees differ."""
     trees = {side.tree for side in sides}
 
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:

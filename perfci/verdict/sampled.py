@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, families
 from perfci.model.case import Metric
-from perfci.model.finding import DELAYED_MORE, Finding, finding
+from perfci.model.finding import finding
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
     DECIDING_ROUNDS,
@@ -31,7 +31,6 @@ from perfci.model.worker import (
 )
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
-from perfci.stats.t_tests import sign_flip_p
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.policy import Policy, standard_error
 
@@ -40,9 +39,6 @@ _T = TypeVar("_T")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 _DELAYED = "core taken"
-ALPHA = 0.05
-"""Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
-decides nothing by itself."""
 _OF_EVIDENCE = {field.name for field in fields(Evidence)} & {
     field.name for field in fields(Comparison)
 }
@@ -62,7 +58,7 @@ def reduce(
     """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
 
     A metric's own reason for being missing is the worker's, where that gives one. ``installed`` are
-    others' modules of metrics that the worker's Python has. UsageError for a broken one.
+    modules of metrics of other distributions in the worker's Python. UsageError for a broken one.
     """
     by_burst = _by_burst(raw.samples_ns, raw.blocks)
     disturbances = _disturbances(raw.blocks, by_burst)
@@ -373,29 +369,6 @@ def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Itera
             sign = -sign
 
 
-def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
-    """Return the finding that head's bursts were delayed more often, by the rounds, or None."""
-    before = {output.round: output for output in base}
-    pairs = [(before[output.round], output) for output in head if output.round in before]
-    p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
-    if p > ALPHA:
-        return None
-    return finding(
-        DELAYED_MORE,
-        head=sum(after.bursts_delayed for _, after in pairs),
-        base=sum(prior.bursts_delayed for prior, _ in pairs),
-        bursts=sum(after.bursts_measured for _, after in pairs),
-        p=p,
-    )
-
-
-def delayed_kept(outputs: Sequence[WorkerOutput]) -> tuple[WorkerOutput, ...]:
-    """Return the outputs with the values that include delayed bursts."""
-    return tuple(
-        replace(output, values={**output.values, **output.with_delayed}) for output in outputs
-    )
-
-
 def compare_pairs(
     empty: Comparison, metric: Metric, policy: Policy, base: Values, head: Values
 ) -> Comparison:
@@ -455,21 +428,6 @@ def compare_unpaired(
         row,
         caveat=caveat_of_workers(base.values, head.values, row.ratio),
         base_sessions=len(list(filter(None, sessions))),
-    )
-
-
-def by_session(
-    base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
-) -> tuple[tuple[float, ...], ...]:
-    """Return base's values of ``metric``, of the first ``counts[0]`` workers and so on."""
-    if not counts:
-        return (Values.of(base, metric).values,)
-    if sum(counts) != len(base):
-        raise ValueError(f"sessions of {sum(counts)} workers, but base has {len(base)}")
-    ends = [sum(counts[: index + 1]) for index in range(len(counts))]
-    return tuple(
-        Values.of(base[end - count : end], metric).values
-        for end, count in zip(ends, counts, strict=True)
     )
 
 

@@ -111,7 +111,7 @@ def split(
 def part_of(
     cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, float]
 ) -> ShardCases:
-    """Return what ``shard`` has of ``cases``: all of them where it is None."""
+    """Return what ``shard`` has of ``cases``: all of them without a shard."""
     if shard is None:
         return ShardCases(tuple(cases))
     shares = split(cases, shard.count, durations)

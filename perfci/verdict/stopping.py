@@ -18,9 +18,9 @@ from perfci.verdict.caveats import (
     ancestors_differ,
     draws,
     is_unproven,
+    not_unchanged_reason,
     rounds_to_believe,
     shares_ancestors,
-    why_not_unchanged,
 )
 from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
 
@@ -55,7 +55,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
     _, lo, hi = worse_by(row)
-    if why_not_unchanged(row) or lo is None or hi is None:
+    if not_unchanged_reason(row) or lo is None or hi is None:
         return True
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
     if not is_decided(lo, hi, row.p, threshold, level):

@@ -88,7 +88,7 @@ def serve_forks(
     ``did`` is what the parent has to know of the imports.
     """
     token = _place_of(TOKEN)
-    unfit = why_unfit(kinds(order.devices))
+    unfit = unfit_reason(kinds(order.devices))
     if not unfit and token is None:
         unfit = "this system does not show a process its own environment"
     freeze()
@@ -198,7 +198,7 @@ def _place_of(variable: str) -> tuple[int, int] | None:
     return start + at, shown.find(b"\0", at) - at
 
 
-def why_unfit(kinds: Sequence[DeviceKind]) -> str:
+def unfit_reason(kinds: Sequence[DeviceKind]) -> str:
     """Return why this process must not fork, or nothing."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:

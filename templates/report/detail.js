@@ -46,14 +46,12 @@
   const table = (row) => {
     const pairs = perfci.pairs(row);
     if (pairs.length === 0) return null;
-    const heads = ["Pair", "base", "head", "change"];
-    const body = pairs.map(({ place, before, after, change }) => {
+    const heads = ["Pair", "base", "head", "change"].map((head) => [head, true]);
+    const rows = pairs.map(({ place, before, after, change }) => {
       const said = row.change.isRatio ? perfci.change(1 + change / 100) : perfci.difference(change, row.unit);
-      const cells = [String(place + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
-      return element("tr", {}, ...cells.map((text) => element("td", { class: "number" }, text)));
+      return [String(place + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
     });
-    const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col", class: "number" }, text)));
-    const made = element("table", { class: "pairs" }, element("thead", {}, head), element("tbody", {}, ...body));
+    const made = perfci.table({ class: "pairs" }, "", heads, rows);
     const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Pairs as a table" };
     return element("details", {}, element("summary", {}, "Pairs as a table"), element("div", frame, made));
   };
@@ -93,11 +91,6 @@
       for (const lane of lanes) lane.draw();
       if (strip) strip.lastChild.replaceChildren(perfci.largeStrip(row, Math.max(strip.clientWidth, 200)));
     };
-    let width = 0;
-    new ResizeObserver(() => {
-      if (holder.clientWidth === width || holder.clientWidth === 0) return;
-      width = holder.clientWidth;
-      draw();
-    }).observe(holder);
+    perfci.onWidth(holder, draw);
   };
 })();

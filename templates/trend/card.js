@@ -105,12 +105,7 @@
       event.preventDefault();
       show(target, true);
     });
-    let width = plot.clientWidth;
-    new ResizeObserver(() => {
-      if (plot.clientWidth === width || plot.clientWidth === 0) return;
-      width = plot.clientWidth;
-      redraw();
-    }).observe(plot);
+    perfci.onWidth(plot, redraw, plot.clientWidth);
     plot.setAttribute("aria-valuemin", 0);
     plot.setAttribute("aria-valuemax", last);
     show(last, false);

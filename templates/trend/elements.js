@@ -18,6 +18,31 @@
   perfci.drawn = (tag, attributes = {}, ...children) =>
     filled(document.createElementNS(SVG, tag), attributes, children);
 
+  // `heads` are texts, each with whether its column is of numbers; a row has a cell for each of them
+  perfci.table = (attributes, caption, heads, rows) => {
+    const classOf = (at) => heads[at][1] && "number";
+    const cellOf = (tag, more) => (content, at) => perfci.element(tag, { ...more, class: classOf(at) }, content);
+    const head = heads.map(([text]) => text).map(cellOf("th", { scope: "col" }));
+    const body = rows.map((cells) => perfci.element("tr", {}, ...cells.map(cellOf("td", {}))));
+    return perfci.element(
+      "table",
+      attributes,
+      caption && perfci.element("caption", { class: "unseen" }, caption),
+      perfci.element("thead", {}, perfci.element("tr", {}, ...head)),
+      perfci.element("tbody", {}, ...body),
+    );
+  };
+
+  // calls `draw` whenever `node`, which is in the page, has another width than before
+  perfci.onWidth = (node, draw, before = 0) => {
+    let width = before;
+    new ResizeObserver(() => {
+      if (node.clientWidth === width || node.clientWidth === 0) return;
+      width = node.clientWidth;
+      draw();
+    }).observe(node);
+  };
+
   perfci.option = (value, text, selected = false) =>
     perfci.element("option", { value, selected }, text);
 

@@ -8,27 +8,11 @@
     const rows = series.rows.map((row, index) => {
       const change = starts.get(row);
       const size = change ? `${change.size} ${change.worse ? "worse" : "better"}` : "";
-      return element(
-        "tr",
-        {},
-        element("td", {}, timeline.dates[row]),
-        element("td", { class: "number" }, perfci.value(series.values[index], series.unit)),
-        element("td", {}, size),
-        element("td", {}, element("code", {}, timeline.shas[row])),
-        element("td", {}, timeline.subjects[row]),
-      );
+      const value = perfci.value(series.values[index], series.unit);
+      return [timeline.dates[row], value, size, element("code", {}, timeline.shas[row]), timeline.subjects[row]];
     });
-    const heads = ["Date", "Value", "Change", "Commit", "Subject"].map((head) =>
-      element("th", { scope: "col", class: head === "Value" && "number" }, head),
-    );
-    const caption = element("caption", { class: "unseen" }, `Every run of ${series.title}`);
-    return element(
-      "table",
-      {},
-      caption,
-      element("thead", {}, element("tr", {}, ...heads)),
-      element("tbody", {}, ...rows.reverse()),
-    );
+    const heads = ["Date", "Value", "Change", "Commit", "Subject"].map((head) => [head, head === "Value"]);
+    return perfci.table({}, `Every run of ${series.title}`, heads, rows.reverse());
   };
 
   perfci.runRows = (series, timeline) => {

@@ -11,8 +11,8 @@ from perfci.metrics import METRICS
 from perfci.model.finding import stated
 from perfci.model.report import Definition, Explanation, Verdict
 from perfci.model.run import Ran, SideRan
+from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json
-from perfci.report.limits import MOST_BYTES
 from perfci.report.reading import read_report
 from tests.report.examples import bare, hostile_report, passing_report, rich_report, row
 

@@ -15,8 +15,8 @@ import pytest
 
 from perfci.errors import EXIT_OUTSIDE, DamagedFile
 from perfci.model.report import Report
+from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json
-from perfci.report.limits import MOST_BYTES
 from perfci.report.reading import read_report, shape_of
 from tests.builders.project import Project
 from tests.report.examples import FORMS, rendered, rich_report

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
 from prometheus_client.parser import text_string_to_metric_families as classic
 
-from perfci.report.openmetrics import render_openmetrics
+from perfci.report.trend import render_openmetrics
 from perfci.trend import SeriesKey, Trend
 from tests.forges.trends import (
     CASE,

@@ -22,9 +22,9 @@ from perfci.model.report import Comparison, Estimate, Report, Verdict
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.report.row_checks import row_contradictions
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.comparisons import compare_case, left_out, without_numbers
 from perfci.verdict.decision import decide
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.report.examples import EAGER, passing_report, row

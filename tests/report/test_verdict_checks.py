@@ -18,8 +18,8 @@ from perfci.model.report import Comparison, Definition, Estimate, Report, Verdic
 from perfci.model.run import Ran, SideRan
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
 from tests.report.examples import (

@@ -39,9 +39,9 @@ from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.report.exporters.json import render as render_json
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import UNDECIDED, with_verdict
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy

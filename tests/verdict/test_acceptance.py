@@ -10,9 +10,8 @@ from perfci.model.finding import stated
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status
 from perfci.model.words import words
-from perfci.verdict.acceptance import Acceptance, accept, believed
+from perfci.verdict.acceptance import Acceptance, accept, believed, enforced
 from perfci.verdict.decision import decide
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust
 from tests.verdict.shards import POLICY, paired, shard
 

@@ -12,9 +12,8 @@ from perfci.model.finding import DELAYED_MORE
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.stats.t_tests import sign_flip_p
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.comparisons import compare_case, delayed_more
 from perfci.verdict.policy import default_policy
-from perfci.verdict.sampled import delayed_more
 from tests.verdict.workers import case, worker
 
 

@@ -12,9 +12,9 @@ from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
 from perfci.model.worker import WorkerOutput
 from perfci.report.outline import headline, outline
+from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
-from perfci.verdict.enforcement import enforced, with_caveat, with_unreported
 from perfci.verdict.judgement import adjust, readjust
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, paired, shard

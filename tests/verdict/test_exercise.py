@@ -9,8 +9,8 @@ import pytest
 from perfci.model.finding import NOTHING_EXERCISED, finding
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.report.outline import headline, other_reasons, outline
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import with_verdict
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.merge import joined_findings
 from tests.verdict.shards import POLICY, paired, shard
 

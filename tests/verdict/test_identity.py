@@ -6,9 +6,9 @@ import pytest
 
 from perfci.model.report import Comparison, Verdict
 from perfci.report.row_checks import row_contradictions
+from perfci.verdict.acceptance import enforced
 from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.enforcement import enforced
 from perfci.verdict.judgement import adjust, may_be_same_code, same_code_rows
 from perfci.verdict.policy import MetricPolicy
 from tests.verdict.shards import POLICY, shard

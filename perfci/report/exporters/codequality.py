@@ -22,9 +22,12 @@ from perfci.model.report import Comparison, Report
 from perfci.report.clean import Clean, clean_json, clean_line, sentences
 from perfci.report.outline import gates, shown_failures
 from perfci.report.rows import change_text
+from perfci.units import first_of
 
 HELP = "Write GitLab's code quality report here: regressions at the lines that are to blame."
 Level = Literal["failure", "warning", "notice"]
+_Place = tuple[str, int, str, str]
+"""A path and a line, the title and the text."""
 _SEVERITIES: dict[Level, str] = {"failure": "major", "warning": "minor", "notice": "info"}
 """By level, the gravest first."""
 _LEVELS = tuple(_SEVERITIES)
@@ -34,7 +37,7 @@ MOST = 200
 _MOST_CASES = 5
 _LONGEST_PATH = 300
 _LAST_LINE = 10_000_000
-_PLACE = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", re.DOTALL)
+_NAMED = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", re.DOTALL)
 """The beginning of a failure's message where a line of the user's code is to blame."""
 
 
@@ -52,14 +55,6 @@ class Annotation:
     message: str
     cases: tuple[str, ...] = ()
     text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Remark:
-    path: str
-    line: int
-    title: str
-    text: str
 
 
 def render(report: Report) -> Clean:
@@ -88,47 +83,39 @@ def _key(annotation: Annotation) -> str:
 
 def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
     """Return at most ``MOST`` annotations, the gravest first, each place and text once."""
-    cases: dict[_Remark, dict[str, str]] = {}
-    levels: dict[_Remark, Level] = {}
-    for remark, case, shown, level in _remarks(reports):
-        cases.setdefault(remark, {})[shown] = case
-        levels[remark] = min(levels.get(remark, level), level, key=_LEVELS.index)
-    every = [
-        Annotation(
-            remark.path,
-            remark.line,
-            levels[remark],
-            remark.title,
-            _message(remark, of_remark),
-            tuple(dict.fromkeys(of_remark.values())),
-            remark.text,
-        )
-        for remark, of_remark in cases.items()
-    ]
+    cases: dict[_Place, dict[str, str]] = {}
+    levels: dict[_Place, Level] = {}
+    for report in reports:
+        for place, case, shown, level in _remarks(report):
+            if place is not None:
+                cases.setdefault(place, {})[shown] = case
+                levels[place] = min(levels.get(place, level), level, key=_LEVELS.index)
+    every = []
+    for (path, line, title, text), of_place in cases.items():
+        level = levels[path, line, title, text]
+        names = first_of([clean_line(case, 200) for case in of_place], _MOST_CASES)
+        message = f"{text or title}\nin {names}"
+        alike = tuple(dict.fromkeys(of_place.values()))
+        every.append(Annotation(path, line, level, title, message, alike, text))
     return tuple(sorted(every, key=lambda annotation: _LEVELS.index(annotation.level))[:MOST])
 
 
-def _remarks(reports: Sequence[Report]) -> Iterator[tuple[_Remark, str, str, Level]]:
-    """Yield each remark, the case, the case as it is shown there, and how grave it is."""
-    for report in reports:
-        rows = {(row.case, row.metric): row for row in report.results}
-        for cause in report.explanations:
-            level = _level(rows.get((cause.case, cause.metric)))
-            title = cause.kind.replace("_", " ")
-            if (remark := _remark(cause.file, cause.line, title, cause.text)) is not None:
-                yield remark, cause.case, cause.case, level
-        yield from _at_definitions(report)
-        for failure in shown_failures(report):
-            place = _PLACE.match(failure.message)
-            if place is None or "head" not in failure.side.split():
-                continue  # base's lines are not in the pull request
+def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
+    """Yield where each remark stands, the case, the case as it is shown there, and how grave."""
+    rows = {(row.case, row.metric): row for row in report.results}
+    for cause in report.explanations:
+        place = _place(cause.file, cause.line, cause.kind.replace("_", " "), cause.text)
+        yield place, cause.case, cause.case, _level(rows.get((cause.case, cause.metric)))
+    yield from _at_definitions(report)
+    for failure in shown_failures(report):
+        named = _NAMED.match(failure.message)
+        if named is not None and "head" in failure.side.split():  # base's lines are not shown there
             title = f"failed in {failure.stage} ({failure.kind})"
-            remark = _remark(place["file"], int(place["line"]), title, place["text"])
-            if remark is not None:
-                yield remark, failure.case, failure.case, "failure"
+            place = _place(named["file"], int(named["line"]), title, named["text"])
+            yield place, failure.case, failure.case, "failure"
 
 
-def _at_definitions(report: Report) -> Iterator[tuple[_Remark, str, str, Level]]:
+def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
     """Remark at a benchmark's own line what regressed in it and names no other line."""
     definitions = {definition.benchmark: definition for definition in report.definitions}
     named = {(cause.case, cause.metric) for cause in report.explanations if cause.file}
@@ -136,28 +123,20 @@ def _at_definitions(report: Report) -> Iterator[tuple[_Remark, str, str, Level]]
         definition = definitions.get(row.case.partition("[")[0])
         if row.status != "regressed" or definition is None or (row.case, row.metric) in named:
             continue
-        remark = _remark(definition.file, definition.line, f"{row.metric} regressed", "")
-        if remark is not None:
-            yield remark, row.case, f"{row.case}: {change_text(row)}", _level(row)
+        place = _place(definition.file, definition.line, f"{row.metric} regressed", "")
+        yield place, row.case, f"{row.case}: {change_text(row)}", _level(row)
 
 
-def _remark(file: str, line: int, title: str, text: str) -> _Remark | None:
-    """Return the remark, or None where no line of the repository is named."""
+def _place(file: str, line: int, title: str, text: str) -> _Place | None:
+    """Return where a remark stands and its words; None where no line of the repository is named."""
     inside = not file.startswith(("/", "~")) and "\\" not in file
     known = inside and not {"", ".", ".."} & set(file.split("/"))
     if not known or clean_line(file, _LONGEST_PATH) != file or not 1 <= line <= _LAST_LINE:
         return None
-    title = f"perfci: {clean_line(title, 200)}"
-    return _Remark(file, line, title, clean_line(sentences(text), 1000))
+    return file, line, f"perfci: {clean_line(title, 200)}", clean_line(sentences(text), 1000)
 
 
 def _level(row: Comparison | None) -> Level:
     if row is None or row.status != "regressed":
         return "notice"
     return "failure" if gates(row) else "warning"
-
-
-def _message(remark: _Remark, cases: dict[str, str]) -> str:
-    shown = [clean_line(case, 200) for case in list(cases)[:_MOST_CASES]]
-    more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
-    return f"{remark.text or remark.title}\nin {', '.join(shown)}{more}"

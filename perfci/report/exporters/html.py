@@ -92,26 +92,6 @@ _STEADY, _WINDOW = 1.1, 5
 
 
 @dataclass(frozen=True, slots=True)
-class RowLine:
-    """A row that stands open. Its texts are visible characters, but not escaped."""
-
-    place: int
-    case: str
-    metric: str
-    status: str
-    sense: str
-    rises: bool | None
-    size: str
-    interval: str
-    before: str
-    after: str
-    note: str
-    cause: str
-    why: tuple[RowReason, ...]
-    past: Spark | None
-
-
-@dataclass(frozen=True, slots=True)
 class RowReason:
     """The reason why a row moved, and its place in the code."""
 
@@ -216,24 +196,25 @@ class _Lines:
         for explanation in other_explanations(report):
             self._reasons.setdefault(explanation.case, []).append(_reason(explanation))
 
-    def of(self, row: Comparison) -> RowLine:
-        """Return the line of a row."""
-        return RowLine(
-            place=self._places[id(row)],
-            case=clean_line(row.case) or "unnamed",
-            metric=clean_line(row.metric, 100) if has_numbers(row) else "",
-            status=status_text(row),
-            sense=traits(row.status).sense,
-            rises=_rises(row),
-            size=clean_line(change_text(row)),
-            interval=clean_line(interval_text(row)),
-            before=clean_line(side_text(row.base, row.unit)),
-            after=clean_line(side_text(row.head, row.unit)),
-            note=clean_line(note(row), 600),
-            cause=cause_of(row, self._same_code),
-            why=tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
-            past=self._spark(row),
-        )
+    def of(self, row: Comparison) -> dict[str, Any]:
+        """Return the line of a row that stands open. Its texts are visible, but not escaped."""
+        rises = None if row.ratio is None else row.ratio > 1.0
+        return {
+            "place": self._places[id(row)],
+            "case": clean_line(row.case) or "unnamed",
+            "metric": clean_line(row.metric, 100) if has_numbers(row) else "",
+            "status": status_text(row),
+            "sense": traits(row.status).sense,
+            "rises": rises if row.difference is None else row.difference > 0,
+            "size": clean_line(change_text(row)),
+            "interval": clean_line(interval_text(row)),
+            "before": clean_line(side_text(row.base, row.unit)),
+            "after": clean_line(side_text(row.head, row.unit)),
+            "note": clean_line(note(row), 600),
+            "cause": cause_of(row, self._same_code),
+            "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
+            "past": self._spark(row),
+        }
 
     def _spark(self, row: Comparison) -> Spark | None:
         import numpy as np
@@ -251,12 +232,6 @@ class _Lines:
             for case, reasons in self._reasons.items()
             for reason in reasons
         ]
-
-
-def _rises(row: Comparison) -> bool | None:
-    if row.difference is not None:
-        return row.difference > 0
-    return None if row.ratio is None else row.ratio > 1.0
 
 
 def _reason(explanation: Explanation) -> RowReason:

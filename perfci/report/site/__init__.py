@@ -1,1 +1,1 @@
-"""An analysed history as a static site, Markdown and JSON. Pure: it writes nothing itself."""
+"""An analysed history as a site, as Markdown and as lines. Pure: it writes nothing itself."""

@@ -18,17 +18,8 @@ from perfci.report.drawing import Spark, spark
 from perfci.report.links import names_of
 from perfci.report.site import words
 from perfci.report.site.words import address, shown
-from perfci.trend import (
-    Change,
-    Drift,
-    Series,
-    SeriesKey,
-    Timeline,
-    Trend,
-    TrendEvent,
-    benchmark_of,
-)
-from perfci.units import format_value
+from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, TrendEvent, benchmark_of
+from perfci.units import first_of, format_value
 
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]
 WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
@@ -100,10 +91,6 @@ class Catalogue:
     benchmarks: tuple[ListedBenchmark, ...]
     places: Mapping[str, int]
     labels: Mapping[str, str]
-
-    def slug_of(self, case: str) -> str:
-        """Return the name of the page's file on which ``case`` is."""
-        return slug(benchmark_of(case))
 
 
 def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Catalogue:
@@ -260,7 +247,7 @@ class TrendRows:
             return replace(row, note=_joined(words.event_text(event), row.note))
         return replace(
             row,
-            case=_names_of_event(event.benchmarks),
+            case=first_of(list(map(shown, event.benchmarks)), _MOST_NAMES),
             metric=f"{event.series:,} of {event.measured:,} series",
             worse=event.worse,
             rises=event.worse,
@@ -268,7 +255,7 @@ class TrendRows:
             interval="",
             before="",
             after="",
-            commits=words.event_range(event),
+            commits=words.range_text(event),
             commits_href=address(self._trend.forge, event.commits),
             surety="",
             note=_note_of_several(event),
@@ -319,13 +306,13 @@ class TrendRows:
         )
 
 
-def link(key: SeriesKey, listed: Catalogue) -> str:
+def link(key: SeriesKey) -> str:
     """Return the address of a series' chart from the overview, the same in each report."""
     parts = "/".join(
         quote(text.encode("utf-8", "backslashreplace"), safe="")
         for text in (shown(key.case), shown(key.metric), shown(key.environment))
     )
-    return f"benchmarks/{listed.slug_of(key.case)}.html#{parts}"
+    return f"benchmarks/{slug(benchmark_of(key.case))}.html#{parts}"
 
 
 def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
@@ -333,7 +320,7 @@ def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
         "case": shown(key.case),
         "metric": shown(key.metric),
         "environment": listed.labels.get(key.environment, shown(key.environment)),
-        "href": link(key, listed),
+        "href": link(key),
     }
 
 
@@ -355,12 +342,6 @@ def _note_of_several(event: TrendEvent) -> str:
         words.event_text(event),
         event.status if event.status in {"acknowledged", "fixed"} else "",
     )
-
-
-def _names_of_event(benchmarks: Sequence[str]) -> str:
-    rest = len(benchmarks) - _MOST_NAMES
-    names = ", ".join(map(shown, benchmarks[:_MOST_NAMES]))
-    return f"{names} and {rest:,} more" if rest > 0 else names
 
 
 def _joined(*parts: str) -> str:

@@ -1,14 +1,14 @@
-"""The site's HTML pages, its feed and badge, and the gate's own health."""
+"""An analysed history for people: the site's pages, feed and badge, Markdown, lines to print."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
-from perfci.report.drawing import Spark, spark
+from perfci.report.drawing import spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import (
     Catalogue,
@@ -20,17 +20,19 @@ from perfci.report.site.catalogue import (
 )
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
-from perfci.report.templates import read_template, render_html
-from perfci.trend import (
-    Change,
-    Distributions,
-    Health,
-    RunnerDrift,
-    SeriesKey,
-    Trend,
-    TrendEvent,
+from perfci.report.templates import (
+    LIMIT,
+    cut,
+    markdown_environment,
+    read_template,
+    render_html,
+    tidy,
 )
+from perfci.trend import Change, Distributions, Health, RunnerDrift, SeriesKey, Trend, TrendEvent
 from perfci.units import counted, format_change, format_share
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
 """Rows drawn on the overview. The search finds the others."""
@@ -46,6 +48,10 @@ _BEGINNING = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _LETTER = 6.6
 """Pixels, of a letter in 11 px Verdana, widely reckoned: a badge may not cut its text."""
 _MOST_DATES = 60
+MOST_LINES, _MOST_REPLACED, _LONGEST_NOTE = 20, 3, 400
+"""Of what is printed."""
+MOST_ROWS, _MOST_NOTES = 25, 10
+"""Of Markdown."""
 _FEWEST_REPORTS = 20
 """With fewer, a gate that has never failed may still fail one report in seven."""
 _STRIP = (320.0, 48.0)
@@ -68,7 +74,8 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
             for key, timeline in trend.timelines.items()
         },
     )
-    yield from asset_files()
+    for name in ASSETS:
+        yield f"assets/{name}", read_template(f"trend/{name}").encode()
     for key, place in listed.places.items():
         yield timeline_file(
             trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
@@ -93,16 +100,11 @@ def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...
 def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
     """Return ``index.html``: what moved since last time first, then search, then health."""
     new = (*groups.new_worse, *groups.new_better)
-    headline = words.headline(trend, groups)
     rows = TrendRows(trend, listed)
     context = {
         **_common(trend, root=""),
-        "headline": headline,
+        **_summary(trend, groups, listed),
         "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
-        "still": words.still_open(groups),
-        "early": "" if words.too_early(trend) == headline else words.too_early(trend),
-        "since": trend.reported_before,
-        "scope": scope_text(trend, listed),
         **rows.first("new", new, MOST_NEW),
         **rows.first("open", groups.open_worse, MOST_OPEN),
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
@@ -114,12 +116,24 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
         ),
         "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
         "tiles": tiles(trend.health),
-        "runners": runner_rows(trend.health, listed),
-        "missing": missing_rows(trend.health, listed),
-        "notes": tuple(shown_note(note) for note in trend.notes),
+        "runners": [_runner(drift, listed) for drift in trend.health.runner_drift if drift.ratios],
+        "missing": tuple(_missing_dates(trend.health, listed)),
+        "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
     }
     return render_html("trend/overview.html.j2", context)
+
+
+def _summary(trend: Trend, groups: SortedEvents, listed: Catalogue) -> dict[str, Any]:
+    """Return what stands above all lists, on the overview and in Markdown."""
+    headline, early = words.headline(trend, groups), words.too_early(trend)
+    return {
+        "headline": headline,
+        "early": "" if early == headline else early,
+        "still": words.still_open(groups),
+        "since": trend.reported_before,
+        "scope": scope_text(trend, listed),
+    }
 
 
 def benchmark_page(benchmark: ListedBenchmark, trend: Trend, listed: Catalogue) -> bytes:
@@ -134,16 +148,6 @@ def benchmark_page(benchmark: ListedBenchmark, trend: Trend, listed: Catalogue) 
         "scope": f"{counted(cases, 'case')}, {counted(len(benchmark.series), 'chart')}",
     }
     return render_html("trend/benchmark.html.j2", context)
-
-
-def asset_files() -> tuple[tuple[str, bytes], ...]:
-    """Return the style sheet and the scripts, each with its path in the site."""
-    return tuple((f"assets/{name}", read_template(f"trend/{name}").encode()) for name in ASSETS)
-
-
-def shown_note(note: str) -> str:
-    """Return a note, which may carry untrusted names, as visible characters."""
-    return clean_line(note, 1000)
 
 
 def _common(trend: Trend, root: str) -> dict[str, Any]:
@@ -230,64 +234,29 @@ def _badge(name: str, label: str, colour: str) -> Iterator[str]:
     yield "</g></svg>\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One figure: its name, the number, and what it was computed from."""
-
-    name: str
-    figure: str
-    basis: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerRow:
-    """The movement of one runner's speed: the line, its ends, and the range."""
-
-    runner: str
-    environment: str
-    spark: Spark
-    first: str
-    last: str
-    range: str
-    newest: str
-
-
-@dataclass(frozen=True, slots=True)
-class MissingRow:
-    """The dates without a run on one environment."""
-
-    environment: str
-    count: int
-    dates: tuple[str, ...]
-    more: int
-
-
-def tiles(health: Health) -> tuple[Tile, ...]:
-    """Return the figures of the gate. What isn't known says what it would need."""
-    return (
-        Tile("False alarms", *_alarms(health)),
-        Tile("Inconclusive", *_inconclusive(health)),
-        Tile("Missing dates", *_missing(health.missing_nights, health.days_since_run)),
-    )
-
-
-def runner_rows(health: Health, listed: Catalogue) -> tuple[RunnerRow, ...]:
-    """Return a row for each runner that has a line to show."""
-    return tuple(_runner(drift, listed) for drift in health.runner_drift if drift.ratios)
-
-
-def missing_rows(health: Health, listed: Catalogue) -> tuple[MissingRow, ...]:
-    """Return the environments that lack dates, the newest dates first."""
+def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
+    """Return the gate's figures, each with its name and what it is computed from, or would need."""
+    figures = {
+        "False alarms": _alarms(health),
+        "Inconclusive": _inconclusive(health),
+        "Missing dates": _missing(health.missing_nights, health.days_since_run),
+    }
     return tuple(
-        MissingRow(
-            environment=listed.labels.get(environment, shown(environment)),
-            count=len(dates),
-            dates=tuple(sorted(dates, reverse=True)[:_MOST_DATES]),
-            more=max(0, len(dates) - _MOST_DATES),
-        )
-        for environment, dates in health.missing_nights.items()
-        if dates
+        {"name": name, "figure": figure, "basis": basis}
+        for name, (figure, basis) in figures.items()
     )
+
+
+def _missing_dates(health: Health, listed: Catalogue) -> Iterator[dict[str, Any]]:
+    """Yield the environments that lack dates, the newest dates first."""
+    for environment, dates in health.missing_nights.items():
+        if dates:
+            yield {
+                "environment": listed.labels.get(environment, shown(environment)),
+                "count": len(dates),
+                "dates": sorted(dates, reverse=True)[:_MOST_DATES],
+                "more": max(0, len(dates) - _MOST_DATES),
+            }
 
 
 def _alarms(health: Health) -> tuple[str, str]:
@@ -336,17 +305,85 @@ def _late(since: Mapping[str, int]) -> str:
     return f"the last run is up to {max(late):,} days old in {where}"
 
 
-def _runner(drift: RunnerDrift, listed: Catalogue) -> RunnerRow:
+def _runner(drift: RunnerDrift, listed: Catalogue) -> dict[str, Any]:
+    """Return the movement of one runner's speed: the line, its ends, and the range."""
     import numpy as np
 
     ratios = np.asarray(drift.ratios, dtype=np.float64)
     lo, hi = format_change(float(ratios.min())), format_change(float(ratios.max()))
-    return RunnerRow(
-        runner=shown(drift.runner) or "unnamed runner",
-        environment=listed.labels.get(drift.environment, shown(drift.environment)),
-        spark=spark(ratios, size=_STRIP),
-        first=day(drift.dates[0]) if drift.dates else "",
-        last=day(drift.dates[-1]) if drift.dates else "",
-        range=f"{lo.removesuffix(' %')} … {hi}",
-        newest=format_change(float(ratios[-1])),
+    return {
+        "runner": shown(drift.runner) or "unnamed runner",
+        "environment": listed.labels.get(drift.environment, shown(drift.environment)),
+        "spark": spark(ratios, size=_STRIP),
+        "first": day(drift.dates[0]) if drift.dates else "",
+        "last": day(drift.dates[-1]) if drift.dates else "",
+        "range": f"{lo.removesuffix(' %')} … {hi}",
+        "newest": format_change(float(ratios[-1])),
+    }
+
+
+def trend_lines(trend: Trend) -> tuple[str, ...]:
+    """Return the lines to print: plain, clean text."""
+    groups = sort_events(trend)
+    listed = catalogue(trend, standings(trend))
+    several = len(listed.labels) > 1
+    first = (words.headline(trend, groups), words.too_early(trend), scope_text(trend, listed))
+    lines = [f"{line}." for line in dict.fromkeys(filter(None, first))]
+    rows = TrendRows(trend, listed, drawn=False)
+    for title, items in (
+        ("", (*groups.new_worse, *groups.new_better)),
+        ("Still worse:", groups.open_worse),
+        ("Slow drift:", groups.drifts_worse),
+    ):
+        lines += [title] if title and items else []
+        shown = rows.of(items[:MOST_LINES])
+        lines += [_terminal_line(row, several) for row in shown]
+        lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
+    replaced = trend.replacements[:_MOST_REPLACED]
+    lines += [
+        f"Environment replaced: {words.replacement_text(replacement)}" for replacement in replaced
+    ]
+    lines += [f"Note: {clean_line(note, _LONGEST_NOTE)}" for note in trend.notes]
+    return tuple(lines)
+
+
+def _terminal_line(row: TrendRow, several: bool) -> str:
+    parts = (
+        f"{row.size} {words.meaning(row.worse)}",
+        f"{row.case} {row.metric}",
+        row.environment if several else "",
+        row.commits,
+        row.date,
+        row.note,
+        f"id {row.id}" if row.id else "",
     )
+    return "  " + ", ".join(part for part in parts if part)
+
+
+def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
+    """Return what moved since last time, the worst first, and folded what is open or accepted."""
+    groups = sort_events(trend)
+    listed = catalogue(trend, standings(trend))
+    new = (*groups.new_worse, *groups.new_better)
+    accepted = [event for event in groups.earlier if event.status == "acknowledged"]
+    rows = TrendRows(trend, listed, drawn=False)
+    text = _template().render(
+        **_summary(trend, groups, listed),
+        **rows.first("new", new, MOST_ROWS),
+        **rows.first("open", groups.open_worse, MOST_ROWS),
+        **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
+        **rows.first("accepted", accepted, MOST_ROWS),
+        replaced=[
+            words.replacement_text(replacement) for replacement in trend.replacements[:_MOST_NOTES]
+        ],
+        several=len(listed.labels) > 1,
+        tiles=tiles(trend.health),
+        notes=trend.notes[:_MOST_NOTES],
+        notes_more=max(0, len(trend.notes) - _MOST_NOTES),
+    )
+    return cut(tidy(text), limit)
+
+
+@cache
+def _template() -> Template:
+    return markdown_environment().get_template("trend/trend.md.j2")

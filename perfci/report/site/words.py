@@ -11,9 +11,17 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
-from perfci.trend import Change, Drift, Evidence, Replacement, Trend, TrendEvent
+from perfci.trend import (
+    Change,
+    ChangeStatus,
+    Drift,
+    Evidence,
+    Replacement,
+    Trend,
+    TrendEvent,
+)
 from perfci.trend.moves import NOISY_SERIES
-from perfci.units import counted, format_change, format_value, listed
+from perfci.units import counted, format_change, format_difference, listed
 
 LONGEST_NAME = 200
 SHORT = 10
@@ -35,8 +43,8 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
     """Return what matters first, in one sentence."""
     if not trend.series:
         return "Nothing is recorded yet"
-    new = new_changes(groups.new_worse, worse=True)
-    worse, better = series_of(new), series_of(new_changes(groups.new_better, worse=False))
+    new = changes_of(groups.new_worse, "new", worse=True)
+    worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
     if worse == 1:
         key = new[0].series
         return f"{shown(key.metric)} of {shown(key.case)} got worse"
@@ -68,7 +76,7 @@ def _in_events(events: int, series: int) -> str:
 def still_open(groups: SortedEvents) -> str:
     """Return what was reported before and still holds, or nothing."""
     parts = []
-    if worse := series_of(open_changes(groups.open_worse)):
+    if worse := series_of(changes_of(groups.open_worse, "known", worse=True)):
         events = _in_events(len(groups.open_worse), worse)
         parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse{events}")
     if drifting := series_of(groups.drifts_worse):
@@ -80,7 +88,7 @@ def change_text(change: Change, unit: str) -> str:
     """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
     if change.ratio is not None and math.isfinite(change.ratio):
         return ratio_text(change.ratio)
-    return signed(change.difference, unit)
+    return format_difference(change.difference, unit)
 
 
 def size_text(change: Change, unit: str) -> str:
@@ -106,12 +114,6 @@ def ratio_text(ratio: float) -> str:
     return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100.0 else f"×{ratio:.3g}"
 
 
-def signed(value: float, unit: str) -> str:
-    """Return a difference with its sign and unit."""
-    sign = "+" if value > 0 else "-" if value < 0 else "±"
-    return f"{sign}{format_value(abs(value), unit)}"
-
-
 def rises(change: Change) -> bool:
     """Return whether the values went up: the arrow's direction, which is not the verdict."""
     return change.difference > 0 if change.ratio is None else change.ratio > 1.0
@@ -122,14 +124,9 @@ def meaning(worse: bool) -> str:
     return "worse" if worse else "better"
 
 
-def range_text(change: Change) -> str:
+def range_text(moved: Change | TrendEvent) -> str:
     """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
-    return _range(change.commits)
-
-
-def event_range(event: TrendEvent) -> str:
-    """Return the range that an event's changes share, as ``range_text`` does."""
-    return _range(event.commits)
+    return _range(moved.commits)
 
 
 def replacement_text(replacement: Replacement) -> str:
@@ -264,7 +261,11 @@ def sort_events(trend: Trend) -> SortedEvents:
     groups: dict[str, list[TrendEvent]] = {"worse": [], "better": [], "open": [], "earlier": []}
     for event in trend.events:
         new = [change for change in event.changes if change.status == "new"]
-        left = [change for change in open_changes((event,)) if change.series not in trend.gone]
+        left = [
+            change
+            for change in changes_of((event,), "known", worse=True)
+            if change.series not in trend.gone
+        ]
         if any(change.worse for change in new):
             groups["worse"].append(event)
         elif new:
@@ -281,23 +282,13 @@ def sort_events(trend: Trend) -> SortedEvents:
     )
 
 
-def new_changes(events: Sequence[TrendEvent], *, worse: bool) -> list[Change]:
-    """Return the new changes of the events that are worse, or better."""
+def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: bool) -> list[Change]:
+    """Return the changes of the events that have ``status``, and are worse or better."""
     return [
         change
         for event in events
         for change in event.changes
-        if change.status == "new" and change.worse is worse
-    ]
-
-
-def open_changes(events: Sequence[TrendEvent]) -> list[Change]:
-    """Return the changes of the events that were known and are still worse."""
-    return [
-        change
-        for event in events
-        for change in event.changes
-        if change.status == "known" and change.worse
+        if change.status == status and change.worse is worse
     ]
 
 

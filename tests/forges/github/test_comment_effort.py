@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json
-from perfci.report.limits import MOST_BYTES
 from tests.forges.github.conftest import HEAD, Comment, report_of
 
 MOST_S = 5.0

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from perfci.report.site.catalogue import release_runs
-from perfci.report.site.pages import render_site, tiles
-from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
+from perfci.report.site.pages import render_site, render_trend_markdown, tiles, trend_lines
+from perfci.report.trend import trend_json
 from perfci.trend import Trend
 from tests.report.rendered import with_cmark_gfm
 from tests.report.site.histories import (
@@ -140,11 +140,11 @@ def test_json_can_hold_any_name() -> None:
 
 
 def test_the_gates_health_says_what_it_rests_on() -> None:
-    told = {tile.name: tile for tile in tiles(replace(EMPTY_HEALTH, same_reports=20, reports=1))}
-    assert told["False alarms"].figure == "0 %"
-    assert told["False alarms"].basis == "0 of 20 A/A reports failed; the rate is below 13.9 %"
-    assert told["Inconclusive"].figure == "not known"
-    assert told["Missing dates"].figure == "0"
+    told = {tile["name"]: tile for tile in tiles(replace(EMPTY_HEALTH, same_reports=20, reports=1))}
+    assert told["False alarms"]["figure"] == "0 %"
+    assert told["False alarms"]["basis"] == "0 of 20 A/A reports failed; the rate is below 13.9 %"
+    assert told["Inconclusive"]["figure"] == "not known"
+    assert told["Missing dates"]["figure"] == "0"
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_a_few_comparisons_of_a_commit_with_itself_tell_no_rate(
     reports: int, failed: int, basis: str
 ) -> None:
     health = replace(EMPTY_HEALTH, same_reports=reports, same_failed=failed)
-    (told,) = (tile for tile in tiles(health) if tile.name == "False alarms")
-    assert (told.figure, told.basis) == ("not known", basis)
+    (told,) = (tile for tile in tiles(health) if tile["name"] == "False alarms")
+    assert (told["figure"], told["basis"]) == ("not known", basis)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_nights_since_the_last_run_are_told_beside_the_missing_ones(
     missing: dict[str, tuple[str, ...]], since: dict[str, int], basis: str
 ) -> None:
     health = replace(EMPTY_HEALTH, missing_nights=missing, days_since_run=since)
-    (told,) = (tile.basis for tile in tiles(health) if tile.name == "Missing dates")
+    (told,) = (tile["basis"] for tile in tiles(health) if tile["name"] == "Missing dates")
     assert told == basis
 
 
