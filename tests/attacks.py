@@ -1,9 +1,9 @@
-"""What was tried against perfci, how often, and what failed: tables of two pages.
+"""What was tried against perfci, how often, and what failed: the tables of a page.
 
     python -m tests.attacks
 
-writes those of docs/security.md and docs/results/faults.md anew from what ``tests.fuzz``,
-``tests.faults`` and ``tests.faults.kills`` left in docs/results/attacks.json under ``--keep``.
+writes those of docs/results/faults.md from what ``tests.fuzz``, ``tests.faults`` and
+``tests.faults.kills`` left in docs/results/attacks.json under ``--keep``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from perfci.files import write_file
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "results" / "attacks.json"
-PAGE = ROOT / "docs" / "security.md"
-FAULTS = ROOT / "docs" / "results" / "faults.md"
+PAGE = ROOT / "docs" / "results" / "faults.md"
 _WHAT = {
     "fuzz": "damaged {name}",
     "disks": "failing-disk `{name}`",
@@ -87,5 +86,4 @@ def with_tables(page: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in (PAGE, FAULTS):
-        write_file(path, with_tables(path.read_text(encoding="utf-8")))
+    write_file(PAGE, with_tables(PAGE.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""docs/report-files.md: what it shows of a notebook can be run as it stands."""
+"""docs/how-do-i.md: what it shows of Python can be run as it stands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.docs.pages import page, section
 from tests.report.examples import rich_report
 
 
-def test_the_frame_of_the_notebook_has_the_rows_and_columns_that_are_told(
+def test_the_frame_of_the_notebook_has_the_rows_and_columns_that_are_promised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = rich_report()
     (tmp_path / "report.json").write_text(render_json(report), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    told = section(page("report-files.md"), "## In a notebook")
+    told = section(page("how-do-i.md"), "## Use the numbers in Python?")
     (program,) = re.findall(r"```python\n(.*?)```", told, flags=re.DOTALL)
     names: dict[str, Any] = {}
     exec(program, names)
