@@ -283,7 +283,8 @@ def report() -> str:
 
 
 def _record(definition: Mapping[str, Any]) -> Iterator[str]:
-    yield " ".join(definition["description"].split())
+    first = definition["description"].partition("\n\n")[0]
+    yield " ".join(first.replace("``", "`").split())
     lines = ["| field | type | |", "|---|---|---|"]
     for name, field in definition["properties"].items():
         lines.append(f"| `{name}` | {_field_kind(field)} | {_cell(field['description'])} |")
