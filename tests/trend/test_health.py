@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from perfci.model.run import GateOutcome
-from perfci.report.site.pages import render_site
-from perfci.report.trend import render_trend_markdown, trend_json, trend_lines
+from perfci.report.site.pages import render_site, render_trend_markdown, trend_lines
+from perfci.report.trend import trend_json
 from perfci.trend import Series, SeriesKey, Timeline
 from perfci.trend.health import health, replaced_environments, replacements, series_gone
 from perfci.units import date_of, day_of
