@@ -106,7 +106,7 @@ class Steps:
 
     def each(self, kind: str = "") -> tuple[float, float]:
         """Return how many collectives a step had, of one ``kind`` or all, and their bytes."""
-        sizes = [size for one, size in self.collectives if kind in {one, ""}]
+        sizes = [size for each, size in self.collectives if kind in {each, ""}]
         return len(sizes) / self.count, sum(sizes) / self.count
 
 
@@ -148,7 +148,7 @@ class Scene:
     """The worker as its collectors see it. Times in s.
 
     ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
-    had a part in what ran so far, whoever called it. From the end of set-up on there is ``work``;
+    had a part in what ran so far, whatever called it. From the end of set-up on there is ``work``;
     from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
     of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
     which makes one call to its end, ``samples_bytes``, the memory that perfci's own samples take,
@@ -170,7 +170,7 @@ class Scene:
     calls: Callable[[], int] = lambda: 0
     busy_share: Callable[[], float] = lambda: 0.0
 
-    def why_not(self, metric: str) -> str:
+    def missing_reason(self, metric: str) -> str:
         """Return why there is no device that gives ``metric``; nothing where there is one."""
         return self.device.missing().get(metric, "") if self.device else self.why_no_device
 
@@ -259,7 +259,7 @@ class Warm:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedCase:
     """A case some of whose metrics regressed, and the workers of both sides."""
 
     case: str

@@ -144,7 +144,7 @@ class DamagedFile(OutsideError):
 
 
 class Bug(PerfciError):
-    """Perfci failed. Not a verdict, so its exit code is none of a verdict's."""
+    """Perfci failed. Not a verdict, so its exit code is no verdict's."""
 
     exit_code = EXIT_OUTSIDE
 

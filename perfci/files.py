@@ -183,10 +183,10 @@ def _write_as_it_stands(target: Path, lines: Iterable[bytes]) -> None:
 
 def _own(path: Path) -> int | None:
     """Return the descriptor of this process that ``path`` stands for."""
-    found = _OWN.fullmatch(str(path))
-    if found is None:
+    match = _OWN.fullmatch(str(path))
+    if match is None:
         return None
-    return int(found["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[found[0]])
+    return int(match["number"] or {"/dev/stdout": 1, "/dev/stderr": 2}[match[0]])
 
 
 # Folders that several processes write.

@@ -29,7 +29,7 @@ _METADATA = (".dist-info", ".egg-info", "EGG-INFO")
 
 def module_names(package: ModuleType) -> tuple[str, ...]:
     """Return the names of the modules of ``package``, in order; none is imported."""
-    return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__)))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(package.__path__)))
 
 
 def built_in_modules(package: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -44,7 +44,7 @@ def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
         return ()
     from importlib.metadata import entry_points
 
-    return tuple(sorted(entry_points(group=group), key=lambda one: one.name))
+    return tuple(sorted(entry_points(group=group), key=lambda point: point.name))
 
 
 def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:

@@ -1,6 +1,6 @@
 """pytest's tests as benchmarks, as they are: what they call by ``benchmark``, or marked ``perfci``.
 
-In a benchmark file beside the tests (``[tool.perfci] benchmarks = "tests"``)::
+In a benchmark file next to the tests (``[tool.perfci] benchmarks = "tests"``)::
 
     import perfci.pytest
 
@@ -77,7 +77,7 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
             raise BenchmarkError(
                 "tests-elsewhere",
                 f"{where}: {path} lies outside of {folder.name}/",
-                "Both sides run head's files of one folder: put this file beside the tests, and "
+                "Both sides run head's files of one folder: put this file next to the tests, and "
                 'write benchmarks = "tests" below [tool.perfci].',
             )
     collecting = _Collecting()
@@ -126,8 +126,8 @@ def _configuration(folder: Path, root: Path) -> Path | None:
     inner = folder.relative_to(shared).parts
     here = root.joinpath(*(inner if shared == root else inner[1:]))
     above = (here, *here.parents) if here == root else here.parents
-    inside = (one for one in above if one.is_relative_to(root))
-    places = (one / name for one in (folder, *inside) for name in _SECTIONS)
+    inside = (place for place in above if place.is_relative_to(root))
+    places = (place / name for place in (folder, *inside) for name in _SECTIONS)
     return next(filter(_configures, places), None)
 
 
@@ -214,8 +214,10 @@ class _Running:
         """Measure the whole of a test that is marked."""
         if "benchmark" in pyfuncitem.fixturenames:
             return None
-        asked = inspect.signature(pyfuncitem.obj).parameters
-        given = {name: pyfuncitem.funcargs[name] for name in asked if name in pyfuncitem.funcargs}
+        parameters = inspect.signature(pyfuncitem.obj).parameters
+        given = {
+            name: pyfuncitem.funcargs[name] for name in parameters if name in pyfuncitem.funcargs
+        }
         self._measure(partial(pyfuncitem.obj, **given))
         return True
 

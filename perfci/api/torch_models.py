@@ -76,7 +76,7 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
         raise BenchmarkError(
             "compile-refused",
             f"{where}: torch.compile refused {keywords}: {error}",
-            "Change mode or compile_options; torch takes no `options` beside a mode but `default`.",
+            "Change mode or compile_options; torch takes `options` with the mode `default` only.",
         ) from error
     return compiled
 
@@ -224,7 +224,7 @@ def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords
 class _Widening(TorchFunctionMode):  # type: ignore[misc]
     """Gives torch's functions a model's tensors in float64, each for as long as it is used.
 
-    Whoever asks sees what a converted model would show. A function that would change one of them
+    Code that asks sees what a converted model would show. A function that would change one of them
     would change a copy, so it is refused.
     """
 

@@ -196,7 +196,7 @@ _OWNERS = {"inductor": "Inductor", "aot_autograd": "AOTAutograd"}
 WORDS: Words = {
     "compiling-phase": _phase,
     "compiling-uncached": lambda *, cache, before, after: (
-        f"graphs that {_OWNERS[cache]}'s cache can't keep, and that are compiled anew at each "
+        f"graphs that {_OWNERS[cache]}'s cache can't keep, and that are compiled again at each "
         f"start: {before} → {after}"
     ),
 }

@@ -35,8 +35,9 @@ _COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
 
 @dataclass(slots=True)
 class _Seen:
-    """What one call did: reads of single values and copies between devices, by line; by name how
-    many operators work element by element.
+    """Operations of one call: reads of single values and copies between devices, by line.
+
+    Of operators that work element by element, their number by name.
     """
 
     items: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -206,7 +207,7 @@ WORDS: Words = {
     ),
     "hint-loader": (
         "a DataLoader without workers makes its batches within the call, {count} of them: "
-        "`num_workers=` makes them beside it"
+        "`num_workers=` makes them meanwhile"
     ),
     "hint-eager": lambda *, count, share: (
         f"`torch.compile` may pay: {format_share(share)} of the operators' time is in {count} "

@@ -243,7 +243,7 @@ def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, .
     """
     sides = [_folded(runs) for runs in (base, head)]
     if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
-        raise ValueError("a time that is none")
+        raise ValueError("it is no time")
     every = dict.fromkeys(name for side in sides for name in side)
     stacks_of = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in every]
     stacks_of.sort(key=lambda each: -(each.base + each.head))

@@ -2,7 +2,7 @@
 
 A module (or what an entry point of the group ``perfci.metrics`` names) has ``METRICS``: each
 ``Metric``, with its default policy, and what it is in words. It may have what else ``Family``
-names. ``PLACE`` orders perfci's own in reports; others' come after them.
+names. ``PLACE`` orders perfci's own in reports; those of other distributions come after.
 
 Standard library only, and torch inside of what needs it: workers import all of them.
 """
@@ -22,7 +22,7 @@ from perfci.collecting import (
     Collector,
     Device,
     ExtraMetric,
-    Moved,
+    MovedCase,
     Observer,
     Ranks,
     Reading,
@@ -49,7 +49,7 @@ GROUP = "perfci.metrics"
 T = TypeVar("T")
 
 Reduce = Callable[[Warm], Reading]
-Explain = Callable[[Moved], Iterable["Explanation"]]
+Explain = Callable[[MovedCase], Iterable["Explanation"]]
 Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
 
 
@@ -124,7 +124,7 @@ def registered() -> dict[str, str]:
 
 
 def use(others: Mapping[str, str]) -> None:
-    """Take these modules of others', as ``registered`` found them, and look for no more.
+    """Take these modules of other distributions, as ``registered`` gave them, and no more.
 
     For a worker: looking for entry points takes up to 0.1 s.
     """
@@ -227,15 +227,15 @@ class _Registry(Mapping[str, Metric]):
         return self._families
 
     def __getitem__(self, name: str) -> Metric:
-        return self._found()[name]
+        return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found())
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._found())
+        return len(self._all())
 
-    def _found(self) -> dict[str, Metric]:
+    def _all(self) -> dict[str, Metric]:
         self.families()
         return self._by_name
 
@@ -248,7 +248,7 @@ __all__ = [
     "ExtraMetric",
     "Family",
     "Metric",
-    "Moved",
+    "MovedCase",
     "Observer",
     "Ranks",
     "Reading",

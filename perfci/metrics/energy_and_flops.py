@@ -42,7 +42,7 @@ class EnergyAndFlops(Collector):
 
     def after_bursts(self) -> Reading:
         """Return the reason why no card's energy can be read, if there is one."""
-        why = self.scene.why_not("energy")
+        why = self.scene.missing_reason("energy")
         return Reading(missing={"energy": why}) if why else NOTHING
 
     def more_calls(self) -> Reading:
@@ -131,7 +131,7 @@ def _counted(call: Any) -> tuple[float, Any]:
 
 
 def _peak(dtype: Any, device: str) -> float:
-    """Return the most operations per second of a square matrix product; 0 where there is none."""
+    """Return the most operations per second of a square matrix product; 0 without one."""
     import torch
 
     place = torch.device(device or "cpu")

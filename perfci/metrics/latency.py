@@ -42,7 +42,7 @@ class Latency(Collector):
 
     def after_bursts(self) -> Reading:
         """Return the reason, if there is one."""
-        why = self.scene.why_not("device_time_p50")
+        why = self.scene.missing_reason("device_time_p50")
         return Reading(missing={"device_time_p50": why}) if why else NOTHING
 
 

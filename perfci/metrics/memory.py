@@ -264,13 +264,13 @@ class Memory(Collector):
     def warm(self) -> None:
         """Reset the device's peaks."""
         self._host.note_bursts()
-        if self.scene.device and not self.scene.why_not("peak_device_memory"):
+        if self.scene.device and not self.scene.missing_reason("peak_device_memory"):
             self.scene.device.reset_peaks()
 
     def after_bursts(self) -> Reading:
         """Return the peaks. torch answers 0 where there is no device: not measured, not zero."""
         host = self._host.peaks(self.scene.samples_bytes(), self.scene.once)
-        missing = {name: why for name in _ON_DEVICE if (why := self.scene.why_not(name))}
+        missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
         counted = self.scene.device and "peak_device_memory" not in missing
         peaks = self.scene.device.peaks() if self.scene.device and counted else {}
         return host.joined(Reading(peaks, missing))
@@ -280,7 +280,7 @@ class Memory(Collector):
         if not self.scene.order.growth:
             return NOTHING
         device = self.scene.device
-        if device and (why := self.scene.why_not("memory_growth")):
+        if device and (why := self.scene.missing_reason("memory_growth")):
             return _no_growth(why)
         allocated = device.allocated if device else host_allocated()
         if allocated is None:

@@ -1,7 +1,7 @@
 """Collectives, balance and memory of the ranks of ``perfci.distributed``.
 
 What a rank spends outside of collectives is its own time. Inside of one it waits for the slowest,
-so that whole steps of all ranks take the same, whoever is slow.
+so that whole steps of all ranks take the same, whichever is slow.
 """
 
 from __future__ import annotations

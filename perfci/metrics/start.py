@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from perfci.metrics import NOTHING, Collector, Moved, Reading, Warm
+from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Warm
 from perfci.metrics.graphs import counters, kernels_generated, typical
 from perfci.model.case import Metric
 from perfci.model.worker import WorkerOutput
@@ -113,7 +113,7 @@ def reduce(warm: Warm) -> Reading:
     return Reading({cold if warm.cold_cache else cached: took})
 
 
-def explain(moved: Moved) -> Iterator[Explanation]:
+def explain(moved: MovedCase) -> Iterator[Explanation]:
     """Yield how much more was compiled, and the phase of the cold start that grew most."""
     worse = [name for name in _COMPILES if name in moved.regressed]
     for name, what in ((_CAPTURED, "calls in graphs"), (_KERNELS, "generated kernels")):
@@ -123,7 +123,7 @@ def explain(moved: Moved) -> Iterator[Explanation]:
     yield from _phase_that_grew(moved)
 
 
-def _phase_that_grew(moved: Moved) -> Iterator[Explanation]:
+def _phase_that_grew(moved: MovedCase) -> Iterator[Explanation]:
     if "cold_start" not in moved.regressed:
         return
     before, after = _phases(moved.base), _phases(moved.head)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from perfci.errors import UsageError
 from perfci.instruments import LAST, instruments
-from perfci.metrics import Family, Moved, families
+from perfci.metrics import Family, MovedCase, families
 from perfci.model.case import Case
 from perfci.model.finding import Difference
 from perfci.model.report import Comparison, Explanation
@@ -147,13 +147,13 @@ def explain(
     )
     if not regressed or not base or not head:
         return ()
-    moved = Moved(case.id, regressed, base, head)
+    moved = MovedCase(case.id, regressed, base, head)
     return tuple(
         explanation for family in reversed(families()) for explanation in _explained(family, moved)
     )
 
 
-def _explained(family: Family, moved: Moved) -> tuple[Explanation, ...]:
+def _explained(family: Family, moved: MovedCase) -> tuple[Explanation, ...]:
     """Return a family's explanations, or that another distribution's family is broken."""
     try:
         return family.ask("its explain", lambda: tuple(map(_checked, family.explain(moved))))

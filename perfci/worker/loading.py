@@ -98,7 +98,7 @@ class BenchmarkFinder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the module's spec; None where ``name`` is none of a benchmark file."""
+        """Return the module's spec; None where ``name`` is no benchmark file's."""
         del path, target
         if not name.startswith(PREFIX):
             return None
@@ -175,7 +175,8 @@ def _work(made: Any) -> Work:
     for extra in metrics:
         if not isinstance(extra, ExtraMetric):
             raise Unusable(
-                "not_a_metric", f"{repr(extra)[:80]} beside the work is no perfci.metric(...)"
+                "not_a_metric",
+                f"{repr(extra)[:80]} was returned with the work and is no perfci.metric(...)",
             )
         name = extra.metric.name
         if name in taken:

@@ -317,7 +317,7 @@ class _Recordings:
                 self._why[instrument.name] = _said(error)
 
     def taken(self, instrument: Instrument) -> tuple[Recorded, str]:
-        """Return a recording, made now or before, or why there is none."""
+        """Return a recording, made now or before, or why there is no recording."""
         if instrument.when != "work":
             why = self._why.get(instrument.name, "")
             return ({} if why else self._kept.pop(instrument.name, {})), why

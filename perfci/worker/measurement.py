@@ -192,7 +192,7 @@ class _Measuring:
 class _FirstCall:
     """When it began and when the start had ended, how long it took, and the device it ran on.
 
-    ``compiled``: torch.compile had a part in it, whoever called that.
+    ``compiled``: torch.compile had a part in it, whatever called that.
     """
 
     before_ns: int

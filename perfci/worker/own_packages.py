@@ -58,7 +58,7 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
     """Return what is installed here of ``project``'s distributions, and of those of ``checkout``.
 
-    So is what was installed from any git repository, with its address: whoever asks knows which
+    So is what was installed from any git repository, with its address: the parent knows which
     are the project's. Names are normalised. An editable install has none of the project's files,
     or only some.
     """
@@ -78,7 +78,7 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     """Return the folders outside ``tree`` and ``checkout`` that this Python has the project from.
 
     Another clone, or another worktree of the same repository, that is installed here. None where
-    no ``checkout`` is named: nobody asks.
+    no ``checkout`` is named: it isn't asked for.
     """
     if not checkout:
         return ()

@@ -106,7 +106,7 @@ class Channel:
         return SocketTurn(self._orders, self._turns, block, first=first, stopped=stopped)
 
     def _close(self) -> None:
-        if self._closed:  # a starter's, in a fork of its worker: the numbers are others' by now
+        if self._closed:  # a starter's, in a fork of its worker: the numbers are another's
             return
         self._closed = True
         for descriptor in (self._orders, self._results, self._turns):

@@ -71,7 +71,7 @@ def _import_each(names: Sequence[str]) -> str:
     for name in names:
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 (a library's: the parent is told)
+        except BaseException as error:  # noqa: BLE001 (a library's: the parent gets it)
             return f"{name}: {where_it_failed(error, ())}"
     return ""
 
@@ -88,7 +88,7 @@ def serve_forks(
     ``did`` is what the parent has to know of the imports.
     """
     token = _place_of(TOKEN)
-    unfit = unfit_reason(kinds(order.devices))
+    unfit = unforkable_reason(kinds(order.devices))
     if not unfit and token is None:
         unfit = "this system does not show a process its own environment"
     freeze()
@@ -170,7 +170,7 @@ class _EndedChildren:
 def end_group_of(pid: int) -> bool:
     """Say whether a worker has ended; kill what it left in its group first.
 
-    Its number can't be another's for as long as nobody has asked how it ended.
+    Its number can't be another's until its end was asked for.
     """
     if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         return False
@@ -198,7 +198,7 @@ def _place_of(variable: str) -> tuple[int, int] | None:
     return start + at, shown.find(b"\0", at) - at
 
 
-def unfit_reason(kinds: Sequence[DeviceKind]) -> str:
+def unforkable_reason(kinds: Sequence[DeviceKind]) -> str:
     """Return why this process must not fork, or nothing."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:

@@ -153,7 +153,7 @@ def test_a_suite_without_anything_to_measure_is_an_error(
 
 def test_tests_elsewhere_are_refused(suite: Project) -> None:
     suite.write("tests/bench_suite.py", BENCHMARKS.replace("test_speed", "../test_speed"))
-    assert "put this file beside the tests" in suite.perfci("list").without_traceback().text
+    assert "put this file next to the tests" in suite.perfci("list").without_traceback().text
 
 
 def test_pytest_itself_runs_the_suite_as_tests(suite: Project) -> None:

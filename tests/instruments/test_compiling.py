@@ -96,5 +96,5 @@ def test_graphs_that_no_cache_keeps_are_said() -> None:
     (one,) = differences([side(1.0)], [side(1.0, inductor=2)])
     assert one.exact
     assert words(one) == (
-        "graphs that Inductor's cache can't keep, and that are compiled anew at each start: 0 → 2"
+        "graphs that Inductor's cache can't keep, and that are compiled again at each start: 0 → 2"
     )

@@ -38,8 +38,8 @@ from perfci.api.distributed.member import (
     StartedRanks,
     answer_of,
     death_of,
+    hanging_failure,
     standing,
-    why_hanging,
 )
 from perfci.api.distributed.rank import (
     LOOPBACK,
@@ -88,7 +88,7 @@ def distributed(
         "rank as one of `args`, make in that function.",
     )
     words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
-    if not words and start_method == "fork" and (why := _why_no_fork()):
+    if not words and start_method == "fork" and (why := _unforkable_reason()):
         raise Unusable(
             "rank_unforkable",
             f"{user_frame()}: ranks can't be forked: {why}; write start_method='spawn'",
@@ -154,7 +154,7 @@ def _can_be_split(words: str) -> bool:
     return True
 
 
-def _why_no_fork() -> str:
+def _unforkable_reason() -> str:
     """Return why this process must not fork, or nothing. Threads and devices die in a fork."""
     until = time.monotonic() + END_S
     while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
@@ -244,8 +244,8 @@ class RankGroup:
         worst = min([*troubles, *self._deaths({trouble.rank for trouble in troubles})])
         member = self._members[worst.rank]
         place = f"rank {worst.rank} of {self._world}{member.on_host}"
-        text = f"{place}, in its {self._act}, {worst.said}"
-        words = member.output.last_words(LAST_WORDS_S, worst.said.removeprefix(RAISED))
+        text = f"{place}, in its {self._act}, {worst.message}"
+        words = member.output.last_words(LAST_WORDS_S, worst.message.removeprefix(RAISED))
         message = f"{text}:\n{words}" if words else text
         message += self._started.launcher_said()
         self._started.end(within_s=0.0)
@@ -260,7 +260,7 @@ class RankGroup:
             member.process.show()
         stand = [standing(each.rank, each.on_host, each.output.stack(_STACK_S)) for each in late]
         self._started.end(within_s=0.0)
-        return Unusable(*why_hanging(stand, self._world, self._act, self._timeout))
+        return Unusable(*hanging_failure(stand, self._world, self._act, self._timeout))
 
     def _deaths(self, but: Container[int]) -> list[RankTrouble]:
         """Return who died without a word: its channel stays open as long as a child holds it."""

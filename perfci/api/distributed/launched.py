@@ -167,7 +167,7 @@ class _Joining:
                 raise self._failure(
                     f"not all ranks have joined in {self.within_s:g} s",
                     "it has to start one process a rank, on nodes that reach this one by TCP; "
-                    "under Slurm, beside the other side's: srun --overlap",
+                    "under Slurm, next to the other side's: srun --overlap",
                 )
             whole = sum(len(candidate.others) == 2 for candidate in self.candidates.values())
         return [self.candidates[rank] for rank in range(self.world)]

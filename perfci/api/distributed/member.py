@@ -91,7 +91,7 @@ class RankTrouble:
     when_ns: int
     rank: int
     kind: str
-    said: str
+    message: str
 
 
 def answer_of(member: Member) -> Any:
@@ -103,7 +103,7 @@ def answer_of(member: Member) -> Any:
         return death_of(member)
     if isinstance(answer, RankRaised):
         when_ns = answer.when_ns - member.ahead_ns
-        return RankTrouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.said}")
+        return RankTrouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.message}")
     return answer
 
 
@@ -233,7 +233,7 @@ def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
     return RankStanding(rank, on_host, f"{file}:{line} in {function}", waits)
 
 
-def why_hanging(
+def hanging_failure(
     stand: list[RankStanding], world: int, act: str, within_s: float
 ) -> tuple[str, str]:
     """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""

@@ -86,7 +86,7 @@ class RankRaised:
     """A rank's error. ``when_ns`` is of the common clock."""
 
     when_ns: int
-    said: str
+    message: str
 
 
 def serve(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfci.metrics import Collector, Moved, Reading, Ruling
+from perfci.metrics import Collector, MovedCase, Reading, Ruling
 from perfci.model.case import Metric
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.stats.quantile import upper_median
@@ -54,7 +54,7 @@ def kernels_generated() -> int | None:
 
 
 class Graphs(Collector):
-    """Listens to torch.compile, whoever calls it, from set-up on until nothing is called more."""
+    """Listens to torch.compile, whatever calls it, from set-up on until nothing is called more."""
 
     _watch: GraphWatch | None = None
     _traced_before = 0
@@ -116,7 +116,7 @@ def typical(outputs: Sequence[WorkerOutput], count: str) -> float | None:
     return upper_median(counts) if counts else None
 
 
-def explain(moved: Moved) -> Iterator[Explanation]:
+def explain(moved: MovedCase) -> Iterator[Explanation]:
     """Yield head's new breaks and recompiles, where they may be why something regressed."""
     affected = [name for name in moved.regressed if name.startswith((*_NAMES, *_OF_COMPILED))]
     if not affected:

@@ -107,7 +107,7 @@ _LATE = "torch.compile ran before perfci could listen: import torch at the top o
 
 @dataclass(slots=True)
 class GraphWatch:
-    """Listens to one worker's compilations, whoever calls torch.compile.
+    """Listens to one worker's compilations, whatever calls torch.compile.
 
     ``install`` goes where torch is loaded, before anything is compiled, and once more after
     set-up, which may have set torch's logs. It imports nothing that torch hasn't.

@@ -63,7 +63,7 @@ METRICS = {
 
 
 class Children:
-    """Sees what the processes below this one take, whoever started them."""
+    """Sees what the processes below this one take, whichever code started them."""
 
     def __init__(self, scene: Scene, set_up_s: float) -> None:
         self._calls = scene.calls
@@ -79,7 +79,7 @@ class Children:
     def reading(self) -> Reading:
         """Return what they took per call since; nothing where there were none.
 
-        Unusable where each call has left one running: every call is measured beside all of them.
+        Unusable where each call has left one running: they would all run next to a call.
         """
         now, calls = Spent.now(), self._calls()
         if not (calls and self._before.any_until(now)):

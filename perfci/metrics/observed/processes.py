@@ -74,7 +74,7 @@ class Spent(NamedTuple):
 
     @staticmethod
     def now() -> Spent:
-        """Return what it is now: a few system calls for each, and nothing of theirs is stopped."""
+        """Return what it is now: a few system calls for each, and none is stopped."""
         import resource  # the parent imports this module on Windows, too
 
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -129,8 +129,8 @@ def held_by_descendants() -> int:
 
     Their anonymous and shared memory, each page once (the kernel divides a page among those who
     share it). Of a fork that is what only it has: what it shares with this process is counted
-    there, whoever else shares it. Mapped files are not counted: how many a library's pages are
-    divided among depends on what else runs.
+    there. Mapped files are not counted: how many a library's pages are divided among depends on
+    what else runs.
     """
     own = _stat(os.getpid())
     forked = apart = shared = 0
@@ -260,7 +260,7 @@ def own_cgroup() -> Path | None:
 def cgroup_of(token: str) -> Path | None:
     """Return the folder of the worker that has ``token``; None where its session divides nothing.
 
-    It lies beside the session's own, which this process, its parent or the worker itself, is in.
+    It lies next to the session's own, which this process, its parent or the worker itself, is in.
     """
     here = own_cgroup()
     if here is None or not _OF_A_SESSION.fullmatch(here.name):
@@ -272,7 +272,7 @@ class Charged:
     """The most memory that calls have charged to a cgroup which a worker has entered, over set-up.
 
     Unlike the tree's memory, with the page cache that is made in it and the kernel's own. A call
-    is counted inside of ``with``. ``lost`` is why nothing is known: whoever delegated the cgroup
+    is counted inside of ``with``. ``lost`` is why nothing is known: its owner
     may have taken it back.
     """
 

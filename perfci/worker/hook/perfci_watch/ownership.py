@@ -133,7 +133,7 @@ def _identity(folder: str) -> tuple[int, int] | None:
 class OwnCodeFirst:
     """A finder that looks in the side's own folders first, whatever else is on ``meta_path``.
 
-    Editable installs put finders of theirs before Python's, which answer with the user's checkout.
+    Editable installs put their finders before Python's, which answer with the user's checkout.
     What only the checkout or another tree has isn't there for this side: such an answer is written
     down and refused.
     """

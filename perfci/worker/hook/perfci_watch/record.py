@@ -22,7 +22,7 @@ PAUSE, GO_ON = _CONTROL + b"+", _CONTROL + b"-"
 _BETWEEN, _END = "\x1f", "\0"
 _GREETING_S = 2.0
 _BELOW = frozenset({"exec", "list", "open", "stat"})
-"""What ``looks.c`` writes, which is not told to this process."""
+"""What ``looks.c`` writes, of which this process hears nothing."""
 
 
 class Record:

@@ -168,7 +168,7 @@ class CodeWatch:
         return hook
 
     def unrecorded(self, act: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what ``act`` does: the files that it looks at, nobody of the side's asked for."""
+        """Return what ``act`` does: no code of the side's asked for the files that it looks at."""
         ask(PAUSE, 0)
         try:
             return act(*arguments)
@@ -244,7 +244,7 @@ class CodeWatch:
             is_single = isinstance(words, (str, bytes, os.PathLike))
             texts = [os.fsdecode(word) for word in ([words] if is_single else words)]
             path = which(os.fsdecode(program) if program else texts[0])
-        except (TypeError, IndexError, ValueError):  # whoever starts this gets the error
+        except (TypeError, IndexError, ValueError):  # the code that starts this gets the error
             return
         self.record.say("started", path, "")
         self.note("run", path)
@@ -335,7 +335,7 @@ class CodeWatch:
     def _listed(self, path: Any, *, entries: bool = False) -> None:
         """Write down that a folder of the side's own was listed, but for Python's own imports.
 
-        These look for names that they know: what they find is written down. Whoever looks for
+        These look for names that they know: what they find is written down. A reader of
         packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
         Python's own walks ask what kind they are of, anybody else may ask for their sizes.
         """
