@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from perfci.measure.ending import undivide
 from perfci.measure.machine.quiet import divide, remove_worker, undivided_reason
-from perfci.metrics.memory import HostMemory
+from perfci.metrics import Scene
+from perfci.metrics.memory import Memory
 from perfci.metrics.observed.processes import own_cgroup
 
 MIB = 1 << 20
@@ -72,13 +73,13 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
     if pid == 0:
         os.setsid()
         os.environ["PERFCI_WORKER"] = token
-        memory = HostMemory(gc.collect)
-        memory.note_start()
-        call = set_up()
-        memory.note_setup()
-        memory.note_bursts()
-        call()
-        os.write(sink, json.dumps(dict(memory.peaks(0, call).values)).encode() + b"\n")
+        memory = Memory(Scene(order=None, collect=gc.collect))
+        memory.before_setup()
+        memory.scene.once = set_up()
+        memory.set_up()
+        memory.warm()
+        memory.scene.once()
+        os.write(sink, json.dumps(dict(memory.after_bursts().values)).encode() + b"\n")
         signal.pause()
     os.close(sink)
     with open(source, "rb") as answer:  # noqa: PTH123 (a descriptor)

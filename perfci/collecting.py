@@ -131,7 +131,6 @@ class Work:
     """
 
     call: Callable[[], Any]
-    mode: str = "eager"
     compiled: bool = False
     device: str = ""
     items: float | None = None

@@ -76,11 +76,11 @@ def generate(
     opened = Endpoint(stream, body, headers or {}) if isinstance(stream, str) else stream
     if rate is None:
         count = requests or concurrency
-        schedule = RequestSchedule(count, clients=concurrency)
+        load = RequestLoad(opened, dict(objective or {}), count, concurrency)
     else:
         count = requests or _OPEN_LOOP_REQUESTS
-        schedule = RequestSchedule(count, clients=count, arrivals=arrivals(rate, count, seed))
-    load = _Load(RequestLoop(opened, schedule), Requests(dict(objective or {})))
+        due = arrivals(rate, count, seed)
+        load = RequestLoad(opened, dict(objective or {}), count, clients=count, arrivals=due)
     return Work(load, items=float(count), observer=load)
 
 
@@ -88,28 +88,6 @@ def arrivals(rate: float, count: int, seed: int) -> tuple[float, ...]:
     """Return when ``count`` requests arrive, in s: a Poisson process' first arrivals."""
     draw = random.Random(seed)  # noqa: S311 (a load, no secret)
     return tuple(accumulate(draw.expovariate(rate) for _ in range(count)))
-
-
-@dataclass(slots=True, eq=False)
-class _Load:
-    """Makes a call's requests and keeps their times."""
-
-    loop: RequestLoop
-    requests: Requests
-
-    def __call__(self) -> None:
-        began = perf_counter()
-        made = self.loop.run()
-        self.requests.add(made, perf_counter() - began)
-        require_running()
-
-    def begin(self) -> None:
-        """Forget the requests so far."""
-        self.requests = Requests(self.requests.objective)
-
-    def reading(self) -> Reading:
-        """Return the metrics of the requests."""
-        return self.requests.reading()
 
 
 def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
@@ -166,37 +144,53 @@ def _is_url(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSchedule:
-    """The requests of a call: ``clients`` make ``count``, each at its arrival where it has one."""
+@dataclass(slots=True, eq=False)
+class RequestLoad:
+    """Makes a call's requests, each to its end, and keeps their times.
 
+    ``clients`` make ``count`` requests, each at its arrival where it has one.
+    """
+
+    opened: Callable[[], Any]
+    objective: Mapping[str, float]
     count: int
     clients: int
     arrivals: tuple[float, ...] = ()
-
-
-@dataclass(slots=True)
-class RequestLoop:
-    """Opens streams by a schedule and consumes each to its end."""
-
-    opened: Callable[[], Any]
-    schedule: RequestSchedule
+    _requests: Requests = field(init=False)
     _unused: list[Any] = field(default_factory=list)
     _asynchronous: bool | None = None
     _threads: ThreadPoolExecutor | None = None
     _runner: Runner | None = None
 
-    def run(self) -> list[Request]:
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def __call__(self) -> None:
+        """Make a call's requests."""
+        began = perf_counter()
+        made = self._made()
+        self._requests.add(made, perf_counter() - began)
+        require_running()
+
+    def begin(self) -> None:
+        """Forget the requests so far."""
+        self._requests = Requests(self.objective)
+
+    def reading(self) -> Reading:
+        """Return the metrics of the requests."""
+        return self._requests.reading()
+
+    def _made(self) -> list[Request]:
         """Make a call's requests to their ends. Raises Unusable for one that fails."""
         first = None
         if self._asynchronous is None:
             first = perf_counter()
             self._unused.append(self.opened())  # its type decides how streams are consumed
-            self._asynchronous = _is_asynchronous(self._unused[0])
+            self._asynchronous = isinstance(self._unused[0], (AsyncIterable, Coroutine))
         if self._asynchronous:
             return self._in_event_loop()
-        if self.schedule.clients == 1 and not self.schedule.arrivals:
-            due = (first, *[None] * (self.schedule.count - 1))
+        if self.clients == 1 and not self.arrivals:
+            due = (first, *[None] * (self.count - 1))
             return [self._request(moment) for moment in due]
         return self._in_threads()
 
@@ -210,7 +204,8 @@ class RequestLoop:
     def _request(self, due: float | None = None) -> Request:
         due = perf_counter() if due is None else due
         stream = self._open()
-        _check_stream(stream)
+        if isinstance(stream, _NO_STREAM) or not isinstance(stream, Iterable):
+            raise _no_stream(stream)
         tokens = array("d")
         for _ in stream:
             tokens.append(perf_counter())
@@ -222,16 +217,16 @@ class RequestLoop:
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.schedule.clients, "perfci-client")
+            self._threads = ThreadPoolExecutor(self.clients, "perfci-client")
         submit = self._threads.submit
-        if self.schedule.arrivals:
+        if self.arrivals:
             began = perf_counter()
             futures: list[Future[Request]] = []
-            for after in self.schedule.arrivals:
+            for after in self.arrivals:
                 sleep(max(0.0, began + after - perf_counter()))
                 futures.append(submit(self._request, began + after))
         else:  # a client takes the next request as soon as it has the last token of one
-            futures = [submit(self._request) for _ in range(self.schedule.count)]
+            futures = [submit(self._request) for _ in range(self.count)]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
             future.result()
@@ -247,13 +242,12 @@ class RequestLoop:
     async def _all_requests(self) -> list[Request]:
         import asyncio
 
-        schedule = self.schedule
         began = perf_counter()
-        if schedule.arrivals:
-            waiting = [self._awaited(began + after) for after in schedule.arrivals]
+        if self.arrivals:
+            waiting = [self._awaited(began + after) for after in self.arrivals]
             return list(await asyncio.gather(*waiting))
-        numbers = iter(range(schedule.count))
-        clients = [self._client(numbers) for _ in range(schedule.clients)]
+        numbers = iter(range(self.count))
+        clients = [self._client(numbers) for _ in range(self.clients)]
         return [request for made in await asyncio.gather(*clients) for request in made]
 
     async def _client(self, numbers: Iterator[int]) -> list[Request]:
@@ -277,15 +271,6 @@ class RequestLoop:
             if len(tokens) > _MOST_TOKENS:
                 raise _endless()
         return _ended(due, tokens)
-
-
-def _is_asynchronous(stream: object) -> bool:
-    return isinstance(stream, (AsyncIterable, Coroutine))
-
-
-def _check_stream(stream: object) -> None:
-    if isinstance(stream, _NO_STREAM) or not isinstance(stream, Iterable):
-        raise _no_stream(stream)
 
 
 def _no_stream(stream: object) -> Unusable:

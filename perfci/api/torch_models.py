@@ -168,7 +168,6 @@ def work_of(
         )
     return Work(
         call=call,
-        mode=options.mode,
         compiled=options.mode != "eager",
         device=str(device),
         items=options.items,

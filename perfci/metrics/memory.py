@@ -102,107 +102,6 @@ class _Peak(NamedTuple):
     files: int
 
 
-class HostMemory:
-    """The memory of one worker and of the processes below it: after set-up, and at most in a call.
-
-    Both of a heap whose free pages were given back first. Over bursts the peaks of identical
-    workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves it as a
-    hole, at random (``benchmarks/memory_spread.py``).
-
-    Growth leaves out pages of files that were mapped before the call, which are mostly the code of
-    libraries. A fork has none of its parent's: it takes them as calls touch them, with as many
-    around each as the page cache happens to hold.
-    """
-
-    def __init__(self, collect: Callable[[], None]) -> None:
-        self._collect = collect
-        self._after_setup: int | None = None
-        self._before_bursts: Spent | None = None
-        self._charged: Charged | None = None
-        self._why_missing = ""
-
-    def note_start(self) -> None:
-        """Have the kernel count what is charged to this worker from now on, where it can."""
-        self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
-
-    def note_setup(self) -> None:
-        """Remember what is resident now: set-up is done and nothing was called yet."""
-        give_back()
-        own, files = resident("VmRSS"), resident("RssFile")
-        if own is not None and files is not None:
-            self._after_setup = own - files + held_by_descendants()
-        if self._charged:
-            self._charged.note_setup()
-
-    def note_bursts(self) -> None:
-        """Remember which processes there are: whether calls have any decides how they are seen."""
-        self._before_bursts = Spent.now()
-
-    def peaks(self, samples_bytes: int, call: Callable[[], Any]) -> Reading:
-        """Return the peak of a few more warm calls and its growth over set-up, or why not.
-
-        ``samples_bytes`` is what perfci's own samples take: a quicker side has more of them, and
-        must not look hungrier for it. The growth holds what calls left for good (a cache, a
-        compiler's modules) and may be negative where set-up's own memory was freed.
-        """
-        alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
-        peak_of = self._peak_of if alone else self._peak_of_tree
-        ended = monotonic() + _TIME_S
-        peaks = [peak_of(call)]
-        while len(peaks) < _CALLS and monotonic() < ended:
-            peaks.append(peak_of(call))
-        known = [peak for peak in peaks if peak is not None]
-        if self._after_setup is None or len(known) < len(peaks):
-            why = self._why_missing or f"no memory in {_STATUS}"
-            return Reading(missing=dict.fromkeys(_ON_HOST, why))
-        values = {
-            "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
-            "host_memory_over_setup": float(
-                max(peak.bytes - peak.files for peak in known) - self._after_setup - samples_bytes
-            ),
-        }
-        if alone or not self._charged:
-            return Reading(values)
-        if self._charged.lost:
-            return Reading(values, {_CGROUP: self._charged.lost})
-        return Reading({**values, _CGROUP: float(self._charged.over_setup() - samples_bytes)})
-
-    def _peak_of(self, call: Callable[[], Any]) -> _Peak | None:
-        self._collect()
-        give_back()
-        self._reset_peak()
-        files = resident("RssFile")
-        call()
-        peak = resident("VmHWM")
-        if self._why_missing or peak is None or files is None:
-            return None
-        return _Peak(peak, files)
-
-    def _peak_of_tree(self, call: Callable[[], Any]) -> _Peak | None:
-        """Return the highest sample of all; this process's own peak, where that is higher."""
-        tree = TreePeak()
-
-        def sampled() -> None:
-            with self._charged or nullcontext(), tree:
-                call()
-
-        own = self._peak_of(sampled)
-        return own and own._replace(bytes=max(own.bytes, tree.bytes))
-
-    def _reset_peak(self) -> None:
-        """Reset the high-water mark, and read it back, as not every kernel does it."""
-        try:
-            _CLEAR.write_text("5", encoding="ascii")
-        except OSError as error:
-            self._why_missing = f"the high-water mark can't be reset: {error.strerror}"
-            return
-        now, peak = resident("VmRSS"), resident("VmHWM")
-        if now is None or peak is None:
-            self._why_missing = f"this kernel has no high-water mark in {_STATUS}"
-        elif peak > now + _SLACK:
-            self._why_missing = "the kernel didn't reset the high-water mark"
-
-
 # Memory growth per call: the slope of allocated memory over warm calls. A leak, or none.
 
 POINTS = 30
@@ -247,33 +146,118 @@ def theil_sen(levels: Sequence[float]) -> float:
 
 
 class Memory(Collector):
-    """All of a worker's memory."""
+    """The memory of one worker and of the processes below it: after set-up, and at most in a call.
+
+    On the host both are of a heap whose free pages were given back first. Over bursts the peaks of
+    identical workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves
+    it as a hole, at random (``benchmarks/memory_spread.py``).
+
+    Growth leaves out pages of files that were mapped before the call, which are mostly the code of
+    libraries. A fork has none of its parent's: it takes them as calls touch them, with as many
+    around each as the page cache happens to hold.
+    """
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._host = HostMemory(scene.collect)
+        self._after_setup: int | None = None
+        self._before_bursts: Spent | None = None
+        self._charged: Charged | None = None
+        self._why_missing = ""
 
     def before_setup(self) -> None:
-        """Enter the worker's cgroup."""
-        self._host.note_start()
+        """Have the kernel count what is charged to this worker from now on, where it can."""
+        self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
 
     def set_up(self) -> None:
-        """Remember what the host's is now."""
-        self._host.note_setup()
+        """Remember what is resident now: set-up is done and nothing was called yet."""
+        give_back()
+        own, files = resident("VmRSS"), resident("RssFile")
+        if own is not None and files is not None:
+            self._after_setup = own - files + held_by_descendants()
+        if self._charged:
+            self._charged.note_setup()
 
     def warm(self) -> None:
-        """Reset the device's peaks."""
-        self._host.note_bursts()
+        """Reset the device's peaks, and remember which processes there are.
+
+        Whether calls have any decides how they are seen.
+        """
+        self._before_bursts = Spent.now()
         if self.scene.device and not self.scene.missing_reason("peak_device_memory"):
             self.scene.device.reset_peaks()
 
     def after_bursts(self) -> Reading:
         """Return the peaks. torch answers 0 where there is no device: not measured, not zero."""
-        host = self._host.peaks(self.scene.samples_bytes(), self.scene.once)
+        host = self._on_host()
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
         counted = self.scene.device and "peak_device_memory" not in missing
         peaks = self.scene.device.peaks() if self.scene.device and counted else {}
         return host.joined(Reading(peaks, missing))
+
+    def _on_host(self) -> Reading:
+        """Return the peak of a few more warm calls and its growth over set-up, or why not.
+
+        perfci's own samples are not counted: a quicker side has more of them, and must not look
+        hungrier for it. The growth holds what calls left for good (a cache, a compiler's modules)
+        and may be negative where set-up's own memory was freed.
+        """
+        samples_bytes = self.scene.samples_bytes()
+        alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
+        peak_of = self._peak_of if alone else self._peak_of_tree
+        ended = monotonic() + _TIME_S
+        peaks = [peak_of(self.scene.once)]
+        while len(peaks) < _CALLS and monotonic() < ended:
+            peaks.append(peak_of(self.scene.once))
+        known = [peak for peak in peaks if peak is not None]
+        if self._after_setup is None or len(known) < len(peaks):
+            why = self._why_missing or f"no memory in {_STATUS}"
+            return Reading(missing=dict.fromkeys(_ON_HOST, why))
+        values = {
+            "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
+            "host_memory_over_setup": float(
+                max(peak.bytes - peak.files for peak in known) - self._after_setup - samples_bytes
+            ),
+        }
+        if alone or not self._charged:
+            return Reading(values)
+        if self._charged.lost:
+            return Reading(values, {_CGROUP: self._charged.lost})
+        return Reading({**values, _CGROUP: float(self._charged.over_setup() - samples_bytes)})
+
+    def _peak_of(self, call: Callable[[], Any]) -> _Peak | None:
+        self.scene.collect()
+        give_back()
+        self._reset_peak()
+        files = resident("RssFile")
+        call()
+        peak = resident("VmHWM")
+        if self._why_missing or peak is None or files is None:
+            return None
+        return _Peak(peak, files)
+
+    def _peak_of_tree(self, call: Callable[[], Any]) -> _Peak | None:
+        """Return the highest sample of all; this process's own peak, where that is higher."""
+        tree = TreePeak()
+
+        def sampled() -> None:
+            with self._charged or nullcontext(), tree:
+                call()
+
+        own = self._peak_of(sampled)
+        return own and own._replace(bytes=max(own.bytes, tree.bytes))
+
+    def _reset_peak(self) -> None:
+        """Reset the high-water mark, and read it back, as not every kernel does it."""
+        try:
+            _CLEAR.write_text("5", encoding="ascii")
+        except OSError as error:
+            self._why_missing = f"the high-water mark can't be reset: {error.strerror}"
+            return
+        now, peak = resident("VmRSS"), resident("VmHWM")
+        if now is None or peak is None:
+            self._why_missing = f"this kernel has no high-water mark in {_STATUS}"
+        elif peak > now + _SLACK:
+            self._why_missing = "the kernel didn't reset the high-water mark"
 
     def more_calls(self) -> Reading:
         """Return the growth."""

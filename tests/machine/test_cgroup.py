@@ -13,7 +13,8 @@ import pytest
 
 from perfci.measure.ending import undivide
 from perfci.measure.machine import quiet as machine
-from perfci.metrics.memory import HostMemory
+from perfci.metrics import Scene
+from perfci.metrics.memory import Memory
 from perfci.metrics.observed import processes as observed
 
 SESSION = f"{observed.PREFIX}{'0' * 16}"
@@ -200,18 +201,20 @@ def test_a_cgroup_that_was_taken_back_is_said_and_fails_nothing(
     monkeypatch.setattr(observed, "cgroup_of", lambda _: own)
     monkeypatch.setattr(Path, "mkdir", lambda _: None)
     monkeypatch.setenv("PERFCI_WORKER", "abc")
-    memory = HostMemory(lambda: None)
-    memory.note_start()
+    scene = Scene(order=None, collect=lambda: None)
+    memory = Memory(scene)
+    memory.before_setup()
     if when == "before set-up is done":
         shutil.rmtree(own)
-    memory.note_setup()
-    memory.note_bursts()
+    memory.set_up()
+    memory.warm()
 
     def call() -> None:
         os.system("true")
         shutil.rmtree(own, ignore_errors=True)
 
     call()
-    found = memory.peaks(0, call)
+    scene.once = call
+    found = memory.after_bursts()
     assert "can't be read any more: No such file" in found.missing["cgroup_memory_over_setup"]
     assert found.values["peak_host_memory"] > 0

@@ -57,6 +57,30 @@ class BurstDevice(metrics.Device, Protocol):
         """Return its UUID as NVML has it, ``amd:`` and its serial number, or nothing: not known."""
 
 
+class TorchDevice:
+    """A device whose memory a module of torch's counts, by the name that this module takes."""
+
+    def __init__(self, name: str, device: Any, memory: Any) -> None:
+        self.name = name
+        self._device = device
+        self._memory = memory
+
+    def reset_peaks(self) -> None:
+        """Reset the memory peaks: those of warm calls are measured without set-up."""
+        self._memory.reset_peak_memory_stats(self._device)
+
+    def peaks(self) -> dict[str, float]:
+        """Return what the warm calls needed, and what the process held, in bytes."""
+        return {
+            "peak_device_memory": float(self._memory.max_memory_allocated(self._device)),
+            "peak_device_memory_reserved": float(self._memory.max_memory_reserved(self._device)),
+        }
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+        return float(self._memory.memory_allocated(self._device))
+
+
 class DeviceKind(Protocol):
     """A module: the devices of one kind.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from perfci.worker.devices import TorchDevice
+
 _MEMORY = (
     "memory_allocated",
     "max_memory_allocated",
@@ -20,7 +22,7 @@ _LACKS = (RuntimeError, AttributeError, TypeError, ValueError)
 """What torch raises for what a backend doesn't have: NotImplementedError is a RuntimeError."""
 
 
-class Accelerator:
+class Accelerator(TorchDevice):
     """A device of torch's current accelerator. Raises ValueError or torch's own where it isn't."""
 
     def __init__(self, name: str) -> None:
@@ -37,10 +39,8 @@ class Accelerator:
         if device.index is None:
             device = torch.device(device.type, index)
         self._torch = torch
-        self._device = device
-        self.name = str(device)
-        self.synchronize()  # one that can't be waited for is refused here
-        self._memory = self._counter()
+        torch.accelerator.synchronize(device)  # one that can't be waited for is refused here
+        super().__init__(str(device), device, self._counter(device))
         self._missing = {"energy": "perfci reads it of NVIDIA's and AMD's cards only"}
         if self._memory is None:
             uncounted = f"torch counts no memory of {device.type} devices"
@@ -65,31 +65,16 @@ class Accelerator:
         """Return the stream that the work's calls are launched in."""
         return self._torch.accelerator.current_stream(self._device)
 
-    def reset_peaks(self) -> None:
-        """Reset the memory peaks: those of warm calls are measured without set-up."""
-        self._memory.reset_peak_memory_stats(self._device)
-
-    def peaks(self) -> dict[str, float]:
-        """Return what the warm calls needed, and what the process held, in bytes."""
-        return {
-            "peak_device_memory": float(self._memory.max_memory_allocated(self._device)),
-            "peak_device_memory_reserved": float(self._memory.max_memory_reserved(self._device)),
-        }
-
-    def allocated(self) -> float:
-        """Return the bytes that live tensors hold now."""
-        return float(self._memory.memory_allocated(self._device))
-
     def uuid(self) -> str:
         """Return nothing: NVML doesn't know it."""
         return ""
 
-    def _counter(self) -> Any:
+    def _counter(self, device: Any) -> Any:
         """Return what counts the device's memory: torch 2.9's, or the backend's own module."""
-        for module in (self._torch.accelerator, getattr(self._torch, self._device.type, None)):
+        for module in (self._torch.accelerator, getattr(self._torch, device.type, None)):
             try:
                 for name in _MEMORY:
-                    getattr(module, name)(self._device)
+                    getattr(module, name)(device)
             except _LACKS:
                 continue
             return module

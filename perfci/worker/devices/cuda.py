@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any, cast
 
 from perfci.errors import Unusable
+from perfci.worker.devices import TorchDevice
 
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
-class Cuda:
+class Cuda(TorchDevice):
     """A CUDA device. Made only where a work is known, or has, to run on one."""
 
     def __init__(self, name: str) -> None:
         import torch
 
+        super().__init__(name, name, torch.cuda)
         self._cuda = torch.cuda
         self._rocm = getattr(torch.version, "hip", None) is not None
-        self.name = name
 
     def missing(self) -> dict[str, str]:
         """Return why it has no such metric, by metric."""
@@ -64,21 +65,6 @@ class Cuda:
         Named to each event: the device may not be torch's current one.
         """
         return self._cuda.current_stream(self.name)
-
-    def reset_peaks(self) -> None:
-        """Reset the memory peaks: those of warm calls are measured without set-up."""
-        self._cuda.reset_peak_memory_stats(self.name)
-
-    def peaks(self) -> dict[str, float]:
-        """Return what the warm calls needed, and what the process held, in bytes."""
-        return {
-            "peak_device_memory": float(self._cuda.max_memory_allocated(self.name)),
-            "peak_device_memory_reserved": float(self._cuda.max_memory_reserved(self.name)),
-        }
-
-    def allocated(self) -> float:
-        """Return the bytes that live tensors hold now."""
-        return float(self._cuda.memory_allocated(self.name))
 
 
 def _serial_in(uuid: str) -> str:
