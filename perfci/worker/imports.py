@@ -3,7 +3,8 @@
 Discovery records it in a fresh process of each side; an ancestor records the same of what it
 imports for both sides, and the parent compares them (``perfci.measure.starters``).
 
-Their first call would import it: 2 to 3 s of each worker's start, the same on both sides.
+An ancestor imports the compiler, too: their first call would, which is 2 to 3 s of each worker's
+start, the same on both sides.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import resolve_name
 from types import FrameType
 from typing import Any
@@ -84,11 +86,11 @@ class ImportRecord:
         self._import = builtins.__import__
         builtins.__import__ = self._imported
         sys.meta_path.insert(0, self)
-        _listen(self._heard)
+        _listeners().append(self._heard)
         try:
             yield
         finally:
-            _listen(None)
+            _listeners().remove(self._heard)
             sys.meta_path.remove(self)
             builtins.__import__ = self._import
             self._way.clear()
@@ -111,26 +113,24 @@ class ImportRecord:
 
     def of(self, file: str) -> FileImports:
         """Return what ``file`` asked for and did, its side's own modules included."""
-        imports = FileImports()
-        seen: dict[str, None] = {}
+        whole = _ImportTrace()
+        seen: set[str] = set()
         waiting = [file]
         while waiting:
             name = waiting.pop()
             if name in seen:
                 continue
-            seen[name] = None
-            trace = self._asked.get(name)
+            seen.add(name)
             if name in sys.modules and not (name == file or self._is_own(name)):
-                imports = _joined(imports, modules=(name,))
-            if trace is not None:
-                imports = _joined(
-                    imports,
-                    environment=tuple(trace.environment),
-                    programs=tuple(trace.programs),
-                    read=tuple(trace.read),
-                )
+                whole.modules[name] = None
+            if trace := self._asked.get(name):
+                whole.environment |= trace.environment
+                whole.programs |= trace.programs
+                whole.read |= trace.read
                 waiting += reversed(trace.modules)
-        return imports
+        return FileImports(
+            tuple(whole.modules), tuple(whole.environment), tuple(whole.programs), tuple(whole.read)
+        )
 
     def _of(self, name: str) -> _ImportTrace:
         return self._asked.setdefault(name, _ImportTrace())
@@ -222,29 +222,17 @@ def _change(arguments: tuple[Any, ...]) -> str:
     return "=".join(words)
 
 
-def _joined(imports: FileImports, **more: tuple[str, ...]) -> FileImports:
-    def both(name: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*getattr(imports, name), *more.get(name, ()))))
+@cache
+def _listeners() -> list[Callable[[str, tuple[Any, ...]], None]]:
+    """Return who gets the audit events. A hook stays for the life of a process: there is one."""
+    listeners: list[Callable[[str, tuple[Any, ...]], None]] = []
 
-    return FileImports(both("modules"), both("environment"), both("programs"), both("read"))
+    def hand_on(event: str, arguments: tuple[Any, ...]) -> None:
+        for listener in listeners:
+            listener(event, arguments)
 
-
-_Heard = Callable[[str, tuple[Any, ...]], None]
-_listener: list[_Heard] = []
-_installed: list[bool] = []
-
-
-def _listen(heard: _Heard | None) -> None:
-    """Hand audit events to ``heard``. A hook stays for the life of a process: there is one."""
-    _listener[:] = [heard] if heard else []
-    if heard and not _installed:
-        _installed.append(True)
-        sys.addaudithook(_hand_on)
-
-
-def _hand_on(event: str, arguments: tuple[Any, ...]) -> None:
-    if _listener:
-        _listener[0](event, arguments)
+    sys.addaudithook(hand_on)
+    return listeners
 
 
 def modules() -> dict[str, str]:

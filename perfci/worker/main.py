@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 from perfci.clock import monotonic_ns
 from perfci.collecting import Work
 from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, RecordingScene, in_worker
+from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
 from perfci.metrics import use
 from perfci.metrics.graphs import frames_traced
 from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
-from perfci.worker.devices import BurstDevice, DeviceKind, kinds, named, used
+from perfci.worker.devices import kinds, named, used
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import torch_state, use_own_places
 from perfci.worker.loading import imported, prepare_path, set_up
@@ -216,15 +216,11 @@ def _look(watch: CodeWatch | None) -> None:
 def look_inside(order: WorkOrder, channel: Channel) -> None:
     """Run the order's case, nothing of it timed, and record what its instruments see."""
     scene = RecordingScene(order)
-    chosen = {name: in_worker(name) for name in order.instruments}
-    all_of_them = tuple(chosen.values())
-    recordings = _Recordings(scene)
+    recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
     channel.enter("import")
     device_kinds = kinds(order.devices)
     with ExitStack() as starting:
-        starting.enter_context(
-            recordings.of(instrument for instrument in all_of_them if instrument.when == "start")
-        )
+        starting.enter_context(recordings.during("start"))
         benchmarks = imported(order)
         fix_threads_and_seed(order)
         channel.enter("setup")
@@ -236,47 +232,37 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             scene.call, scene.set_up = work.call, True
             channel.enter("first_call")
             device = named(device_kinds, work.device) if work.device else None
-            with recordings.of(
-                instrument for instrument in all_of_them if instrument.when == "first_call"
-            ):
-                device, first_s = _first_call(work, device, device_kinds)
+            with recordings.during("first_call"):
+                called_ns = monotonic_ns()
+                output = work.call()
+                device = device or used(device_kinds, output)
+                if device:
+                    device.synchronize()
+                first_s = (monotonic_ns() - called_ns) / 1e9
+                del output
             starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
             bursts = Bursts(work.call, device, copies)
             scene.once = bursts.once
             channel.enter("warmup")
-            recordings.early(instrument for instrument in all_of_them if instrument.when == "early")
+            recordings.take_early()
             scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
             stop_collecting()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, chosen, copies)
+            _record_as_ordered(channel, recordings, copies)
 
         set_up(order, benchmarks)(go_on)
 
 
-def _first_call(
-    work: Work, device: BurstDevice | None, kinds: Sequence[DeviceKind]
-) -> tuple[BurstDevice | None, float]:
-    """Make the first call, to its end; return the device that it ran on, and its time in s."""
-    called_ns = monotonic_ns()
-    output = work.call()
-    device = device or used(kinds, output)
-    if device:
-        device.synchronize()
-    return device, (monotonic_ns() - called_ns) / 1e9
-
-
-def _record_as_ordered(
-    channel: Channel, recordings: _Recordings, chosen: Mapping[str, Instrument], copies: StrayCopies
-) -> None:
+def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayCopies) -> None:
     while line := channel.receive():
         request = json.loads(line)
         if request["do"] == "finish":
             return
         collect()
-        recorded, why = recordings.taken(chosen[request["instrument"]])
+        recorded, why = recordings.taken(request["instrument"])
         copies.require_none()
         channel.send("record", recorded=recorded, why=why)
     os._exit(0)  # the parent is gone
@@ -285,46 +271,51 @@ def _record_as_ordered(
 class _Recordings:
     """The recordings of a worker. An instrument that fails leaves the case and the others alone."""
 
-    def __init__(self, scene: RecordingScene) -> None:
+    def __init__(self, scene: RecordingScene, chosen: Mapping[str, Instrument]) -> None:
         self._scene = scene
-        self._kept: dict[str, dict[str, Any]] = {}
+        self._chosen = chosen
+        self._kept: dict[str, Recorded] = {}
         self._why: dict[str, str] = {}
 
     @contextmanager
-    def of(self, chosen: Iterable[Instrument]) -> Iterator[None]:
-        """Record until the block ends; the last one that begins is the first that ends."""
-        begun = []
-        for instrument in chosen:
-            try:
+    def during(self, when: When) -> Iterator[None]:
+        """Record until the block ends; the last instrument that begins is the first that ends."""
+        begun: list[tuple[str, Any]] = []
+        for name, instrument in self._of(when):
+            with self._failure_kept(name):
                 context = instrument.record(self._scene)
-                self._kept[instrument.name] = context.__enter__()
-                begun.append((instrument, context))
-            except Exception as error:  # noqa: BLE001 (anything an instrument raises is said)
-                self._why[instrument.name] = _said(error)
+                self._kept[name] = context.__enter__()
+                begun.append((name, context))
         yield
-        for instrument, context in reversed(begun):
-            try:
+        for name, context in reversed(begun):
+            with self._failure_kept(name):
                 context.__exit__(None, None, None)
-            except Exception as error:  # noqa: BLE001 (as above)
-                self._why[instrument.name] = _said(error)
 
-    def early(self, chosen: Iterable[Instrument]) -> None:
+    def take_early(self) -> None:
         """Record what has to be seen before the work is warm."""
-        for instrument in chosen:
-            try:
-                self._kept[instrument.name] = instrument.record(self._scene)
-            except Exception as error:  # noqa: BLE001 (as above)
-                self._why[instrument.name] = _said(error)
+        for name, instrument in self._of("early"):
+            with self._failure_kept(name):
+                self._kept[name] = instrument.record(self._scene)
 
-    def taken(self, instrument: Instrument) -> tuple[Recorded, str]:
+    def taken(self, name: str) -> tuple[Recorded, str]:
         """Return a recording, made now or before, or why there is no recording."""
-        if instrument.when != "work":
-            why = self._why.get(instrument.name, "")
-            return ({} if why else self._kept.pop(instrument.name, {})), why
+        instrument = self._chosen[name]
+        if instrument.when == "work":
+            self._why.pop(name, "")
+            with self._failure_kept(name):
+                self._kept[name] = instrument.record(self._scene)
+        why = self._why.get(name, "")
+        return ({} if why else self._kept.pop(name, {})), why
+
+    def _of(self, when: When) -> Iterator[tuple[str, Instrument]]:
+        return ((name, each) for name, each in self._chosen.items() if each.when == when)
+
+    @contextmanager
+    def _failure_kept(self, name: str) -> Iterator[None]:
         try:
-            return instrument.record(self._scene), ""
-        except Exception as error:  # noqa: BLE001 (as above)
-            return {}, _said(error)
+            yield
+        except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
+            self._why[name] = _said(error)
 
 
 def _said(error: Exception) -> str:
