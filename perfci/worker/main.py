@@ -1,29 +1,47 @@
-"""The worker's life: one order, carried out or failed, and the shortest way out."""
+"""The worker's life: one order, carried out or failed, and the shortest way out.
+
+The order may be to fork workers. A **starter** has imported one side's benchmark file. An
+**ancestor** has imported what both sides need of their libraries, and nothing of either side's own:
+its workers import that themselves. Either is a really fresh process, and its start is part of each
+worker's cold start. It forks only while it has a single thread and no device: a fork keeps neither
+alive.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import importlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+import select
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import NoReturn, Self
 
 from perfci.clock import monotonic_ns
-from perfci.collecting import Work
 from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
 from perfci.metrics import use
-from perfci.metrics.graphs import frames_traced
 from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
-from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
-from perfci.worker.devices import kinds, named, used
+from perfci.worker.bursts import freeze
+from perfci.worker.devices import DeviceKind, kinds
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
-from perfci.worker.imports import torch_state, use_own_places
-from perfci.worker.loading import imported, prepare_path, set_up
-from perfci.worker.measurement import fix_threads_and_seed, measure
+from perfci.worker.imports import (
+    ImportRecord,
+    forget_places,
+    importable,
+    modules,
+    torch_state,
+    use_own_places,
+)
+from perfci.worker.loading import imported, prepare_path
+from perfci.worker.measurement import look_inside, measure
 from perfci.worker.protocol import (
     Channel,
     WorkerDescriptors,
@@ -34,7 +52,11 @@ from perfci.worker.protocol import (
     where_it_failed,
 )
 
-_LONGEST = 500
+_LARGEST_REQUEST = 1 << 16
+_MOST_DESCRIPTORS = 16
+_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
+TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
+"""The variable by which the parent finds all that a worker started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +150,6 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
     if order.case:
         measure(order, channel, start, benchmarks, partial(_look, watch))
         return
-    from perfci.worker.starter import serve_forks
 
     def measure_case(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
         if watch:
@@ -142,8 +163,6 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
 def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
     """Import what the sides have in common; each worker goes on as its own side's."""
     use(order.metrics)
-    from perfci.worker.starter import import_libraries, serve_forks
-
     harness_ns = monotonic_ns()
     channel.enter("import")
     answer, compiler_ns = import_libraries(order)
@@ -213,113 +232,183 @@ def _look(watch: CodeWatch | None) -> None:
         )
 
 
-def look_inside(order: WorkOrder, channel: Channel) -> None:
-    """Run the order's case, nothing of it timed, and record what its instruments see."""
-    scene = RecordingScene(order)
-    recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
-    channel.enter("import")
-    device_kinds = kinds(order.devices)
-    with ExitStack() as starting:
-        starting.enter_context(recordings.during("start"))
-        benchmarks = imported(order)
-        fix_threads_and_seed(order)
-        channel.enter("setup")
-        traced = frames_traced()
-
-        def go_on(work: Work) -> None:
-            fix_threads_and_seed(order, seed=False)
-            copies = StrayCopies()
-            scene.call, scene.set_up = work.call, True
-            channel.enter("first_call")
-            device = named(device_kinds, work.device) if work.device else None
-            with recordings.during("first_call"):
-                called_ns = monotonic_ns()
-                output = work.call()
-                device = device or used(device_kinds, output)
-                if device:
-                    device.synchronize()
-                first_s = (monotonic_ns() - called_ns) / 1e9
-                del output
-            starting.close()
-            copies.require_none()
-            scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
-            bursts = Bursts(work.call, device, copies)
-            scene.once = bursts.once
-            channel.enter("warmup")
-            recordings.take_early()
-            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
-            stop_collecting()
-            channel.enter("record")
-            channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, copies)
-
-        set_up(order, benchmarks)(go_on)
+# Forking workers.
 
 
-def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayCopies) -> None:
-    while line := channel.receive():
-        request = json.loads(line)
-        if request["do"] == "finish":
-            return
-        collect()
-        recorded, why = recordings.taken(request["instrument"])
-        copies.require_none()
-        channel.send("record", recorded=recorded, why=why)
-    os._exit(0)  # the parent is gone
+def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
+    """Import what the order's ``preload`` names, then its ``compiler``.
+
+    Return what the parent has to know of it, and the time that the compiler's took, in ns.
+    """
+    before = modules()
+    record = ImportRecord()
+    with record.during(""):
+        failed = _import_each(order.preload or ())
+        loaded = {name: file for name, file in modules().items() if name not in before}
+        if tempfile.tempdir is not None:
+            failed = failed or "a library chose its folder of temporary files as it was imported"
+        began_ns = monotonic_ns()
+        if not failed and "torch" in sys.modules:
+            failed = _import_each(importable(order.compiler))
+            forget_places()
+        compiler_ns = monotonic_ns() - began_ns
+    known = {name.partition(".")[0] for name in (*before, *loaded)}
+    later = {name.partition(".")[0] for name in modules()} - known
+    did = replace(record.of(""), state=torch_state())
+    answer: dict[str, object] = {
+        "failed": failed,
+        "imports": asdict(did),
+        "modules": loaded,
+        "compiler": tuple(sorted(later)),
+    }
+    return answer, compiler_ns
 
 
-class _Recordings:
-    """The recordings of a worker. An instrument that fails leaves the case and the others alone."""
-
-    def __init__(self, scene: RecordingScene, chosen: Mapping[str, Instrument]) -> None:
-        self._scene = scene
-        self._chosen = chosen
-        self._kept: dict[str, Recorded] = {}
-        self._why: dict[str, str] = {}
-
-    @contextmanager
-    def during(self, when: When) -> Iterator[None]:
-        """Record until the block ends; the last instrument that begins is the first that ends."""
-        begun: list[tuple[str, Any]] = []
-        for name, instrument in self._of(when):
-            with self._failure_kept(name):
-                context = instrument.record(self._scene)
-                self._kept[name] = context.__enter__()
-                begun.append((name, context))
-        yield
-        for name, context in reversed(begun):
-            with self._failure_kept(name):
-                context.__exit__(None, None, None)
-
-    def take_early(self) -> None:
-        """Record what has to be seen before the work is warm."""
-        for name, instrument in self._of("early"):
-            with self._failure_kept(name):
-                self._kept[name] = instrument.record(self._scene)
-
-    def taken(self, name: str) -> tuple[Recorded, str]:
-        """Return a recording, made now or before, or why there is no recording."""
-        instrument = self._chosen[name]
-        if instrument.when == "work":
-            self._why.pop(name, "")
-            with self._failure_kept(name):
-                self._kept[name] = instrument.record(self._scene)
-        why = self._why.get(name, "")
-        return ({} if why else self._kept.pop(name, {})), why
-
-    def _of(self, when: When) -> Iterator[tuple[str, Instrument]]:
-        return ((name, each) for name, each in self._chosen.items() if each.when == when)
-
-    @contextmanager
-    def _failure_kept(self, name: str) -> Iterator[None]:
+def _import_each(names: Sequence[str]) -> str:
+    """Import modules; return why one failed, or nothing."""
+    for name in names:
         try:
-            yield
-        except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
-            self._why[name] = _said(error)
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 (a library's: the parent gets it)
+            return f"{name}: {where_it_failed(error, ())}"
+    return ""
 
 
-def _said(error: Exception) -> str:
-    if isinstance(error, Unusable):
-        return str(error)[:_LONGEST]
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"[:_LONGEST]
+def serve_forks(
+    order: WorkOrder,
+    channel: Channel,
+    become_worker: Callable[[WorkerDescriptors, int], None],
+    did: Mapping[str, object],
+) -> None:
+    """Fork as often as the parent asks; return when it hangs up.
+
+    ``become_worker(ends, forked_ns)`` is called in each child and must not return.
+    ``did`` is what the parent has to know of the imports.
+    """
+    import socket  # 3 ms, which no other worker needs
+
+    token = _place_of(TOKEN)
+    unfit = unforkable_reason(kinds(order.devices))
+    if not unfit and token is None:
+        unfit = "this system does not show a process its own environment"
+    freeze()
+    channel.send("imported", unfit=unfit, **did)
+    requests = socket.socket(fileno=order.fork_socket)
+    alive: set[int] = set()
+    with _EndedChildren() as ended:
+        while True:
+            ready, _, _ = select.select([requests.fileno(), ended.fileno()], [], [])
+            if ended.fileno() in ready:
+                ended.clear()
+                for pid in [pid for pid in alive if end_group_of(pid)]:
+                    alive.remove(pid)
+                    _, status = os.waitpid(pid, 0)
+                    channel.send("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+            if requests.fileno() not in ready:
+                continue
+            order_text, descriptors, _, _ = socket.recv_fds(
+                requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS
+            )
+            if not order_text:
+                return
+            flush()  # what is still buffered would be printed by both
+            pid = os.fork()
+            if pid == 0:
+                forked_ns = monotonic_ns()
+                os.setsid()
+                ended.forget()
+                requests.close()
+                output, orders, results, *turns = descriptors
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                os.close(output)
+                environment = json.loads(order_text)
+                if token and len(value := environment[TOKEN].encode()) == token[1]:
+                    # /proc shows what a process was started with, and a fork its parent's: workers
+                    # of one ancestor, and all that they leave behind, would look alike
+                    ctypes.memmove(token[0], value, len(value))
+                os.environ.update(environment)
+                become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
+            alive.add(pid)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            channel.send("forked", pid=pid)
+
+
+class _EndedChildren:
+    """Becomes readable when a child ends: a pipe that Python writes each SIGCHLD to."""
+
+    def __enter__(self) -> Self:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        os.set_blocking(self._read, False)
+        self._handler = signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.forget()
+
+    def fileno(self) -> int:
+        """Return what ``select`` waits for."""
+        return self._read
+
+    def clear(self) -> None:
+        """Take what is there: who ended is asked of the children themselves."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._read, 512):
+                pass
+
+    def forget(self) -> None:
+        """Leave signals as the imports left them."""
+        signal.set_wakeup_fd(self._descriptor)
+        signal.signal(signal.SIGCHLD, self._handler or signal.SIG_DFL)
+        os.close(self._read)
+        os.close(self._write)
+
+
+def end_group_of(pid: int) -> bool:
+    """Say whether a worker has ended; kill what it left in its group first.
+
+    Its number can't be another's until its end was asked for.
+    """
+    if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        return False
+    with contextlib.suppress(ProcessLookupError):  # it died before it had a group
+        os.killpg(pid, signal.SIGKILL)
+    return True
+
+
+def _place_of(variable: str) -> tuple[int, int] | None:
+    """Return where this process has the value of ``variable`` that it was started with, its length.
+
+    That is the memory that ``/proc/self/environ`` shows. None where it can't be found.
+    """
+    try:
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        start, end = int(fields[47]), int(fields[48])
+        shown = Path("/proc/self/environ").read_bytes()
+    except (OSError, ValueError, IndexError):
+        return None
+    name = b"\0" + variable.encode() + b"="
+    at = (b"\0" + shown).find(name)
+    if start == 0 or at < 0 or end - start < len(shown):
+        return None
+    at += len(name) - 1
+    return start + at, shown.find(b"\0", at) - at
+
+
+def unforkable_reason(kinds: Sequence[DeviceKind]) -> str:
+    """Return why this process must not fork, or nothing."""
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
+    if threads > 1:
+        return "its imports left threads running"
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)
+        except OSError:  # the descriptor of this very listing
+            continue
+        if target.startswith(_DEVICES):
+            return f"its imports opened {target}"
+    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
+    return f"its imports initialised {in_use}" if in_use else ""

@@ -1,4 +1,4 @@
-"""Measuring one case: set-up, first call, warm-up, bursts as ordered, then what is slow to know.
+"""One case, measured or looked into: set-up, first call, warm-up, then what the parent orders.
 
 Both sides get the same code; base's shares are zero, so that its own cost cancels. Nothing is
 computed into a result: the time is really spent, the memory really taken.
@@ -12,13 +12,16 @@ import random
 import sys
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collecting import Work
+from perfci.errors import Unusable
+from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
 from perfci.metrics import NOTHING, Reading, Scene, families
 from perfci.metrics.graphs import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
@@ -44,13 +47,14 @@ from perfci.worker.devices import (
     used,
 )
 from perfci.worker.imports import require_compiled, require_same_environment
-from perfci.worker.loading import set_up
+from perfci.worker.loading import imported, set_up
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
     from perfci.worker.main import StartClock
     from perfci.worker.protocol import Channel
 
+_LONGEST = 500
 _PAGE = b"\1"  # of zeros, the kernel would give no page
 
 
@@ -326,3 +330,118 @@ def wait_longer(spent_s: float, share: float) -> None:
 def ballast(share: float) -> bytes:
     """Return memory of ``share`` of what is resident now, every page of it touched."""
     return _PAGE * int((resident("VmRSS") or 0) * share)
+
+
+# Looking inside a case, nothing of it timed.
+
+
+def look_inside(order: WorkOrder, channel: Channel) -> None:
+    """Run the order's case, nothing of it timed, and record what its instruments see."""
+    scene = RecordingScene(order)
+    recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
+    channel.enter("import")
+    device_kinds = kinds(order.devices)
+    with ExitStack() as starting:
+        starting.enter_context(recordings.during("start"))
+        benchmarks = imported(order)
+        fix_threads_and_seed(order)
+        channel.enter("setup")
+        traced = frames_traced()
+
+        def go_on(work: Work) -> None:
+            fix_threads_and_seed(order, seed=False)
+            copies = StrayCopies()
+            scene.call, scene.set_up = work.call, True
+            channel.enter("first_call")
+            device = named(device_kinds, work.device) if work.device else None
+            with recordings.during("first_call"):
+                called_ns = monotonic_ns()
+                output = work.call()
+                device = device or used(device_kinds, output)
+                if device:
+                    device.synchronize()
+                first_s = (monotonic_ns() - called_ns) / 1e9
+                del output
+            starting.close()
+            copies.require_none()
+            scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
+            bursts = Bursts(work.call, device, copies)
+            scene.once = bursts.once
+            channel.enter("warmup")
+            recordings.take_early()
+            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
+            stop_collecting()
+            channel.enter("record")
+            channel.send("ready", call_s=scene.call_s)
+            _record_as_ordered(channel, recordings, copies)
+
+        set_up(order, benchmarks)(go_on)
+
+
+def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayCopies) -> None:
+    while line := channel.receive():
+        request = json.loads(line)
+        if request["do"] == "finish":
+            return
+        collect()
+        recorded, why = recordings.taken(request["instrument"])
+        copies.require_none()
+        channel.send("record", recorded=recorded, why=why)
+    os._exit(0)  # the parent is gone
+
+
+class _Recordings:
+    """The recordings of a worker. An instrument that fails leaves the case and the others alone."""
+
+    def __init__(self, scene: RecordingScene, chosen: Mapping[str, Instrument]) -> None:
+        self._scene = scene
+        self._chosen = chosen
+        self._kept: dict[str, Recorded] = {}
+        self._why: dict[str, str] = {}
+
+    @contextmanager
+    def during(self, when: When) -> Iterator[None]:
+        """Record until the block ends; the last instrument that begins is the first that ends."""
+        begun: list[tuple[str, Any]] = []
+        for name, instrument in self._of(when):
+            with self._failure_kept(name):
+                context = instrument.record(self._scene)
+                self._kept[name] = context.__enter__()
+                begun.append((name, context))
+        yield
+        for name, context in reversed(begun):
+            with self._failure_kept(name):
+                context.__exit__(None, None, None)
+
+    def take_early(self) -> None:
+        """Record what has to be seen before the work is warm."""
+        for name, instrument in self._of("early"):
+            with self._failure_kept(name):
+                self._kept[name] = instrument.record(self._scene)
+
+    def taken(self, name: str) -> tuple[Recorded, str]:
+        """Return a recording, made now or before, or why there is no recording."""
+        instrument = self._chosen[name]
+        if instrument.when == "work":
+            self._why.pop(name, "")
+            with self._failure_kept(name):
+                self._kept[name] = instrument.record(self._scene)
+        why = self._why.get(name, "")
+        return ({} if why else self._kept.pop(name, {})), why
+
+    def _of(self, when: When) -> Iterator[tuple[str, Instrument]]:
+        return ((name, each) for name, each in self._chosen.items() if each.when == when)
+
+    @contextmanager
+    def _failure_kept(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
+            self._why[name] = _said(error)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, Unusable):
+        return str(error)[:_LONGEST]
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"[:_LONGEST]
