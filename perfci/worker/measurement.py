@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collecting import Work
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
-from perfci.metrics import NOTHING, Reading, Scene, families
+from perfci.metrics import NOTHING, Scene, families
 from perfci.metrics.graphs import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
@@ -92,7 +92,7 @@ class _Measuring:
         channel.enter("setup")
         self._scene = Scene(order, collect)
         self._collectors = _Collectors(self._scene)
-        self._collectors.before_setup()
+        self._collectors.tell("before_setup")
         self._traced, self._before_setup_ns = frames_traced(), monotonic_ns()
         self._environment = dict(os.environ)
 
@@ -105,7 +105,7 @@ class _Measuring:
         set_up_ns = monotonic_ns()
         scene.work = work
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
-        self._collectors.at_set_up()
+        self._collectors.tell("set_up")
         first = self._first_call(work)
         kept = ballast(order.inject.get("peak_host_memory", 0.0))
         call = work.call
@@ -120,13 +120,14 @@ class _Measuring:
         self.copies.require_none()
         stop_collecting()
         channel.enter("measure")
-        self._collectors.before_bursts()
+        self._collectors.tell("warm")
         channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
         _blocks_as_ordered(session, channel)
-        self._collectors.after_bursts()
+        self._collectors.take("after_bursts")
         del kept
         channel.enter("finish")
-        self._collectors.finish()
+        self._collectors.take("more_calls")
+        self._collectors.take("last")
         reading = self._collectors.reading
         return Measurement(
             samples_ns=tuple(map(encoded, session.samples)),
@@ -247,7 +248,6 @@ def _encoded_ns(seconds: Sequence[float]) -> str:
     return encoded(array("q", [int(second * 1e9) for second in seconds]))
 
 
-# What the metrics' collectors find, hook by hook.
 class _Collectors:
     """The collectors of a worker, in the order of reports, and all that they found so far."""
 
@@ -258,32 +258,15 @@ class _Collectors:
         ]
         self.reading = NOTHING
 
-    def before_setup(self) -> None:
-        """Say that set-up is next."""
+    def tell(self, hook: Literal["before_setup", "set_up", "warm"]) -> None:
+        """Call a hook of each collector."""
         for family, collector in self._collectors:
-            family.ask("its before_setup", collector.before_setup)
+            family.ask(f"its {hook}", getattr(collector, hook))
 
-    def at_set_up(self) -> None:
-        """Say that set-up is done, and nothing was called yet."""
+    def take(self, hook: Literal["after_bursts", "more_calls", "last"]) -> None:
+        """Call a hook of each collector, and keep its reading."""
         for family, collector in self._collectors:
-            family.ask("its set_up", collector.set_up)
-
-    def before_bursts(self) -> None:
-        """Say that bursts are next."""
-        for family, collector in self._collectors:
-            family.ask("its warm", collector.warm)
-
-    def after_bursts(self) -> None:
-        """Take what is known of the bursts."""
-        for family, collector in self._collectors:
-            self._take(family.read("its after_bursts", collector.after_bursts))
-
-    def finish(self) -> None:
-        """Take what would have disturbed the bursts, and at last what needs no more calls."""
-        for family, collector in self._collectors:
-            self._take(family.read("its more_calls", collector.more_calls))
-        for family, collector in self._collectors:
-            self._take(family.read("its last", collector.last))
+            self.reading = self.reading.joined(family.read(f"its {hook}", getattr(collector, hook)))
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that there are values of."""
@@ -294,9 +277,6 @@ class _Collectors:
             for declared in family.metrics
         )
         return tuple(metric for metric in metrics if metric.name in self.reading.values)
-
-    def _take(self, reading: Reading) -> None:
-        self.reading = self.reading.joined(reading)
 
 
 def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:
