@@ -149,16 +149,17 @@ class Instrument:
     the arguments of a difference or hint. An instrument that is ``ON_DEMAND`` records only where it
     is asked for by name.
 
-    An instrument of another distribution (``added``) is called by its module's name. It has no
-    ``PLACE``, ``stacks`` or ``ON_DEMAND`` and comes after perfci's own.
+    An instrument of another distribution (``added``) is called by its module's name. It has
+    ``differences`` and ``WORDS``, no ``PLACE``, ``stacks`` or ``ON_DEMAND``, and comes after
+    perfci's own.
     """
 
     name: str
     place: int
     when: When
     record: Callable[[RecordingScene], Any]
-    differences: Differences
-    words: Words
+    differences: Differences = field(default=lambda *_: ())
+    words: Words = field(default_factory=dict)
     runs: int = 1
     hints: Hints = field(default=lambda _: ())
     stacks: Stacks = field(default=lambda *_: ())
@@ -220,11 +221,11 @@ def in_worker(name: str) -> Instrument:
     def refuse(_scene: RecordingScene) -> Recorded:
         raise Unusable("broken_instrument", defect)
 
-    return Instrument(name, LAST, "early", refuse, lambda *_: (), {}, added=True)
+    return Instrument(name, LAST, "early", refuse, added=True)
 
 
 def _instrument(name: str, module: Any, *, added: bool) -> Instrument:
-    optional = {"runs": "RUNS", "hints": "hints"}
+    optional = {"differences": "differences", "words": "WORDS", "runs": "RUNS", "hints": "hints"}
     if not added:
         optional |= {"stacks": "stacks", "on_demand": "ON_DEMAND"}
     return Instrument(
@@ -232,8 +233,6 @@ def _instrument(name: str, module: Any, *, added: bool) -> Instrument:
         place=LAST if added else module.PLACE,
         when=module.WHEN,
         record=module.record,
-        differences=module.differences,
-        words=module.WORDS,
         added=added,
         **{key: vars(module)[hook] for key, hook in optional.items() if hook in vars(module)},
     )

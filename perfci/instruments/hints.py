@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.model.finding import Difference, Hint
+from perfci.model.finding import Hint
 from perfci.units import counted, format_share
 
 PLACE = 90
@@ -156,11 +156,6 @@ def _keeps_graph(output: Any) -> bool:
 
 
 # In the parent. Pure.
-
-
-def differences(_base: Sequence[Recorded], _head: Sequence[Recorded]) -> Sequence[Difference]:
-    """Return none: a hint is of head alone."""
-    return ()
 
 
 def hints(head: Sequence[Recorded]) -> Iterator[Hint]:

@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfci.errors import Unusable
-from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.model.finding import Difference
+from perfci.instruments import Recorded, RecordingScene
 
 PLACE = 95
 WHEN = "work"
 ON_DEMAND = True
-WORDS: Words = {}
 
 _MOST_CALLS, _MOST_EVENTS, _LONGEST = 10, 50_000, 200
 MOST_BYTES = 64 << 20
@@ -64,11 +62,6 @@ def _rows(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
             "dur": event.duration_ns() / 1e3,
             "args": {"shapes": str(event.shapes())[:_LONGEST]} if event.shapes() else {},
         }
-
-
-def differences(_base: Sequence[Recorded], _head: Sequence[Recorded]) -> Sequence[Difference]:
-    """Return none: a trace is there to be looked at."""
-    return ()
 
 
 def trace_text(recorded: Recorded) -> str:
