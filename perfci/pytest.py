@@ -65,7 +65,8 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     as they run head's benchmarks. BenchmarkError where they lie elsewhere, where pytest can't
     collect them, or where none of their tests measures.
     """
-    from perfci.api.definition import Benchmark, user_frame
+    from perfci.api import user_frame
+    from perfci.api.definition import Benchmark
     from perfci.errors import BenchmarkError
 
     where = user_frame()

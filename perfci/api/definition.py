@@ -8,13 +8,12 @@ from __future__ import annotations
 import difflib
 import inspect
 import itertools
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from perfci.api import is_number, is_positive, require_right, user_frame
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
@@ -26,50 +25,6 @@ if TYPE_CHECKING:
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
-
-
-_PACKAGE = str(Path(__file__).parent.parent) + "/"
-
-
-def user_frame() -> str:
-    """Return ``file:line`` of the innermost frame outside perfci, or nothing."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
-
-
-def require_right(function: str, slug: str, wrongs: Iterator[str], advice: str) -> None:
-    """Raise BenchmarkError for the first error in the arguments of ``perfci.FUNCTION``."""
-    if wrong := next(wrongs, ""):
-        raise BenchmarkError(slug, f"{user_frame()}: perfci.{function}: {wrong}", advice)
-
-
-def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
-    """Say whether ``value`` is a collection of members of these types, not empty and no text."""
-    return (
-        isinstance(value, Collection)
-        and not isinstance(value, (str, bytes))
-        and bool(value)
-        and all(isinstance(each, types) for each in value)
-    )
-
-
-def are_texts(value: object) -> bool:
-    """Say whether ``value`` maps texts to texts."""
-    return isinstance(value, Mapping) and all(
-        isinstance(text, str) for text in (*value, *value.values())
-    )
-
-
-def is_count(value: object) -> bool:
-    """Say whether ``value`` is a whole number above zero."""
-    return type(value) is int and value > 0
-
-
-def is_positive(value: object) -> bool:
-    """Say whether ``value`` is a finite number above zero."""
-    return _is_number(value) and value > 0  # type: ignore[operator]
 
 
 Skip = str | Callable[..., str | None] | None
@@ -347,7 +302,7 @@ class _Definition:
                 return parse_share(value)
             except ValueError as error:
                 expected = str(error)
-        elif isinstance(value, (int, float)) and _is_number(value) and value >= 0:
+        elif isinstance(value, (int, float)) and is_number(value) and value >= 0:
             return float(value)
         else:
             expected = f"an amount in {metric.unit}, as a number, at least 0"
@@ -356,10 +311,6 @@ class _Definition:
             f"the threshold of {metric.name} for `{self.target}` is {value!r}",
             f"Expected {expected}.",
         )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def metric(

@@ -13,7 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from perfci.api.definition import are_texts, is_count, is_positive, require_right
+from perfci.api import are_texts, is_count, is_positive, require_right
 from perfci.api.programs import ended_servers, require_running
 from perfci.clock import perf_counter
 from perfci.collecting import Work

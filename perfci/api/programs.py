@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -20,8 +19,7 @@ from types import NoneType
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from perfci.api import tied
-from perfci.api.definition import all_of, are_texts, require_right
+from perfci.api import all_of, are_texts, how_it_ended, require_right, tied_command
 from perfci.clock import monotonic
 from perfci.collecting import Work
 from perfci.errors import Unusable
@@ -37,18 +35,6 @@ _SERVER_LINES, _LONGEST_LINE = 10, 500
 _ERRORS = 400
 """Lowest status with which a server isn't ready."""
 _STARTED: list[Server] = []
-
-
-def tied_command(words: Sequence[str]) -> list[str]:
-    """Return the words that start a command which the kernel ends with this process."""
-    return [sys.executable, "-P", tied.__file__, str(os.getpid()), *words]
-
-
-def how_it_ended(code: int) -> str:
-    """Return how a process of this exit code ended, as the end of a sentence."""
-    if code < 0:
-        return f"was ended by signal {-code} ({signal.strsignal(-code)})"
-    return f"ended with exit code {code}"
 
 
 def command(

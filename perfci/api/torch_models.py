@@ -16,7 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from perfci.api.definition import ModelOptions, is_positive
+from perfci.api import is_positive
+from perfci.api.definition import ModelOptions
 from perfci.collecting import Work
 from perfci.errors import BenchmarkError
 

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from operator import attrgetter
 from typing import Any
 
-from perfci.api.definition import all_of, is_count, require_right, user_frame
+from perfci.api import all_of, is_count, require_right, user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     END_S,

@@ -25,9 +25,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 
+from perfci.api import how_it_ended, tied_command
 from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutput, StartedRanks
 from perfci.api.distributed.rank import RankJob, RankPlace, RankTask, environment
-from perfci.api.programs import how_it_ended, tied_command
 from perfci.errors import Unusable
 
 JOINS = "join"

@@ -13,8 +13,8 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from perfci.api import how_it_ended
 from perfci.api.distributed.rank import WHERE_IT_IS, RankRaised
-from perfci.api.programs import how_it_ended
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
