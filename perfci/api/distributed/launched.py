@@ -107,13 +107,18 @@ def launch(words: Sequence[str], within_s: float, job: RankJob, started: Started
             raise
 
 
-@dataclass(slots=True)
-class _JoinedRank:
-    """A rank whose connections are coming in."""
+class LaunchedRank:
+    """A rank's process, as the process that started it reports: first orders, then its end.
 
-    joined: JoinRequest
-    control: Connection
-    others: dict[str, Connection] = field(default_factory=dict)
+    Its connections come in one by one: ``control`` first, then the ``others`` by their names.
+    """
+
+    def __init__(self, joined: JoinRequest, control: Connection) -> None:
+        self.joined = joined
+        self.control = control
+        self.others: dict[str, Connection] = {}
+        self._code: int | None = None
+        self._over = False
 
     def tell(self, order: str, what: object = None) -> None:
         """Send an order. Unusable where the process has gone since it joined."""
@@ -122,7 +127,7 @@ class _JoinedRank:
         except OSError:
             raise self._gone() from None
 
-    def asked(self, order: str, what: object = None) -> int:
+    def answer_to(self, order: str, what: object = None) -> int:
         """Return the answer to an order. Unusable where the process has gone since it joined."""
         self.tell(order, what)
         try:
@@ -130,6 +135,37 @@ class _JoinedRank:
         except (EOFError, OSError):
             raise self._gone() from None
         return answer
+
+    @property
+    def exitcode(self) -> int | None:
+        """Its exit code, negative for a signal. None while it lives, or where its node is gone."""
+        self.join(0.0)
+        return self._code
+
+    def join(self, within_s: float) -> None:
+        """Wait for its end."""
+        try:
+            if not self._over and self.control.poll(within_s):
+                self._code = self.control.recv()
+                self._over = True
+        except (EOFError, OSError):
+            self._over = True
+
+    def kill(self) -> None:
+        """Have it killed."""
+        self._order("kill")
+        self.join(END_S)
+        self._over = True
+        self.control.close()
+
+    def show(self) -> None:
+        """Have it write to standard error where its main thread is, whatever it waits for."""
+        self._order("show")
+
+    def _order(self, what: str) -> None:
+        if not self._over:
+            with contextlib.suppress(OSError):  # it is gone, with all that it started
+                self.control.send(what)
 
     def _gone(self) -> Unusable:
         return Unusable(
@@ -146,10 +182,10 @@ class _Joining:
     listener: socket.socket
     key: bytes
     within_s: float
-    candidates: dict[int, _JoinedRank] = field(default_factory=dict)
+    candidates: dict[int, LaunchedRank] = field(default_factory=dict)
     refused: int = 0
 
-    def all_joined(self) -> list[_JoinedRank]:
+    def all_joined(self) -> list[LaunchedRank]:
         """Return the ranks in their order, once each has all its connections."""
         until = time.monotonic() + self.within_s
         poll = select.poll()
@@ -190,7 +226,7 @@ class _Joining:
         if wrong := self._wrong(what):
             connection.close()
             raise self._failure(*wrong)
-        self.candidates[what.rank] = _JoinedRank(what, connection)
+        self.candidates[what.rank] = LaunchedRank(what, connection)
 
     def _wrong(self, request: JoinRequest) -> tuple[str, str] | None:
         """Return an error in the request and advice, or None."""
@@ -240,7 +276,7 @@ class _Joining:
         )
 
 
-def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
+def _members(job: RankJob, joined: Sequence[LaunchedRank]) -> Iterator[Member]:
     """Give each rank its task, and yield what leads it."""
     here = socket.gethostname()
     hosts = [each.joined.host for each in joined]
@@ -250,7 +286,7 @@ def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
     addresses = [
         seen_as if seen_as and each.joined.host == here else each.joined.here for each in joined
     ]
-    master = addresses[0], joined[0].asked("listen", addresses[0])
+    master = addresses[0], joined[0].answer_to("listen", addresses[0])
     for rank, each in enumerate(joined):
         host = hosts[rank]
         place = RankPlace(
@@ -267,16 +303,15 @@ def _members(job: RankJob, joined: Sequence[_JoinedRank]) -> Iterator[Member]:
         folder, path = str(Path.cwd()), tuple(sys.path)
         each.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
         output = RankOutput(f"rank {rank}", each.others["output"])
-        process, channel = LaunchedRank(each.control), each.others["channel"]
-        yield Member(rank, process, channel, output, host, ahead_ns)
+        yield Member(rank, each, each.others["channel"], output, host, ahead_ns)
 
 
-def _ahead_ns(rank: _JoinedRank) -> int:
+def _ahead_ns(rank: LaunchedRank) -> int:
     """Return by how much a rank's clock is ahead of this one's, by the quickest of its answers."""
     readings = []
     for _ in range(_CLOCK_READINGS):
         asked_ns = time.monotonic_ns()
-        theirs_ns = rank.asked("clock")
+        theirs_ns = rank.answer_to("clock")
         took_ns = time.monotonic_ns() - asked_ns
         readings.append((took_ns, theirs_ns - asked_ns - took_ns // 2))
     return min(readings)[1]
@@ -322,47 +357,6 @@ class Launcher:
             self._process.kill()
             self._process.wait()
         self._output.lines(LAST_WORDS_S)
-
-
-class LaunchedRank:
-    """A rank's process, as reported by the process that started it."""
-
-    def __init__(self, control: Connection) -> None:
-        self._control = control
-        self._code: int | None = None
-        self._over = False
-
-    @property
-    def exitcode(self) -> int | None:
-        """Its exit code, negative for a signal. None while it lives, or where its node is gone."""
-        self.join(0.0)
-        return self._code
-
-    def join(self, within_s: float) -> None:
-        """Wait for its end."""
-        until = time.monotonic() + within_s
-        try:
-            if not self._over and self._control.poll(max(0.0, until - time.monotonic())):
-                self._code = self._control.recv()
-                self._over = True
-        except (EOFError, OSError):
-            self._over = True
-
-    def kill(self) -> None:
-        """Have it killed."""
-        self._order("kill")
-        self.join(END_S)
-        self._over = True
-        self._control.close()
-
-    def show(self) -> None:
-        """Have it write to standard error where its main thread is, whatever it waits for."""
-        self._order("show")
-
-    def _order(self, what: str) -> None:
-        if not self._over:
-            with contextlib.suppress(OSError):  # it is gone, with all that it started
-                self._control.send(what)
 
 
 @dataclass(frozen=True, slots=True)
