@@ -70,7 +70,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _flagged(archive: zipfile.ZipFile, names: list[str]) -> set[str]:
-    """Names of the payloads that a weights or constants configuration marks as pickled."""
+    """Return the payloads that a weights or constants configuration marks as pickled."""
     flagged = set()
     for name in names:
         if name.endswith("_config.json"):

@@ -62,13 +62,13 @@ class _Phases:
     _since_ns: dict[int, int] = field(default_factory=dict)
 
     def begin(self, step: str) -> None:
-        """A step begins, within the last one of its thread that hasn't ended."""
+        """Note that a step begins, within the last one of its thread that hasn't ended."""
         stack = self._credited()
         self.files += step == "compile_file"
         stack.append((step, _PHASES.get(step) or (stack[-1][1] if stack else "")))
 
     def end(self, step: str) -> None:
-        """A step ends, and with it those that were begun within it."""
+        """Note that a step ends, and with it those that were begun within it."""
         stack = self._credited()
         if any(begun == step for begun, _ in stack):
             while stack.pop()[0] != step:

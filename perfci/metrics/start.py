@@ -79,7 +79,7 @@ class Start(Collector):
         return Reading({**imports, "cold_start": self.scene.start})
 
     def _amounts(self) -> Reading:
-        """With a warm cache Inductor generates nothing."""
+        """Return what was compiled; with a warm cache Inductor generates nothing."""
         if not self.scene.compiled():
             return Reading(missing=dict.fromkeys((_CAPTURED, _KERNELS), "not compiled"))
         warm = set() if self.scene.order.cold_cache else {_KERNELS}

@@ -87,7 +87,7 @@ def synchronised_burst(
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Like ``burst``, the device synchronised before each clock reading, at first by ``settle``.
+    """Do as ``burst``, the device synchronised before each clock reading, at first by ``settle``.
 
     Events around the same call, in the same stream, give the device's own time in ns; what a
     call launches in a stream of its own, and doesn't wait for, is not in it.
@@ -319,7 +319,7 @@ def freeze() -> None:
 
 
 def stop_collecting() -> None:
-    """From here on ``collect`` alone collects, and goes through nothing that is there by now."""
+    """Have ``collect`` alone collect from here on: it goes through nothing that is there by now."""
     freeze()
     if not _left_to_python():
         gc.disable()

@@ -186,7 +186,7 @@ def _saved_cases(saved: SavedModel) -> list[Case]:
 
 
 def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
-    """Benchmarks that share an id can't be distinguished: none of them is measured."""
+    """Return the cases but for those that share an id, none of which is measured."""
     places: dict[str, list[str]] = {}
     for case in cases:
         places.setdefault(case.id, []).append(f"{case.file}:{case.line}")
@@ -215,5 +215,5 @@ def _source_hash(*files: str) -> str:
 
 
 def _relative(file: str, order: WorkOrder) -> str:
-    """Relative to the side's tree, so that both sides call one file the same."""
+    """Return a path relative to the side's tree, so that both sides call one file the same."""
     return Path(file).relative_to(order.root).as_posix()

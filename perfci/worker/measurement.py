@@ -233,7 +233,7 @@ def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
 
 
 def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
-    """Set-up may import torch for the first time: threads are fixed before and after it."""
+    """Fix threads and seed, before and after set-up, which may import torch for the first time."""
     torch = sys.modules.get("torch")
     if seed:
         random.seed(order.seed)

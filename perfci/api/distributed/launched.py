@@ -138,7 +138,7 @@ class LaunchedRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code, negative for a signal. None while it lives, or where its node is gone."""
+        """Return its exit code, negative for a signal. None while it lives, or without its node."""
         self.join(0.0)
         return self._code
 

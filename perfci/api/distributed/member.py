@@ -50,7 +50,7 @@ class ChildRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Its exit code, negative for a signal. None while it lives."""
+        """Return its exit code, negative for a signal. None while it lives."""
         return self.process.exitcode
 
     def join(self, within_s: float) -> None:

@@ -208,7 +208,7 @@ class _Rank:
         return output
 
     def begin(self) -> None:
-        """Be warm: look at what is there by now never again, when garbage is collected."""
+        """Begin the bursts: garbage collections look no more at what is there by now."""
         if os.environ.get("PERFCI_GC") != "1":
             gc.freeze()
 

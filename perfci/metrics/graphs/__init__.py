@@ -159,7 +159,7 @@ def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[
 
 
 def _events(outputs: Sequence[WorkerOutput]) -> tuple[GraphEvent, ...]:
-    """Each place once, whatever the number of workers that met it: the first one's words."""
+    """Return each place once, whatever the number of workers that met it: the first one's words."""
     seen: dict[tuple[str, str, int], GraphEvent] = {}
     for output in outputs:
         for event in output.graph_events:

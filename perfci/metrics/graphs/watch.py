@@ -164,7 +164,7 @@ class GraphWatch:
             self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
 
     def _users(self, place: UserLine) -> UserLine:
-        """The user's line for a break inside torch; torch names it the first time only."""
+        """Return the user's line for a break inside torch; torch names it the first time only."""
         if (place.file, place.line) != place.leaf:
             self._by_leaf[place.leaf] = place
         return self._by_leaf.get(place.leaf, place)
@@ -212,7 +212,7 @@ class GraphWatch:
         return 0 if self._since(counted, "frames", "total") else None
 
     def _skipped(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
-        """Places of breaks that torch could not resume from: their frames run in eager."""
+        """Return the breaks that torch could not resume from: their frames run in eager."""
         if not counted or "total" not in counted.get("frames", {}):
             return frozenset()
         failed = self._since(counted, "frames", "total") - self._since(counted, "frames", "ok")
@@ -275,7 +275,7 @@ def _events(
 
 
 def _resumed() -> list[tuple[str, int]]:
-    """(file, line) of each break that torch resumes after, as objects rather than text."""
+    """Return (file, line) of each break that torch resumes after, as objects rather than text."""
     reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
     stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
     return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]

@@ -42,7 +42,7 @@ class BurstDevice(metrics.Device, Protocol):
 
     @property
     def name(self) -> str:
-        """As torch writes it, with its index: ``cuda:0``."""
+        """Return its name as torch writes it, with its index: ``cuda:0``."""
 
     def synchronize(self) -> None:
         """Wait until all that was launched has ended."""
@@ -90,7 +90,7 @@ class DeviceKind(Protocol):
 
     @property
     def __name__(self) -> str:
-        """The module's."""
+        """Return the module's name."""
 
     def serves(self, type_: str, /) -> bool:
         """Say whether tensors on a torch device of this type are work of this kind."""

@@ -9,7 +9,7 @@ begin_in_child()
 
 
 def _run_the_shadowed_one() -> None:
-    """The environment may have a ``sitecustomize`` of its own, which this one stands before."""
+    """Run the ``sitecustomize`` of the environment, if it has one, which this one stands before."""
     here = __file__.rpartition("/")[0]
     spec = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if entry != here])
     if spec is not None and spec.loader is not None:
