@@ -30,11 +30,9 @@ from perfci.api.distributed.member import (
     END_S,
     GRACE_S,
     LAST_WORDS_S,
-    RAISED,
     ChildRank,
     Member,
     RankOutput,
-    RankTrouble,
     StartedRanks,
     answer_of,
     death_of,
@@ -43,9 +41,11 @@ from perfci.api.distributed.member import (
 )
 from perfci.api.distributed.rank import (
     LOOPBACK,
+    RAISED,
     RankJob,
     RankPlace,
     RankTask,
+    RankTrouble,
     environment,
     serve,
 )

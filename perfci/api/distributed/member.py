@@ -7,14 +7,14 @@ import os
 import re
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from perfci.api import how_it_ended
-from perfci.api.distributed.rank import WHERE_IT_IS, RankRaised
+from perfci.api.distributed.rank import WHERE_IT_IS, RankTrouble
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -26,7 +26,6 @@ GRACE_S = 0.5
 LAST_WORDS_S = 0.2
 END_S = 1.0
 """How long ranks that wait for an order may take to end, and threads that have ended to be gone."""
-RAISED = "raised "
 _DIED_NS = 0
 """A death comes before what others raised: their collectives fail for it."""
 _MOST_LINES, _LONGEST = 200, 4000
@@ -84,16 +83,6 @@ class Member:
         return f" on {self.host}" if self.host else ""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RankTrouble:
-    """Reason why a rank can't go on. Of several the least is the cause."""
-
-    when_ns: int
-    rank: int
-    kind: str
-    message: str
-
-
 def answer_of(member: Member) -> Any:
     """Return what a rank has answered, or a ``RankTrouble``."""
     try:
@@ -101,9 +90,8 @@ def answer_of(member: Member) -> Any:
     except (EOFError, OSError):  # of a node that is gone the kernel says "timed out"
         member.process.join(GRACE_S)
         return death_of(member)
-    if isinstance(answer, RankRaised):
-        when_ns = answer.when_ns - member.ahead_ns
-        return RankTrouble(when_ns, member.rank, "rank_raised", f"{RAISED}{answer.message}")
+    if isinstance(answer, RankTrouble):
+        return replace(answer, when_ns=answer.when_ns - member.ahead_ns)
     return answer
 
 

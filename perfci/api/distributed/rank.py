@@ -26,14 +26,13 @@ from multiprocessing.connection import Connection
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from perfci.collecting import OutputSketch, Steps, Work
 from perfci.metrics.accuracy import sketched
 from perfci.metrics.observed.allocator import give_back, keep_pages
 from perfci.metrics.observed.processes import resident
 
-T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
 WHERE_IT_IS = signal.SIGUSR1
 """Has a rank write to standard error where its main thread is, whatever it waits for."""
@@ -51,6 +50,7 @@ _SIZES = {
 }
 """Bytes of an element, by torch's name of its type in a profile. Others are of eight bits."""
 _CALLS = 3
+RAISED = "raised "
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,13 @@ class RankTask:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RankRaised:
-    """A rank's error. ``when_ns`` is of the common clock."""
+@dataclass(frozen=True, slots=True, order=True)
+class RankTrouble:
+    """Reason why a rank can't go on, by the common clock. Of several the least is the cause."""
 
     when_ns: int
+    rank: int
+    kind: str
     message: str
 
 
@@ -115,19 +117,19 @@ def serve(
     multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)
     faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
-    rank = _answer(channel, lambda: _Rank(task, listener), lambda _: None)
-    while rank:
+    answer = partial(_answer, channel, task.place.rank)
+    made: list[_Rank] = []
+    answer(lambda: made.append(_Rank(task, listener)))
+    while made:
         try:
             order, *arguments = channel.recv()
         except (EOFError, ConnectionError):
             return
-        _answer(channel, partial(getattr(rank, order), *arguments))
+        answer(partial(getattr(made[0], order), *arguments))
 
 
-def _answer(
-    channel: Connection, act: Callable[[], T], shown: Callable[[T], object] = lambda made: made
-) -> T | None:
-    """Answer with what is ``said`` of what ``act`` returns, or with what it raised."""
+def _answer(channel: Connection, rank: int, act: Callable[[], object]) -> None:
+    """Answer with what ``act`` returns, or with what it raised."""
     try:
         made = act()
     except BaseException as error:  # noqa: BLE001 (user code may raise anything, which is reported)
@@ -135,10 +137,10 @@ def _answer(
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
         sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        channel.send(RankRaised(when_ns, text.removesuffix(":")[:500]))
-        return None
-    channel.send(shown(made))
-    return made
+        message = f"{RAISED}{text.removesuffix(':')[:500]}"
+        channel.send(RankTrouble(when_ns, rank, "rank_raised", message))
+    else:
+        channel.send(made)
 
 
 def _beyond(trace: TracebackType | None) -> TracebackType | None:
