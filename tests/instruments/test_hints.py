@@ -7,7 +7,7 @@ import json
 import pytest
 
 from perfci.instruments import Recorded, words
-from perfci.instruments.hints import differences, hints
+from perfci.instruments.hints import hints
 from tests.builders.warm import Warm
 
 _RECORD = """
@@ -88,7 +88,6 @@ def test_a_mistake_is_named(recorded: dict[str, Recorded], name: str, code: str,
     (one,) = hints([recorded[name]])
     assert (one.code, one.line) == (code, line)
     assert words(one)
-    assert not list(differences([recorded["careful"]], [recorded[name]]))
 
 
 @pytest.mark.parametrize("name", ["careful", "training", "multiplying"])
