@@ -30,8 +30,8 @@ METRICS = {
         "dtype's eps"
     ),
     Metric(_RANKS, "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
-        "of [several ranks](distributed.md#the-same-output): how many return something else from "
-        "a step than most do"
+        "how many of [several ranks](distributed.md#the-same-output) return something else from a "
+        "step than most ranks"
     ),
 }
 TOLERANCE = 8.0

@@ -21,7 +21,7 @@ METRICS = {
         "total energy of the GPU ÷ calls, as NVML or amdsmi counts it"
     ),
     Metric("flops", "flop", "exact", 0.0, "info", absolute=True): (
-        "floating-point operations of one call, as `torch.utils.flop_counter` counts them; of "
+        "floating-point operations of one call, as `torch.utils.flop_counter` counts them; for "
         "compiled work those of eager"
     ),
 }

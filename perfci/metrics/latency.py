@@ -15,20 +15,21 @@ METRICS = {
         "median time of one warm call; the device is synchronised before both clock readings"
     ),
     Metric("latency_p95", "s", "sampled", 0.10, "warn"): (
-        "95th percentile; needs 59 samples a worker, else it is missing and says so"
+        "95th percentile of the calls; missing, with a reason, if a worker has fewer than 59 "
+        "samples"
     ),
     Metric("latency_p99", "s", "sampled", 0.10, "warn"): (
-        "99th percentile; needs 299 samples a worker"
+        "99th percentile of the calls; needs 299 samples per worker"
     ),
-    Metric("latency_mean", "s", "sampled", 0.05, "info"): "mean of the same calls",
-    Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the same calls",
-    Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest of the same calls",
+    Metric("latency_mean", "s", "sampled", 0.05, "info"): "mean of the calls",
+    Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the calls",
+    Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest call",
     Metric("device_time_p50", "s", "sampled", 0.05, "warn"): (
-        "median between two CUDA events around the call; far below the latency, launching is the "
-        "bottleneck"
+        "median time between two CUDA events around the call; if it is far below the latency, "
+        "launching is the bottleneck"
     ),
     Metric("throughput", "items/s", "sampled", 0.05, "info", "higher"): (
-        "`items` ÷ mean latency, where the benchmark gives `items`; higher is better"
+        "`items` ÷ mean latency, if the benchmark gives `items`; higher is better"
     ),
     Metric("jitter", "ratio", "sampled", 0.50, "info"): (
         "(p99 − p50) ÷ p50: how uneven the calls are"

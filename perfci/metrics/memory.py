@@ -29,10 +29,10 @@ PLACE = 4
 _PAGE = float(mmap.PAGESIZE)
 METRICS = {
     Metric("peak_device_memory", "bytes", "exact", 0.10, "fail", undecided="inconclusive"): (
-        "most that torch's allocator had handed out during warm calls"
+        "peak of memory that torch's allocator handed out during warm calls"
     ),
     Metric("peak_device_memory_reserved", "bytes", "exact", 0.10, "info"): (
-        "most that it had taken from the device"
+        "peak of memory that torch's allocator took from the device"
     ),
     Metric(
         "peak_host_memory",
@@ -44,9 +44,9 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "most memory of the worker's process and of [those below it](benchmarks.md#processes) "
-        "during up to five more warm calls, the allocator's free pages given back before each; "
-        "torch itself is in it"
+        "peak of memory of the worker and of [the processes below it](benchmarks.md#processes) in "
+        "up to five more warm calls; the allocator gives back its free pages before each; torch "
+        "itself is included"
     ),
     Metric(
         "host_memory_over_setup",
@@ -62,8 +62,8 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "that peak − what they had when set-up was done, without mapped files: the "
-        "[working memory](statistics.md#memory)"
+        "that peak − their memory when set-up was done, without mapped files: the [working "
+        "memory](statistics.md#memory)"
     ),
     Metric(
         "cgroup_memory_over_setup",
@@ -77,11 +77,11 @@ METRICS = {
         share_of_whole=0.02,
         step=_PAGE,
     ): (
-        "the same as the kernel charged it to the worker's [cgroup](benchmarks.md#cgroups), "
+        "working memory that the kernel charged to the worker's [cgroup](benchmarks.md#cgroups), "
         "page cache included"
     ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True): (
-        "slope of allocated memory over warm calls: a leak"
+        "growth of allocated memory per warm call: a leak"
     ),
 }
 

@@ -19,24 +19,23 @@ from perfci.units import counted
 PLACE = 1.4
 METRICS = {
     Metric("rank_imbalance", "ratio", "per_worker", 0.10, "warn"): (
-        "of [several ranks](distributed.md): the slowest's time outside of collectives ÷ the mean "
-        "of all"
+        "time outside collectives of the slowest of [several ranks](distributed.md) ÷ the mean of "
+        "all ranks"
     ),
     Metric("communication_share", "ratio", "per_worker", 0.05, "info", absolute=True): (
-        "share of a step in which a collective was under way, waiting for other ranks included, "
-        "mean of the ranks"
+        "share of a step in which a collective was under way, waiting included; mean of the ranks"
     ),
     Metric("collectives", "count", "exact", 0.0, "warn", absolute=True): (
-        "collectives of a step, of the rank with the most"
+        "collectives in a step, of the rank with the most"
     ),
     Metric("collective_bytes", "bytes", "exact", 0.0, "warn", absolute=True, share=0.01): (
-        "what a rank hands to them, of the rank with the most"
+        "bytes that a rank hands to collectives, of the rank with the most"
     ),
     Metric("rank_peak_memory", "bytes", "per_worker", 0.10, "warn"): (
-        "the most resident memory of a rank in three more steps, of the rank with the most"
+        "peak of resident memory in three more steps, of the rank with the most"
     ),
     Metric("rank_peak_device_memory", "bytes", "exact", 0.10, "warn"): (
-        "the same of its device, as torch's allocator counts it"
+        "peak of device memory by torch's allocator in these steps, of the rank with the most"
     ),
 }
 _PEAKS = ("rank_peak_memory", "rank_peak_device_memory")

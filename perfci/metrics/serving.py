@@ -15,32 +15,32 @@ from perfci.stats.quantile import median, samples_needed, tail_quantile
 PLACE = 1.6
 METRICS = {
     Metric("time_to_first_token", "s", "sampled", 0.05, "fail"): (
-        "[a request's](serving.md) time from when it was due to its first token, median"
+        "time of [a request](serving.md) from when it was due to its first token, median"
     ),
     Metric("inter_token_latency_p50", "s", "sampled", 0.05, "fail"): (
-        "time between a token of a request and the next, median"
+        "time between one token of a request and the next, median"
     ),
     Metric("inter_token_latency_p95", "s", "per_worker", 0.10, "warn"): (
-        "its 95th percentile; needs 59 of them a worker"
+        "95th percentile of the time between tokens; needs 59 of them per worker"
     ),
     Metric("inter_token_latency_p99", "s", "per_worker", 0.10, "warn"): (
-        "its 99th percentile; needs 299"
+        "99th percentile of the time between tokens; needs 299 of them per worker"
     ),
     Metric("tokens_per_second", "tokens/s", "per_worker", 0.05, "info", "higher"): (
         "tokens of all requests ÷ time of the calls; higher is better"
     ),
     Metric("tokens_per_request", "tokens", "exact", 0.001, "fail", "higher"): (
-        "mean tokens of a request: fewer are a regression, however fast they came"
+        "mean number of tokens of a request; fewer are a regression, however fast they came"
     ),
     Metric("end_to_end", "s", "sampled", 0.05, "warn"): (
-        "a request's time from when it was due to its end, median"
+        "time of a request from when it was due to its end, median"
     ),
     # a worker serves tens of requests: seen without a spread, a share isn't known any better
     Metric(
         *("goodput", "ratio", "exact", 0.05, "warn", "higher"),
         absolute=True,
         step=0.02,
-    ): ("share of the requests that met the `objective`, where the benchmark gives one"),
+    ): ("share of the requests that met the `objective`, if the benchmark gives one"),
 }
 FIRST, END = "time_to_first_token", "end_to_end"
 _BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"

@@ -25,12 +25,14 @@ METRICS = {
     Metric("cold_start", "s", "per_worker", 0.10, "fail"): (
         "from starting a fresh process to the end of its first call, compile cache warm"
     ),
-    Metric("import_time", "s", "per_worker", 0.10, "warn"): "the imports of the benchmark file",
+    Metric(
+        "import_time", "s", "per_worker", 0.10, "warn"
+    ): "time of the imports of the benchmark file",
     Metric("compile_time", "s", "per_worker", 0.10, "fail", rounds_setting="compile_rounds"): (
-        "first call − warm median, with an empty compile cache"
+        "first call − median of warm calls, with an empty compile cache"
     ),
     Metric("compile_time_cached", "s", "per_worker", 0.10, "warn"): (
-        "the same with a warm compile cache"
+        "first call − median of warm calls, with a warm compile cache"
     ),
     Metric("captured_calls", "count", "exact", 0.0, "info", absolute=True): (
         "calls in the graphs that torch.compile made until the work was warm"
@@ -43,7 +45,7 @@ METRICS = {
         "info",
         absolute=True,
         rounds_setting="compile_rounds",
-    ): "kernels that Inductor generated for them, with an empty compile cache",
+    ): "kernels that Inductor generated for these graphs, with an empty compile cache",
 }
 _STARTS = ("cold_start", "import_time")
 _COMPILES = ("compile_time", "compile_time_cached")

@@ -20,11 +20,13 @@ PLACE = 5
 METRICS = {
     Metric(
         "graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"
-    ): ("where torch.compile had to leave its graph, with file and line"),
+    ): ("places where torch.compile had to leave its graph, with file and line"),
     Metric("recompiles", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
-        "how often it compiled again, with the reason"
+        "how often torch.compile compiled again, with the reason"
     ),
-    Metric("graphs", "count", "exact", 0.0, "info", absolute=True): ("how many graphs it made"),
+    Metric("graphs", "count", "exact", 0.0, "info", absolute=True): (
+        "how many graphs torch.compile made"
+    ),
 }
 _NAMES = tuple(metric.name for metric in METRICS)
 _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")

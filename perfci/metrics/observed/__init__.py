@@ -32,9 +32,9 @@ METRICS = {
         step=_CLOCK_S,
         zero_if_absent=True,
     ): (
-        "processor time of [processes that the calls start or use](benchmarks.md#processes): all "
-        "of it from warm-up to the last burst ÷ calls; less than 0.1 ms, or no process, counts as "
-        "0.1 ms; a command has the next row instead"
+        "processor time of [processes that the calls start or use](benchmarks.md#processes), from "
+        "warm-up to the last burst ÷ calls; less than 0.1 ms, or no process, counts as 0.1 ms; a "
+        "command has `command_cpu_time` instead"
     ),
     Metric(
         _BUSY_AFTER_CALLS,
@@ -45,19 +45,21 @@ METRICS = {
         absolute=True,
         zero_if_absent=True,
     ): (
-        "processor time of [other threads](benchmarks.md#processes) in the other side's turns ÷ "
-        "their time; less than 0.05 counts as 0"
+        "processor time of [other threads](benchmarks.md#processes) during the other side's turns "
+        "÷ the time of these turns; less than 0.05 counts as 0"
     ),
     Metric(_OF_COMMANDS, "s", "per_worker", 0.05, "warn"): (
-        "[a command's](running-commands.md) processor time, user and system, its children's "
-        "included: median of the calls"
+        "processor time of [a command](running-commands.md) and its children, user and system; "
+        "median of the calls"
     ),
     Metric("command_user_time", "s", "per_worker", 0.10, "info"): (
-        "its part outside of the kernel, mean"
+        "processor time of a command outside the kernel, mean"
     ),
-    Metric("command_system_time", "s", "per_worker", 0.10, "info"): "its part in the kernel, mean",
+    Metric(
+        "command_system_time", "s", "per_worker", 0.10, "info"
+    ): "processor time of a command in the kernel, mean",
     Metric("command_peak_memory", "bytes", "per_worker", 0.10, "warn"): (
-        "the most resident memory of its largest process: median of the calls"
+        "peak of resident memory of a command's largest process; median of the calls"
     ),
 }
 
