@@ -1,10 +1,11 @@
-"""Run the tests that need neither torch nor a browser in other environments than the usual one.
+"""Run tests that need neither torch nor a browser in other environments than the usual one.
 
     python -m tests.environments lowest       the oldest versions that pyproject.toml allows
     python -m tests.environments 3.12 3.13    other Pythons, with the versions of constraints.txt
 
 uv resolves and installs: pip can't be asked for the oldest. A Python that isn't on this machine is
 left out, and said. Nothing is built, so the floor of a library has to have a wheel for Python 3.11.
+What `make test-all` runs isn't run again here: only what another version may answer otherwise.
 """
 
 from __future__ import annotations
@@ -14,48 +15,65 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
-FOLDERS = ("baselines", "checkout", "config", "history", "forges/github", "report")
-"""Those whose tests call the libraries."""
-WITH_VERSIONS = ("importers", "stats", "trend", "verdict")
-"""Mathematics and files of text: they differ with the libraries' versions, not with Python."""
-WITH_PYTHON = ("api", "worker")
-"""What workers run is of the standard library alone: it differs with Python, not with versions.
-
-Of several Pythons the newest alone runs ``FOLDERS`` too: what a Python between it and the one of
-``make test-all`` has, one of these two has as well.
-"""
-BESIDE = ("cli/test_commands.py",)
-SLOW = ("checkout/test_build.py", "checkout/test_disk.py", "checkout/test_environment.py",
-        "checkout/test_worktree.py",
-        "importers/test_importers.py", "history/test_commands.py", "history/test_many_writers.py",
-        "forges/github/test_comment_command.py", "report/test_exporters.py",
-        "report/page/test_in_browser.py", "report/site", "report/test_exports.py",
-        "report/test_gallery.py", "report/test_json_report.py", "report/test_limits.py",
-        "verdict/test_same_facts.py", "worker/test_devices.py")  # fmt: skip
-"""Many processes, a browser, or an installation by pip, and no library that the others don't call.
-
-Three compare whole files, in which the last digit of a p is that of the newest scipy.
+CALLING: Mapping[str, tuple[str, ...]] = {
+    "alembic": ("history/test_opening.py",),
+    "click": ("cli/test_commands.py",),
+    "GitPython": (
+        *("checkout/test_commits.py", "checkout/test_overlay.py", "checkout/test_repository.py"),
+    ),
+    "Jinja2": ("commands/test_init.py", "report/page/test_page.py", "report/test_markdown.py"),
+    "MarkupSafe": ("report/test_clean.py", "report/test_links.py"),
+    "msgspec": (
+        *("baselines", "config", "forges/github/test_event.py", "importers/test_recognition.py"),
+        *("report/test_row_checks.py", "report/test_statuses.py", "report/test_verdict_checks.py"),
+    ),
+    "numpy": ("bisect/test_search.py", "trend/test_analysis.py", "trend/test_events.py"),
+    "nvidia-ml-py": ("machine/test_gpu_watch.py",),
+    "pandas": ("commands/test_library.py",),
+    "platformdirs": ("history/test_commands.py",),
+    "prometheus-client": ("report/test_openmetrics.py",),
+    "psutil": ("machine/test_doctor.py", "machine/test_quiet.py"),
+    "psycopg": ("history/test_history.py",),
+    "requests": ("forges/github/test_posting.py", "forges/github/test_odd_servers.py"),
+    "rich": ("report/test_calibration.py", "report/test_terminal.py"),
+    "scipy": ("stats/test_nested.py", "stats/test_tests_of_significance.py", "trend/test_noise.py"),
+    "SQLAlchemy": ("history/test_interchange.py", "history/test_retention.py"),
+}
+"""The tests that call each library, without those that need many processes."""
+_DIRECT = "measure/provenance/test_direct.py"
+WITH_PYTHON = (
+    *("api", "worker/test_imports.py", "worker/test_left_running.py", "worker/test_turns.py"),
+    *("worker/test_worker_definitions.py", "worker/test_worker_discovery.py"),
+    *("worker/test_worker_failures.py", "worker/test_worker_messages.py"),
+    *("worker/test_worker_timing.py", "worker/test_worker_values.py"),
+    "worker/test_trees.py::test_a_spawned_process_imports_the_benchmark_file",
+    f"{_DIRECT}::test_children_import_their_sides_code_before_any_import_hook",
+)
+"""What workers run is of the standard library alone, and differs with Python: two real comparisons
+are among them. Of several Pythons the newest alone also calls the libraries.
 """
 
 
 def main(names: list[str]) -> int:
     """Run the tests in each environment; return 0 where all passed."""
-    return max([tested(name, folders_of(name, names)) for name in names], default=0)
+    return max([tested(name, chosen(name, names)) for name in names], default=0)
 
 
-def folders_of(name: str, names: list[str]) -> tuple[str, ...]:
-    """Return the folders whose tests may end otherwise there than in the others."""
+def chosen(name: str, names: list[str]) -> list[str]:
+    """Return what may end otherwise in an environment than in the others."""
+    calling = list(dict.fromkeys(path for paths in CALLING.values() for path in paths))
     if name == "lowest":
-        return (*FOLDERS, *WITH_VERSIONS)
-    newest = max(names, key=lambda one: [int(part) for part in one.split(".") if part.isdigit()])
-    return (*FOLDERS, *WITH_PYTHON) if name == newest else WITH_PYTHON
+        return calling
+    newest = max(names, key=lambda each: [int(part) for part in each.split(".") if part.isdigit()])
+    return [*calling, *WITH_PYTHON] if name == newest else [*WITH_PYTHON]
 
 
-def tested(name: str, folders: tuple[str, ...]) -> int:
+def tested(name: str, paths: list[str]) -> int:
     """Make the environment, run the tests in it, and return pytest's exit code."""
     version = OLDEST_PYTHON if name == "lowest" else name
     found = python(version)
@@ -76,24 +94,11 @@ def tested(name: str, folders: tuple[str, ...]) -> int:
         return subprocess.run(
             [
                 *(own, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
-                *("--durations=5", *chosen(folders)),
+                *("--durations=5", *(str(ROOT / "tests" / path) for path in paths)),
             ],
             cwd=ROOT,
             check=False,
         ).returncode
-
-
-def chosen(folders: tuple[str, ...]) -> list[str]:
-    """Return what pytest is to run; AssertionError where a name is none of a test's."""
-    tests = ROOT / "tests"
-    paths = [
-        *sorted(tests.glob("test_*.py")),
-        *(tests / name for name in (*folders, *BESIDE)),
-    ]
-    slow = [tests / name for name in SLOW]
-    assert all(path.exists() for path in (*paths, *slow))
-    slow = [path for path in slow if any(path.is_relative_to(folder) for folder in paths)]
-    return [*map(str, paths), *(f"--ignore={path}" for path in slow)]
 
 
 def python(version: str) -> str | None:
