@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 # where bytecode isn't kept, each process that the tests start compiles all it imports anew
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo nightly-demo test test-all test-lowest test-pythons lint docs fuzz faults lock wheel-check gpu-check slurm-check clean
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons docs
+.PHONY: lint lint-types lint-code lint-workflows fuzz faults lock wheel-check gpu-check slurm-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -53,11 +54,17 @@ test-lowest: $(VENV)/.installed
 test-pythons: $(VENV)/.installed
 	$(BIN)/python -m tests.environments 3.12 3.13
 
-lint: $(VENV)/.installed
+lint: lint-types lint-code lint-workflows
+
+lint-types: $(VENV)/.installed
+	$(BIN)/mypy
+
+lint-code: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lint-workflows: $(VENV)/.installed
 	$(BIN)/zizmor --offline --no-progress .github/workflows action.yml
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jactionlint .github/workflows/*.yml action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
