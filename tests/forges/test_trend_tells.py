@@ -1,4 +1,4 @@
-"""``perfci trend`` as a process: a regression in a real history is told to all three, once."""
+"""``perfci trend``: a regression in a real history is told to all three, once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import IO
 
 import pytest
 
+from perfci.forges.http import Pace
 from perfci.history.history import open_history
 from perfci.model.run import Environment, Point, RecordedRun
-from tests.builders.project import Done
+from tests.builders.in_process import Done, in_process
 from tests.builders.recorded import header
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
@@ -34,8 +35,11 @@ def github(receiver: Receiver) -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def trend(tmp_path: Path, github: FakeGitHub, receiver: Receiver) -> Trend:
+def trend(
+    tmp_path: Path, github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> Trend:
     """Run the command beside a history of 40 nights with one step of 10 %."""
+    monkeypatch.setattr("perfci.forges.rest.GUIDE", Pace())
     noise = random.Random(5)
     with open_history(str(tmp_path / "history.sqlite")) as history:
         history.record([measured(number, noise) for number in range(NIGHTS)])
@@ -49,18 +53,21 @@ def trend(tmp_path: Path, github: FakeGitHub, receiver: Receiver) -> Trend:
     environment = {key: value for key, value in os.environ.items() if key not in unwanted} | told
 
     def run(*arguments: str, printed: IO[str] | None = None) -> Done:
-        command = [sys.executable, "-m", "perfci", "trend", "--history", "history.sqlite"]
-        ended = subprocess.run(
-            [*command, *arguments],
-            check=False,
-            cwd=tmp_path,
-            env=environment,
-            stdout=printed or subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-        )
-        done = Done(ended.returncode, ended.stdout or "", ended.stderr).without_traceback()
+        command = ("trend", "--history", "history.sqlite", *arguments)
+        if printed is None:
+            done = in_process(command, tmp_path, environment).without_traceback()
+        else:
+            ended = subprocess.run(
+                [sys.executable, "-m", "perfci", *command],
+                check=False,
+                cwd=tmp_path,
+                env=environment,
+                stdout=printed,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=120,
+            )
+            done = Done(ended.returncode, "", ended.stderr).without_traceback()
         assert "SeCrEt" not in done.text
         assert TOKEN not in done.text
         return done

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.in_process import in_process
 from tests.builders.project import Project
 
 pytestmark = pytest.mark.processes
@@ -53,8 +54,8 @@ def test_in_a_first_report_only_the_last_14_days_of_an_imported_history_are_new(
     folder: Path, tmp_path: Path
 ) -> None:
     def perfci(*arguments: str) -> None:
-        command = (sys.executable, "-m", "perfci", *arguments, "--history", "history.sqlite")
-        subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+        done = in_process((*arguments, "--history", "history.sqlite"), tmp_path, os.environ)
+        assert done.code == 0, done.text
 
     def statuses() -> dict[str, str]:
         perfci("trend", "--json", "trend.json")

@@ -1,28 +1,20 @@
-"""``perfci history import`` of other tools' files, as a process: everything, once."""
+"""``perfci history import`` of other tools' files: everything, once."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.builders.project import Done
+from tests.builders.in_process import Done, in_process
 from tests.importers.samples import FOLDER, content, plain
 
 
 def perfci(folder: Path, *arguments: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-m", "perfci", "history", *arguments, "--history", "history.sqlite"],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return Done(done.returncode, done.stdout, done.stderr).without_traceback()
+    asked = ("history", *arguments, "--history", "history.sqlite")
+    return in_process(asked, folder, os.environ).without_traceback()
 
 
 def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
