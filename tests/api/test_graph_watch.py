@@ -1,9 +1,7 @@
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -15,44 +13,32 @@ from tests.api import programs  # noqa: E402
 HERE = str(Path(__file__).parent)
 ROOT = str(Path(__file__).parents[2])
 
-SCRIPT = """
+PROGRAM = """
 import json, os, sys
 from dataclasses import asdict
+root, function, mode, calls, of, variables = map(json.loads, sys.argv[1:])
+os.environ.update(variables)
+sys.path.insert(0, root)
+os.dup2(1, 2)  # what torch says comes before the last line
 import torch, torch._dynamo
 import perfci
 from perfci.metrics.graphs.watch import GraphWatch
 from tests.api import programs
 
-def watched(name, mode, calls, root):
-    function = getattr(programs, name)
-    works = [
-        perfci.inference(function, torch.ones(shape), mode=mode, device="cpu",
-                         compile_options={"dynamic": False} if mode != "eager" else None)
-        for shape in calls
-    ]
-    watch = GraphWatch()
-    watch.install()
-    for work in works:
-        work.call()
-        work.call()
-    heard = watch.summary(root)
-    events = [asdict(event) for event in heard.events]
-    print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
-
-# what a first compilation imports and builds is forked, too
-torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(3))
-torch._dynamo.reset()
-torch._dynamo.utils.counters.clear()
-
-for line in sys.stdin:
-    order = json.loads(line)
-    child = os.fork()
-    if not child:
-        for stream, path in ((1, order["out"]), (2, order["err"])):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
-        watched(*order["what"])
-        break
-    print(os.waitpid(child, 0)[1], flush=True)
+works = [
+    perfci.inference(getattr(programs, function), torch.ones(shape), mode=mode, device="cpu",
+                     compile_options={"dynamic": False} if mode != "eager" else None)
+    for shape in calls
+]
+watch = GraphWatch()
+watch.install()
+for work in works:
+    work.call()
+    work.call()
+heard = watch.summary(of)
+events = [asdict(event) for event in heard.events]
+sys.stderr.flush()
+print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
 """
 
 
@@ -66,43 +52,18 @@ def quiet() -> set[str]:
     return {"", *done.stderr.splitlines()}
 
 
-class Starter:
-    """A process that has torch and forks one for each program, as perfci's starters do."""
+@pytest.fixture
+def watched(warm):
+    """Compile one program in a process of its own; return what was heard, and its stderr."""
 
-    def __init__(self, folder: Path, **variables: str) -> None:
-        self._folder = folder
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": ROOT, **variables},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+    def run(function, mode="backend:eager", shapes=((4,),), root=ROOT, **variables):
+        said = warm.run(
+            PROGRAM, *map(json.dumps, (ROOT, function.__name__, mode, shapes, root, variables))
         )
+        *noise, heard = said.splitlines()
+        return *json.loads(heard), "\n".join(noise)
 
-    def __call__(self, function, mode="backend:eager", shapes=((4,),), root=ROOT):
-        """Compile one program in a process of its own; return what was heard, and its stderr."""
-        out, err = (self._folder / f"{uuid4()}.{name}" for name in ("out", "err"))
-        what = [function.__name__, mode, shapes, root]
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps({"out": str(out), "err": str(err), "what": what}))
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        status = self._process.stdout.readline()
-        assert status == "0\n", (status, err.read_text())
-        return *json.loads(out.read_text().splitlines()[-1]), err.read_text()
-
-    def close(self) -> None:
-        self._process.communicate(timeout=60)
-        assert self._process.returncode == 0
-
-
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory):
-    starter = Starter(tmp_path_factory.mktemp("programs"))
-    yield starter
-    starter.close()
+    return run
 
 
 def test_a_whole_graph_has_no_breaks(watched, quiet):
@@ -189,10 +150,8 @@ def test_without_a_compilation_nothing_is_claimed(watched):
     assert events == []
 
 
-def test_torch_logs_in_the_environment_makes_the_counts_missing(tmp_path):
-    starter = Starter(tmp_path, TORCH_LOGS="graph_breaks")
-    values, missing, _, _, _ = starter(programs.breaks_once)
-    starter.close()
+def test_torch_logs_in_the_environment_makes_the_counts_missing(watched):
+    values, missing, _, _, _ = watched(programs.breaks_once, TORCH_LOGS="graph_breaks")
     assert values == {}
     assert "TORCH_LOGS" in missing["graph_breaks"]
 

@@ -13,6 +13,7 @@ import perfci  # noqa: E402
 from perfci.api.torch_work import Shaped  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
 from perfci.model.finding import Finding, finding  # noqa: E402
+from tests.builders.warm import Warm  # noqa: E402
 from tests.worker.driver import Bench  # noqa: E402
 
 SOURCE = """\
@@ -30,8 +31,8 @@ COMPILES = ("compiles_2x3", "compiles_4x3", "compiles_8x3")
 
 
 @pytest.fixture
-def bench(tmp_path: Any) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Any, warm: Warm) -> Bench:
+    return Bench(tmp_path, warm)
 
 
 @pytest.mark.parametrize(

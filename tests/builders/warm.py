@@ -1,4 +1,4 @@
-"""A process that has imported torch and forks: what begins there spares two seconds.
+"""A process that has imported torch, or a worker's modules alone, and forks what begins there.
 
 Run as a file it serves its end of a socket pair. A message asks for a worker, and comes with its
 pipes and its log, or for a program, and comes with its standard output. The answer is the process
@@ -25,12 +25,13 @@ _START_S = 120.0
 class Warm:
     """The process's other end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, torch: bool = True) -> None:
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._link.settimeout(_START_S)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=(theirs.fileno(),)
+                [sys.executable, "-P", __file__, str(theirs.fileno()), *["torch"] * torch],
+                pass_fds=(theirs.fileno(),),
             )
         self._ended: dict[int, int] = {}
 
@@ -87,10 +88,17 @@ class WarmWorker:
         return self._warm.ended(self.pid, within_s)
 
 
-def _serve(link: socket.socket) -> NoReturn:
+def _import_torch() -> None:
+    """Import torch, and what a first compilation does."""
     import torch
-    import torch._dynamo  # noqa: F401 (half of the two seconds)
+    import torch._dynamo
 
+    torch.compile(lambda x: x.sin() + 1, backend="eager")(torch.ones(3))
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+
+
+def _serve(link: socket.socket) -> NoReturn:
     import perfci.worker.main  # noqa: F401 (each worker's first import)
 
     children: dict[int, int] = {}
@@ -149,5 +157,7 @@ def _live(asked: dict[str, Any], orders: int, results: int, log: int) -> NoRetur
 
 
 if __name__ == "__main__":
+    if "torch" in sys.argv:
+        _import_torch()
     with socket.socket(fileno=int(sys.argv[1])) as end:
         _serve(end)

@@ -82,7 +82,7 @@ def comment(request: pytest.FixtureRequest, tmp_path: Path, odd: Odd) -> Callabl
     def run() -> Done:
         asked = ("--forge", request.param, "--pull", "7", "--repository", repository)
         done = project.perfci(
-            *("comment", "report.json", "--patience", "3s", *asked),
+            *("comment", "report.json", "--patience", "1s", *asked),
             **{address: odd.url, token: TOKEN},
         )
         assert TOKEN not in done.text

@@ -45,37 +45,31 @@ def test_whatever_the_amounts_what_is_written_can_be_read(names: list[str], line
     assert render_json(read_report(text)) == text
 
 
-def test_of_too_many_results_those_that_moved_are_kept() -> None:
+def test_of_too_many_results_those_that_moved_are_kept_and_what_is_told_of_them() -> None:
+    names = [f"case_{number}" for number in range(21_000)]
+    some = names[19_990:20_010]
+    digests = dict.fromkeys(some, "2" * 64)
     results = (
-        *(bare(f"case_{number}", "new", "") for number in range(21_000)),
+        *(bare(name, "new", "") for name in names),
         row("slow", "latency_p50", 1.0, 1.2, "regressed"),
     )
-    text = render_json(rich_report(results=results, failures=(), explanations=()))
-    report = read_report(text)
-    assert len(text) < MOST_BYTES
-    assert len(report.results) == 20_000
-    assert report.results[-1].case == "slow"
-    assert report.results[0].case == "case_0"
-    assert "left out are 1,001 of results" in report.notes[-1]
-
-
-def test_what_is_told_of_a_case_goes_with_its_rows() -> None:
-    names = [f"case_{number}" for number in range(20_001)]
-    digests = dict.fromkeys(names[-10:], "2" * 64)
     report = rich_report(
-        verdict=Verdict("inconclusive", (stated("nothing to compare with"),)),
-        results=tuple(bare(name, "new", "") for name in names),
+        results=results,
         failures=(),
         explanations=(),
-        durations=dict.fromkeys(names[-10:], 1.0),
-        definitions=tuple(Definition(name, "bench.py", 3) for name in names[-10:]),
+        durations=dict.fromkeys(some, 1.0),
+        definitions=tuple(Definition(name, "bench.py", 3) for name in some),
         ran=Ran(SideRan("1" * 40, cases=digests), SideRan("1" * 40, cases=digests)),
-        same_code=tuple(names[-10:]),
+        same_code=tuple(some),
     )
-    read = read_report(render_json(report))
+    text = render_json(report)
+    read = read_report(text)
+    assert len(text) < MOST_BYTES
+    assert len(read.results) == 20_000
+    assert (read.results[0].case, read.results[-1].case) == ("case_0", "slow")
+    assert "left out are 1,001 of results" in read.notes[-1]
     assert read.ran is not None
-    told = {one.case for one in read.results}
-    left = [name for name in names[-10:] if name in told]
+    left = names[19_990:19_999]
     assert list(read.durations) == list(read.ran.head.cases) == list(read.same_code) == left
     assert [one.benchmark for one in read.definitions] == left
 

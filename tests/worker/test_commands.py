@@ -16,6 +16,11 @@ HEAD = "import sys\nimport perfci\n\n@perfci.benchmark\ndef case():\n    return 
 PROCESSOR, PEAK = "command_cpu_time", "command_peak_memory"
 
 
+@pytest.fixture
+def bench(forked_bench: Bench) -> Bench:
+    return forked_bench
+
+
 def test_a_run_has_its_own_processor_time_and_memory(bench: Bench) -> None:
     body = "x = b'1' * (64 << 20); sum(range(300_000))"
     measured = bench.measure(f"{HEAD}[sys.executable, '-c', {body!r}])\n")

@@ -40,6 +40,11 @@ STREAMS = {
 }
 
 
+@pytest.fixture
+def bench(forked_bench: Bench) -> Bench:
+    return forked_bench
+
+
 def served(bench: Bench, how: str = "well", more: str = "") -> str:
     """Return a benchmark's source that asks a server of tokens that does it so."""
     shutil.copy(SERVE, bench.root)

@@ -14,6 +14,11 @@ from tests.worker.driver import Bench
 WRONG = sorted((Path(__file__).parent.parent / "data" / "wrong").glob("bench_*.py"))
 
 
+@pytest.fixture
+def bench(forked_bench: Bench) -> Bench:
+    return forked_bench
+
+
 @pytest.mark.parametrize("path", WRONG, ids=[path.stem.removeprefix("bench_") for path in WRONG])
 def test_it_is_told_with_file_and_line(bench: Bench, path: Path) -> None:
     shutil.copy(path, bench.folder)

@@ -58,6 +58,11 @@ DIES = [
 HEAD = "import perfci\n\n@perfci.benchmark\ndef case():\n"
 
 
+@pytest.fixture
+def bench(forked_bench: Bench) -> Bench:
+    return forked_bench
+
+
 @pytest.mark.parametrize(("name", "kind", "stage", "message"), TOLD)
 def test_a_failure_is_told_with_its_kind_stage_and_place(
     bench: Bench, name: str, kind: str, stage: str, message: str

@@ -41,9 +41,12 @@ def import_hook(packages: Path, name: str, folder: Path) -> None:
     (packages / "hook.pth").write_text("import hook_of_editable\n")
 
 
-def benchmark(body: str, top: str = "", setup: str = "") -> str:
-    """Return a benchmark file whose work is ``body``, in which ``ran(marker)`` writes it down."""
-    indented = "\n".join(f"        {line}" for line in body.splitlines())
+def benchmark(body: str, top: str = "", setup: str = "", *, calls: int = 1) -> str:
+    """Return a benchmark file whose work is ``body``, in which ``ran(marker)`` writes it down.
+
+    Only a worker's first ``calls`` do it: many start a process.
+    """
+    indented = "\n".join(f"            {line}" for line in body.splitlines())
     before = "".join(f"    {line}\n" for line in setup.splitlines())
     return (
         f"import os, subprocess, sys\nimport perfci\n{top}\n\n"
@@ -51,7 +54,8 @@ def benchmark(body: str, top: str = "", setup: str = "") -> str:
         '    side = "head" if os.environ["TMPDIR"].endswith("tmph") else "base"\n'
         f'    open(f"{{os.environ[\'MARKERS\']}}/{{side}} ran {{marker}}", "w").close()\n\n'
         "HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))\n\n"
-        f"@perfci.benchmark\ndef case():\n{before}    def work():\n{indented}\n    return work\n"
+        f"@perfci.benchmark\ndef case():\n    calls = iter(range({calls}))\n{before}"
+        f"    def work():\n        if next(calls, None) is not None:\n{indented}\n    return work\n"
     )
 
 

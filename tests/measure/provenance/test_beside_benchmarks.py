@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.project import NOISE_PASSES, QUICK, Project
+from tests.measure.provenance.installs import brief
 
 pytestmark = pytest.mark.processes
 
@@ -62,7 +63,7 @@ def test_what_it_finds_there_is_measured_where_it_differs_and_the_rest_is_the_sa
     project.commit(
         "base",
         **{
-            "pyproject.toml": QUICK + NOISE_PASSES,
+            "pyproject.toml": brief(QUICK) + NOISE_PASSES,
             "benchmarks/bench_root.py": text,
             "tool.py": "value = '1'",
         },
@@ -84,7 +85,10 @@ def test_what_it_finds_there_is_measured_where_it_differs_and_the_rest_is_the_sa
 
 
 def test_benchmarks_in_the_librarys_folder_do_not_look_for_anything_else(project: Project) -> None:
-    text = QUICK.replace("[tool.perfci]", '[tool.perfci]\nbenchmarks = "mylib"\n') + NOISE_PASSES
+    text = (
+        brief(QUICK).replace("[tool.perfci]", '[tool.perfci]\nbenchmarks = "mylib"\n')
+        + NOISE_PASSES
+    )
     case = "import mylib.core\n" + HEADER + CASE.format(name="case", body="pass")
     names = ("mylib/__init__.py", "mylib/sub/__init__.py", "mylib/core.py")
     project.commit(

@@ -62,7 +62,7 @@ def test_an_import_from_the_checkout_names_the_file_and_the_line_to_write(
     project: Project, body: str
 ) -> None:
     far = f"libs/core/{INIT}"
-    two_sides(project, far, {BENCH: benchmark(body), far: PACKAGE})
+    two_sides(project, far, {BENCH: benchmark(body, calls=4), far: PACKAGE})
     report = Session(project, editable(project, "libs/core")).compare()
     said = wrong(report)
     assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
