@@ -415,7 +415,7 @@ def own_cases(
         saved = {model.name for model in own.saved}
         if not files:
             return OwnCases(frozenset(), frozenset(), frozenset(saved))
-        here = plan.of_side(base)
+        here = replace(plan, sides=(base,), counterparts=None)
         order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
         until = max(budget_end, executor.now() + 2 * _LEAST_S)
         try:

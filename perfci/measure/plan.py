@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from perfci.config.loading import Config
@@ -18,8 +19,8 @@ from perfci.measure.ending import SESSION_VARIABLE
 from perfci.measure.machine.isolation import LooksLibrary
 from perfci.measure.machine.quiet import CorePlan, child_environment
 from perfci.measure.provenance.attribution import WorkerWatch
-from perfci.measure.provenance.counterparts import Counterparts, distributions_of
-from perfci.measure.provenance.events import CodePlaces, packages_of
+from perfci.measure.provenance.counterparts import Counterparts
+from perfci.measure.provenance.events import CodePlaces
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
@@ -27,6 +28,7 @@ from perfci.model.case import Case, Copy, Discovery
 from perfci.model.run import Side
 from perfci.model.worker import SavedModel, WorkOrder
 
+_NOTHING = Discovery((), (), {})
 # they lie next to the cache: a side's first compile would make them for all others
 _COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
@@ -60,15 +62,17 @@ class SidePlan:
         return self.interpreter or self.side.python
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionPlan:
     """All that a session needs to know before it starts.
 
     Each side's tree has the same benchmark files: head's, or those of ``--benchmarks-of``.
     ``bases_own`` is a tree of base's commit as it is, where base's own files are others.
     ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
-    begins with. ``places`` say of each side whose files are whose; ``project`` are the names of the
-    distributions that the trees declare; ``discovered`` is all that discovery found.
+    begins with. ``cache`` holds the trees of all sides and commits. ``names`` are those of the
+    packages in the sides' trees, ``project`` of the distributions that these declare.
+    ``counterparts`` know copies of the trees' files; ``separate`` are packages that each side has
+    in a Python of its own: those copies are meant. ``discovered`` is all that discovery found.
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
     sides' trees, that are not the same in both; None where not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
@@ -84,8 +88,11 @@ class SessionPlan:
     scratch: Path
     token: str
     enter: tuple[str, ...] = ()
-    places: Mapping[str, CodePlaces] = field(default_factory=dict)
+    cache: Path | None = None
+    names: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
+    counterparts: Counterparts | None = None
+    separate: frozenset[str] = frozenset()
     checkout: Path | None = None
     differing: frozenset[str] | None = None
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -292,23 +299,26 @@ class SessionPlan:
         folders = (side.root / entry for entry in self.config.python_path)
         return tuple(str(folder.resolve()) for folder in folders if folder.is_dir())
 
-    def with_places(
-        self,
-        checkout: Path,
-        cache: Path,
-        counterparts: Counterparts | None = None,
-    ) -> SessionPlan:
-        """Return the plan with every side's places: its workers are watched from now on."""
-        names = {
-            package
-            for side in self.sides
-            for package in packages_of(side.root, self.config.python_path)
-        }
-        places = {
-            side.name: CodePlaces(
+    @cached_property
+    def places(self) -> Mapping[str, CodePlaces]:
+        """The places of each side's code; empty where nothing is watched."""
+        if self.cache is None:
+            return {}
+        known = self.counterparts
+        cache, around = f"{self.cache.resolve()}/", f"{self.checkout}/"
+        # of all sides: each side's own Python may have a copy of its own
+        twins = [
+            set(known.also_installed(side.importable) if known else ())
+            for side in self.discovered.values()
+        ]
+        common = sorted(set.intersection(*twins)) if twins else ()
+        places = {}
+        for side in self.sides:
+            discovered = self.discovered.get(side.name, _NOTHING)
+            places[side.name] = CodePlaces(
                 root=str(side.root),
-                checkout=f"{checkout}/",
-                cache=f"{cache.resolve()}/",
+                checkout=around,
+                cache=cache,
                 own=(f"{side.root}/",),
                 spared=(
                     f"{self.scratch.resolve()}/",
@@ -316,34 +326,32 @@ class SessionPlan:
                     *self._saved_files(side),
                 ),
                 python_path=self.python_path_of(side),
-                names=tuple(sorted(names)),
+                names=self.names,
                 temporary=(f"{self.temporary_of(side.name).resolve()}/",),
-                pythons=(*_prefix_of(side.side.python), *_prefix_of(side.python)),
-                installed=self.config.installed,
-                changed=counterparts.changed_names() if counterparts else (),
-                counterparts=counterparts,
-                distributions=counterparts.changed_distributions() if counterparts else (),
+                pythons=(
+                    *_prefix_of(side.side.python),
+                    *_prefix_of(side.python),
+                    *(f"{each}/" for each in discovered.pythons),
+                ),
+                installed=tuple(sorted({*self.config.installed, *self.separate})),
+                changed=known.changed_names() if known else (),
+                counterparts=known,
+                distributions=known.changed_distributions() if known else (),
                 others=tuple(f"{other.root}/" for other in self.sides if other.root != side.root),
+                copies=tuple(
+                    path
+                    for copy in discovered.copies
+                    if copy.distribution not in self.config.installed and self._is_own(copy)
+                    for path in copy.paths
+                ),
+                clones=discovered.sources,
+                twins=tuple(
+                    path
+                    for path in common
+                    if not any(at.startswith(path) for at in (around, cache))
+                ),
             )
-            for side in self.sides
-        }
-        declared = {name for side in self.sides for name in distributions_of(side.root)}
-        return replace(self, places=places, project=tuple(sorted(declared)))
-
-    def of_side(self, side: SidePlan) -> SessionPlan:
-        """Return the plan with ``side`` alone, in the place of the one of its name."""
-        places = {
-            name: replace(
-                of_name,
-                root=str(side.root),
-                own=(f"{side.root}/",),
-                python_path=self.python_path_of(side),
-                counterparts=None,
-            )
-            for name, of_name in self.places.items()
-            if name == side.name
-        }
-        return replace(self, sides=(side,), places=places)
+        return places
 
     def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
         files = (
@@ -351,49 +359,9 @@ class SessionPlan:
         )
         return tuple(filter(None, files))
 
-    def with_discovered(
-        self, discovered: Mapping[str, Discovery], separate: Collection[str]
-    ) -> SessionPlan:
-        """Return the plan with what discovery found, and where Pythons have the project installed.
-
-        ``separate`` are packages that each side has in a Python of its own: those copies are meant.
-        """
-        places = {
-            name: replace(
-                known,
-                installed=tuple(sorted({*known.installed, *separate})),
-                copies=tuple(
-                    path
-                    for copy in discovered[name].copies
-                    if copy.distribution not in known.installed and self._is_own(copy)
-                    for path in copy.paths
-                ),
-                pythons=(*known.pythons, *(f"{each}/" for each in discovered[name].pythons)),
-                clones=discovered[name].sources,
-                twins=self._twins(name, discovered),
-            )
-            for name, known in self.places.items()
-        }
-        return replace(self, places=places, discovered=discovered)
-
     def _is_own(self, copy: Copy) -> bool:
         """Return whether it is a copy of the project's, by its name or its origin."""
         return not copy.origin or comparable_address(copy.origin) in self.remotes
-
-    def _twins(self, name: str, discovered: Mapping[str, Discovery]) -> tuple[str, ...]:
-        """Return what is installed for every side, and has a name that the repository has, too.
-
-        Each side's own Python may have a copy of its own.
-        """
-        counterparts = self.places[name].counterparts
-        if counterparts is None:
-            return ()
-        twins = [set(counterparts.also_installed(side.importable)) for side in discovered.values()]
-        around = (self.places[name].checkout, self.places[name].cache)
-        common = set.intersection(*twins)
-        return tuple(
-            sorted(path for path in common if not any(at.startswith(path) for at in around))
-        )
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

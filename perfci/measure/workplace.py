@@ -55,7 +55,8 @@ from perfci.measure.machine.quiet import (
 )
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import Journal, Progress
-from perfci.measure.provenance.counterparts import Counterparts
+from perfci.measure.provenance.counterparts import Counterparts, distributions_of
+from perfci.measure.provenance.events import packages_of
 from perfci.measure.selection import select
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
@@ -218,9 +219,10 @@ def open_workplace(
         stack.enter_context(_parent_on(plan.cores.parent))
         budget_end = started + context.config.settings.budget
         discoveries = _find_benchmarks(plan, budget_end, journal, context)
-        plan = plan.with_discovered(
-            {name: side.discovery for name, side in discoveries.items()},
-            separate_packages(discoveries),
+        plan = replace(
+            plan,
+            discovered={name: side.discovery for name, side in discoveries.items()},
+            separate=separate_packages(discoveries),
         )
         yield Workplace(
             plan=plan,
@@ -278,7 +280,9 @@ class _Opening:
         if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
             bases_own = self._stack.enter_context(self._folders.side(self._wanted[0].resolved))
         roots = dict.fromkeys((*(side.root for side in sides), *([bases_own] if bases_own else [])))
-        plan = SessionPlan(
+        names = {name for side in sides for name in packages_of(side.root, config.python_path)}
+        declared = {name for side in sides for name in distributions_of(side.root)}
+        return SessionPlan(
             sides=sides,
             config=config,
             cores=self._cores,
@@ -293,12 +297,14 @@ class _Opening:
             remotes=remotes_of(repository.root),
             bases_own=bases_own,
             looks=seen_from_below(context.cache, context.inherited),
+            cache=context.cache,
+            names=tuple(sorted(names)),
+            project=tuple(sorted(declared)),
+            counterparts=Counterparts(
+                {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
+                partial(known_blobs, repository.root),
+            ),
         )
-        counterparts = Counterparts(
-            {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
-            partial(known_blobs, repository.root),
-        )
-        return plan.with_places(repository.root, context.cache, counterparts)
 
     @contextmanager
     def _check_out(self, wanted: RequestedSide, overlay: Overlay) -> Iterator[SidePlan]:
