@@ -73,37 +73,29 @@ def discover(
         for side in plan.sides:
             begun(side.name)
             concurrent = bool(waiting) and bool(plan.cores.parent) and plan.config.quiet.threads
-            listing = _ListingWorker(
-                plan, side, executor, plan.discovery_order(side), concurrent=concurrent
-            )
+            order = plan.discovery_order(side)
+            listing = _ListingWorker(plan, side, executor, order, budget_end, concurrent=concurrent)
             stack.callback(listing.close)
             waiting.append(listing)
             if plan.cores.parent and plan.config.quiet.threads and side is not plan.sides[-1]:
                 continue
             for listing in waiting:
-                yield listing.side.name, _discovered(listing, budget_end)
+                yield listing.side.name, _discovered(listing)
             waiting.clear()
 
 
-def imported_by(
-    plan: SessionPlan, side: SidePlan, executor: Executor, order: WorkOrder, budget_end: float
-) -> SideDiscovery:
-    """Return what ``side`` says of the files of ``order``; raises as ``discover`` does."""
-    return _discovered(_ListingWorker(plan, side, executor, order), budget_end)
-
-
-def _discovered(listing: _ListingWorker, budget_end: float) -> SideDiscovery:
+def _discovered(listing: _ListingWorker) -> SideDiscovery:
     plan, order = listing.plan, listing.order
     try:
-        discovered = listing.answer(budget_end)
+        discovered = listing.answer()
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
             failure = _of_file(ended.failure, order)
             discovered = SideDiscovery(Discovery((), (failure,), {}), {})
         else:
-            discovered = _one_by_one(listing, order, budget_end)
+            discovered = _one_by_one(listing, order)
     if listing.side.name == "base" and len(plan.sides) > 1:
-        discovered = _tried_again(listing, budget_end, discovered)
+        discovered = _tried_again(listing, discovered)
     for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
@@ -113,7 +105,7 @@ def _discovered(listing: _ListingWorker, budget_end: float) -> SideDiscovery:
     return discovered
 
 
-def _tried_again(listing: _ListingWorker, budget_end: float, first: SideDiscovery) -> SideDiscovery:
+def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery:
     """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
 
     What was cut short is not tried again, nor a missing module: that is absent for good.
@@ -129,7 +121,7 @@ def _tried_again(listing: _ListingWorker, budget_end: float, first: SideDiscover
         return first
     failed = {file.removeprefix(root) for file in files}
     order = replace(listing.order, benchmark_files=files, saved=())
-    again = _one_by_one(listing, order, budget_end)
+    again = _one_by_one(listing, order)
     before = tuple(failure for failure in first.discovery.failures if failure.case not in failed)
     after = tuple(replace(failure, alone="failed") for failure in again.discovery.failures)
     joined = _joined(
@@ -146,14 +138,13 @@ def _tried_again(listing: _ListingWorker, budget_end: float, first: SideDiscover
     )
 
 
-def _one_by_one(listing: _ListingWorker, order: WorkOrder, budget_end: float) -> SideDiscovery:
+def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
     """Ask for each of the files of ``order`` alone."""
     results: list[SideDiscovery] = []
     for number, file in enumerate(order.benchmark_files):
         alone = replace(order, benchmark_files=(file,), saved=() if number else order.saved)
         try:
-            worker = _ListingWorker(listing.plan, listing.side, listing.executor, alone)
-            results.append(worker.answer(budget_end))
+            results.append(listing.of(alone).answer())
         except WorkerEnded as ended:
             failure = _of_file(ended.failure, alone)
             results.append(SideDiscovery(Discovery((), (failure,), {}), {}))
@@ -185,10 +176,12 @@ class _ListingWorker:
         side: SidePlan,
         executor: Executor,
         order: WorkOrder,
+        budget_end: float,
         *,
         concurrent: bool = False,
     ) -> None:
-        self.plan, self.side, self.executor, self.order = plan, side, executor, order
+        self.plan, self.side, self.order = plan, side, order
+        self._executor, self._budget_end = executor, budget_end
         self._watched = plan.watched(side)
         launch = replace(plan.launch(side, self._watched), import_times=True)
         if concurrent:
@@ -196,14 +189,18 @@ class _ListingWorker:
         self._closed = False
         self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
 
-    def answer(self, budget_end: float) -> SideDiscovery:
+    def of(self, order: WorkOrder) -> _ListingWorker:
+        """Return another one of the same side, which lists by ``order``."""
+        return _ListingWorker(self.plan, self.side, self._executor, order, self._budget_end)
+
+    def answer(self) -> SideDiscovery:
         """Wait for the answer; a file that hangs takes half of what is left, no more.
 
         WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
         fault.
         """
         timeout, worker = self.plan.config.settings.timeout, self._worker
-        left_s = max(0.0, budget_end - self.executor.now())
+        left_s = max(0.0, self._budget_end - self._executor.now())
         within_s = min(timeout, left_s / 2)
         try:
             discovery = worker.field(worker.expect("discovery", within_s), "discovery", Discovery)
@@ -419,7 +416,7 @@ def own_cases(
         order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
         until = max(budget_end, executor.now() + 2 * _LEAST_S)
         try:
-            discovery = imported_by(here, base, executor, order, until).discovery
+            discovery = _discovered(_ListingWorker(here, base, executor, order, until)).discovery
         except BenchmarkError:  # a benchmark that is written wrongly there
             return unknown
         broken = {failure.case for failure in discovery.failures}
