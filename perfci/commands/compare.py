@@ -152,8 +152,8 @@ def measure_both(
         imports = slower_imports(workplace.discoveries, report.results)
         report = replace(report, explanations=(*report.explanations, *imports))
         if options.why and not result.cut_short and not any(report.injected.values()):
-            looked = explain_moved(workplace, result.states, report.results, options.traces)
-            report = replace(report, why=looked.why, notes=(*report.notes, *looked.notes))
+            why, notes = explain_moved(workplace, result.states, report.results, options.traces)
+            report = replace(report, why=why, notes=(*report.notes, *notes))
         runs = (
             run_of(result, "base", report, environments["base"]),
             run_of(result, "head", report, environments["head"]),

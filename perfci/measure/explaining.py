@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -305,21 +305,13 @@ def _text(root: Path, file: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanations:
-    """Explanations of the cases that moved, and notes on them."""
-
-    why: tuple[Why, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def explain_moved(
     workplace: Workplace,
     states: Sequence[CaseState],
     rows: Sequence[Comparison],
     traces: Path | None = None,
-) -> Explanations:
-    """Look into the cases that got worse or better, those that moved most first.
+) -> tuple[tuple[Why, ...], tuple[str, ...]]:
+    """Return why cases got worse or better, those that moved most first, and notes.
 
     A case of which nothing can be said has no why. A signal ends this, and nothing else.
     ``traces`` is the folder for Chrome traces.
@@ -348,6 +340,5 @@ def explain_moved(
         notes.append("Interrupted while it was looked into why cases moved: some have no why.")
     finally:
         measuring_ended()
-    return Explanations(
-        tuple(why for why in explained if why.differences or why.hints or why.untold), tuple(notes)
-    )
+    explanations = (why for why in explained if why.differences or why.hints or why.untold)
+    return tuple(explanations), tuple(notes)

@@ -45,7 +45,6 @@ _FIRST = 2
 """Rounds of each case after which a session says what looks worse."""
 _AHEAD = 2
 """Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,10 +474,9 @@ def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
 
 def _written_tree(side: str, written: Sequence[str]) -> Failure:
     """Return the failure of a session whose workers wrote to the sources of ``side``'s tree."""
-    shown = ", ".join(f"`{name}`" for name in written[:_SHOWN])
-    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
+    shown = first_of([f"`{name}`" for name in written], 3)
     message = (
-        f"{shown}{more} of {side}'s tree changed while it was measured: what ran isn't only that "
+        f"{shown} of {side}'s tree changed while it was measured: what ran isn't only that "
         "commit's code\n"
         "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in the tree "
         "belongs in .gitignore."

@@ -29,7 +29,7 @@ from perfci.errors import (
 )
 from perfci.measure.checkout.disk import disk_error, explaining, take
 from perfci.measure.checkout.worktrees import Submodule
-from perfci.units import format_duration
+from perfci.units import first_of, format_duration
 
 _QUOTED_OR_SHELL = re.compile(
     r"""\\. | '[^']*' | "(?:\\.|[^"\\])*" | (?P<shell> && | \|\| | >> | \$\( | [;|&<>`] )""",
@@ -272,12 +272,10 @@ def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     metadata = sorted(
         {_distribution(Path(entry).name) for entry in changed if _METADATA.match(entry)}
     )
-    shown = metadata or names
-    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
     raise UsageError(
         "build-changed-environment",
         f"the build of {recipe.commit[:12]} changed what {recipe.python} has installed: "
-        f"{', '.join(shown[:3])}{more}. Both sides would run what the last build left there",
+        f"{first_of(metadata or names, 3)}. Both sides would run what the last build left there",
         'Set environment = "own" in [tool.perfci]: each side then has an environment of its own, '
         "over this one, and {python} of `build` is its Python. What was installed stays until you "
         "install it again.",

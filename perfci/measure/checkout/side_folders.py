@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from perfci.measure.checkout.worktrees import (
     remove_tree,
     submodules_of,
 )
-from perfci.units import counted
+from perfci.units import counted, first_of
 
 _CACHE = "__pycache__"
 KEPT = 6
@@ -448,9 +448,8 @@ class KeptBuilds:
         return True
 
 
-def _some(names: tuple[str, ...]) -> str:
-    shown = ", ".join(map(ascii, names[:3]))
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+def _some(names: Sequence[str]) -> str:
+    return first_of([*map(ascii, names)], 3)
 
 
 def _last_use(marker: Path) -> float:
