@@ -113,10 +113,8 @@ class CodeRan:
             and may_be_same_code(state.compared(self._policy))
         )
 
-    def of_sides(self) -> Ran | None:
-        """Return what ran on each side; None where it isn't watched."""
-        if not self._plan.places:
-            return None
+    def of_sides(self) -> Ran:
+        """Return what ran on each side."""
         base = self._side("base") if len(self._plan.sides) > 1 else None
         return Ran(base, self._side("head"))
 
@@ -150,11 +148,10 @@ class CodeRan:
         self._openings.close()
 
     def _may_be_the_same(self) -> bool:
-        """Say whether both sides are watched, under one Python, nothing injected."""
-        if not self._plan.places or any(self._plan.config.settings.inject.values()):
-            return False
-        sides = self._plan.sides
-        return len(sides) > 1 and len({side.python for side in sides}) == 1
+        """Say whether there are two sides, under one Python, nothing injected."""
+        sides, injected = self._plan.sides, self._plan.config.settings.inject
+        one_python = len({side.python for side in sides}) == 1
+        return len(sides) > 1 and one_python and not any(injected.values())
 
     def _ran_the_same(self, state: CaseState) -> bool:
         if state.same_code:

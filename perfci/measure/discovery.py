@@ -214,8 +214,6 @@ class _ListingWorker:
             raise
         finally:
             self.close()
-        if not self._watched:
-            return SideDiscovery(discovery, import_times(worker.log))
         ran = self._watched.provenance()
         failures = tuple(_with_advice(failure, ran.advice) for failure in discovery.failures)
         return SideDiscovery(

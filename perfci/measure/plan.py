@@ -87,13 +87,13 @@ class SessionPlan:
     inherited: Mapping[str, str]
     scratch: Path
     token: str
+    checkout: Path
+    cache: Path
     enter: tuple[str, ...] = ()
-    cache: Path | None = None
     names: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     counterparts: Counterparts | None = None
     separate: frozenset[str] = frozenset()
-    checkout: Path | None = None
     differing: frozenset[str] | None = None
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class SessionPlan:
             benchmark_files=self.benchmark_files(side.root),
             saved=self.saved_of(side),
             project=self.project,
-            checkout=self.places[side.name].checkout.rstrip("/") if self.places else "",
+            checkout=str(self.checkout),
         )
 
     def _order(self, side: SidePlan) -> WorkOrder:
@@ -153,7 +153,7 @@ class SessionPlan:
         )
 
     def _in_tree(self, path: str, side: SidePlan) -> str:
-        if self.checkout is None or not Path(path).is_relative_to(self.checkout):
+        if not Path(path).is_relative_to(self.checkout):
             return path
         own = side.root / Path(path).relative_to(self.checkout)
         return str(own) if own.is_file() else path
@@ -188,21 +188,18 @@ class SessionPlan:
     def owner(self, package: str) -> str:
         """Return the side, if any, whose workers would import this package from a tree."""
         for side in self.sides:
-            names = self.places[side.name].names if self.places else ()
             benchmarks = side.root / self.config.benchmarks
             inside = (path for path in benchmarks.rglob("*") if path.is_dir())
             folders = [*map(Path, self.python_path_of(side)), benchmarks, *inside]
-            if package in names or any(
+            if package in self.names or any(
                 (folder / package).is_dir() or any(folder.glob(f"{package}.*"))
                 for folder in folders
             ):
                 return side.name
         return ""
 
-    def watched(self, side: SidePlan) -> WorkerWatch | None:
-        """Return the watch of one more worker of this side; None where nothing is watched."""
-        if side.name not in self.places:
-            return None
+    def watched(self, side: SidePlan) -> WorkerWatch:
+        """Return the watch of one more worker of this side."""
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
         events = folder / f"{side.name}-{secrets.token_hex(8)}"
@@ -225,9 +222,7 @@ class SessionPlan:
             "TORCH_EXTENSIONS_DIR": str(extensions),
         }
         watched = watched or self.watched(side)
-        if watched:
-            extra |= watched.environment()
-        return self._launch(side, extra)
+        return self._launch(side, extra | watched.environment())
 
     def _launch(self, side: SidePlan, extra: Mapping[str, str]) -> Launch:
         config, token = self.config, {SESSION_VARIABLE: self.token}
@@ -277,8 +272,8 @@ class SessionPlan:
             order=order,
             launch=self.launch(side, watched),
             watched=watched,
-            environment=(watched.environment() if watched else {})
-            | {
+            environment={
+                **watched.environment(),
                 "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
                 **_COMPILER,
@@ -301,9 +296,7 @@ class SessionPlan:
 
     @cached_property
     def places(self) -> Mapping[str, CodePlaces]:
-        """The places of each side's code; empty where nothing is watched."""
-        if self.cache is None:
-            return {}
+        """The places of each side's code."""
         known = self.counterparts
         cache, around = f"{self.cache.resolve()}/", f"{self.checkout}/"
         # of all sides: each side's own Python may have a copy of its own

@@ -39,7 +39,10 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
     def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
         plan = SimpleNamespace(
-            sides=[SimpleNamespace(name=name, root=tmp_path) for name in ("base", "head")],
+            sides=[
+                SimpleNamespace(name=name, root=tmp_path, python="", tree="")
+                for name in ("base", "head")
+            ],
             config=SimpleNamespace(
                 policy=default_policy(),
                 settings=MeasureSettings(rounds=5, max_rounds=12),
@@ -47,8 +50,8 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             ),
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
-            places={},
             differing=None,
+            changes={},
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
         workplace = SimpleNamespace(

@@ -80,6 +80,7 @@ def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None
         scratch=tmp_path,
         token="",
         checkout=checkout,
+        cache=tmp_path,
     )
     (own,) = plan.discovery_order(side).saved
     assert own.model_path == str(tree / "tracked.pt")
