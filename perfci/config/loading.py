@@ -152,22 +152,17 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
 
 def _require_well_named(content: Mapping[str, Any], where: str) -> None:
     """Raise UsageError for a table that was meant as ``[tool.perfci]``."""
-    tool = content.get("tool", {})
+    tool, tools = content.get("tool", {}), content.get("tools")
     if isinstance(tool, dict) and "perfci" not in tool:
         misnamed = [f"tool.{name}" for name in difflib.get_close_matches("perfci", tool, 1, 0.83)]
         misnamed += ["perfci"] if "perfci" in content else []
-        misnamed += ["tools.perfci"] if "perfci" in _inner(content, "tools") else []
+        misnamed += ["tools.perfci"] if isinstance(tools, dict) and "perfci" in tools else []
         if misnamed:
             raise UsageError(
                 "unknown-key",
                 f"{where}: `{misnamed[0]}` is not read by perfci",
                 "Did you mean `[tool.perfci]`?",
             )
-
-
-def _inner(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    inner = content.get(name)
-    return inner if isinstance(inner, dict) else {}
 
 
 def _config(keys: Keys, location: KeyLocation, root: Path) -> Config:

@@ -137,12 +137,11 @@ class LocalEngine:
         if self._process(number, kept):
             return CommandState("running")
         child = self._children.get(number)
-        # it may be a zombie, for which `wait` returns immediately
-        return CommandState("ended", "" if child is None else _ended_text(child.wait()))
-
-
-def _ended_text(code: int) -> str:
-    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+        if child is None:
+            return CommandState("ended")
+        code = child.wait()  # it may be a zombie, for which this returns immediately
+        how = f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+        return CommandState("ended", how)
 
 
 def _wait(processes: Sequence[psutil.Process], within_s: float) -> None:

@@ -189,7 +189,7 @@ class Starters:
         else:
             starter = self._ancestor(cases[0], preload)
         stack.callback(starter.close)
-        _import_mathematics()
+        importlib.import_module("scipy.special")  # the first verdict needs it, and it takes 0.4 s
         unfit = self._imported((starter,))
         why = finding("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:
@@ -264,11 +264,6 @@ class Starters:
             if file not in self._unfit
         )
         return (*afresh, *apart)
-
-
-def _import_mathematics() -> None:
-    """Import what the first verdict needs while an ancestor imports: it takes 0.4 s."""
-    importlib.import_module("scipy.special")
 
 
 def _imported_file(cases: Sequence[Case]) -> str:

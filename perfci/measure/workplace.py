@@ -311,8 +311,9 @@ class _Opening:
         """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
         context, config, resolved = self._context, self._context.config, wanted.resolved
         variable = {SESSION_VARIABLE: self._token}
+        before = f"{shlex.join(config.launcher)} " if config.launcher else ""
         recipe = BuildRecipe(
-            build=_launched(config.launcher, config.build),
+            build=tuple(f"{before}{command}" for command in config.build),
             python=wanted.python,
             environment=child_environment(
                 context.inherited, config.quiet, 1, config.pass_env, variable
@@ -375,11 +376,6 @@ def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
                 "Write its attributes into a `.gitattributes` in the benchmarks' folder, which "
                 "both sides take from head.",
             )
-
-
-def _launched(launcher: Sequence[str], build: Sequence[str]) -> tuple[str, ...]:
-    """Return the build's commands as they run in the same surroundings as workers."""
-    return tuple(f"{shlex.join(launcher)} {command}" if launcher else command for command in build)
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:

@@ -112,18 +112,14 @@ def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, 
         *("log", "-z", "--first-parent", "--encoding=UTF-8", "--format=%H %ct %s"),
         *(newest, *limits, "--"),
     )
-    last = _position(repository, newest)
+    last = None
+    if not repository.is_shallow():
+        last = int(git(repository.root, "rev-list", "--count", "--first-parent", newest)) - 1
     entries = (entry.split(" ", 2) for entry in listed.split("\0") if entry)
     return tuple(
         Commit(sha, readable(subject), _moment(int(seconds)), None if last is None else last - back)
         for back, (sha, seconds, subject) in enumerate(entries)
     )
-
-
-def _position(repository: Repository, sha: str) -> int | None:
-    if repository.is_shallow():
-        return None
-    return int(git(repository.root, "rev-list", "--count", "--first-parent", sha)) - 1
 
 
 def _moment(seconds: int) -> str:

@@ -101,7 +101,8 @@ def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     That is nothing where the kernel has no namespace for them.
     """
     with _namespace(environment) as enter:
-        close_own_process()
+        # no process of this user can read this one from now on; root, with all rights, still can
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         yield enter
 
 
@@ -112,11 +113,6 @@ def obstacle(environment: Mapping[str, str]) -> Obstacle:
         return known
     with _namespace(environment) as enter:
         return "" if enter else "refused"
-
-
-def close_own_process() -> None:
-    """Let no process of this user read this one; root, with its rights over all, still can."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @contextlib.contextmanager
@@ -294,7 +290,7 @@ def git_secrets(root: Path) -> GitSecrets:
     """
     settings = list(_settings(root))
     origins = (
-        f"{_masked(setting.name)} in {setting.origin}"
+        f"{_IN_ADDRESS.sub('***', setting.name)} in {setting.origin}"
         for setting in settings
         if _is_secret(setting)
     )
@@ -339,10 +335,6 @@ def _keeps(setting: GitSetting) -> bool:
         and bool(words)
         and words[0] in _KEPT_READABLE
     )
-
-
-def _masked(name: str) -> str:
-    return _IN_ADDRESS.sub("***", name)
 
 
 @dataclass(frozen=True, slots=True)

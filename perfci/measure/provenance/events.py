@@ -65,15 +65,11 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
     for line in decoded_events(file.read_bytes()):
         if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
             events.append(CodeEvent("unreadable", repr(line)[:80]))
-        elif not _is_no_name(line[1]):
+        # nothing has a longer name: a caller asked whether a text is a file's name, say
+        elif all(len(os.fsencode(name)) <= _LONGEST_NAME for name in line[1].split("/")):
             how, path, name = line
             events.append(CodeEvent(how, source_of(path), name))
     return tuple(dict.fromkeys(events))
-
-
-def _is_no_name(path: str) -> bool:
-    """Return whether nothing can be there: a caller asked whether a text is a file's name, say."""
-    return any(len(os.fsencode(name)) > _LONGEST_NAME for name in path.split("/"))
 
 
 def source_of(path: str) -> str:
