@@ -296,7 +296,7 @@ def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RememberedCases:
-    """Cases of the last comparison, ``asked`` ``at`` a time. Both are empty before the first.
+    """Cases of the last comparison, of ``sides`` ``at`` a time. Both are empty before the first.
 
     ``failed`` has by case the metrics that regressed, and no metric for a case or file that failed.
     ``names`` are the ids of all cases, ``tags`` their tags.
@@ -305,7 +305,7 @@ class RememberedCases:
     names: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    asked: str = ""
+    sides: str = ""
     at: str = ""
     schema: Literal["perfci.remembered/1"] = "perfci.remembered/1"
 
@@ -338,7 +338,7 @@ class CaseMemory:
         if (before.names, before.tags) != (names, tags):
             self._write(replace(before, names=names, tags=tags))
 
-    def keep_failed(self, report: Report, *, asked: str, whole: bool) -> None:
+    def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
         """Keep what failed in ``report``. OSError where the cache folder can't be written.
 
         Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
@@ -346,7 +346,7 @@ class CaseMemory:
         """
         before = self._before()
         failed = failed_after(before.failed, report, whole=whole)
-        self._write(replace(before, failed=failed, asked=asked, at=report.created_at))
+        self._write(replace(before, failed=failed, sides=sides, at=report.created_at))
 
     def last_failed(self) -> RememberedCases:
         """Return the kept cases. UsageError where none failed, or nothing was compared yet."""
@@ -355,8 +355,8 @@ class CaseMemory:
             return kept
         raise UsageError(
             "nothing-failed",
-            f"no case regressed or failed in the last comparison, {kept.asked} of {kept.at}"
-            if kept.asked
+            f"no case regressed or failed in the last comparison, {kept.sides} of {kept.at}"
+            if kept.sides
             else "no comparison of this repository was made on this machine yet",
             "Leave out --last-failed to measure all cases.",
         )
@@ -395,4 +395,4 @@ def failed_after(
 def taken_text(kept: RememberedCases) -> str:
     """Return the cases that ``--last-failed`` measures, and their comparison, in words."""
     shown = first_of(list(kept.failed), 5)
-    return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.asked}, {kept.at}: {shown}"
+    return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.sides}, {kept.at}: {shown}"

@@ -336,7 +336,7 @@ def _remember(
         return
     whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
     try:
-        memory.keep_failed(report, asked=f"{base.rev} with {head.rev}", whole=whole)
+        memory.keep_failed(report, sides=f"{base.rev} with {head.rev}", whole=whole)
     except OSError as error:
         project.caller.say(
             f"perfci: the failures aren't kept for --last-failed: {refusal(error).message}",
