@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,7 +279,6 @@ def explain_command(
     report_or_base: str,
     head: str,
     config_path: Path | None,
-    traces: Path | None,
     **given: Any,
 ) -> int:
     """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
@@ -289,21 +287,20 @@ def explain_command(
     is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
     """
     from perfci.commands.project import open_project
-    from perfci.commands.revisions import ExplainRequest, explain, explain_report
+    from perfci.commands.revisions import ExplainedSides, explain, sides_of_report
     from perfci.report.rows import lines_of_why
 
     path = Path(report_or_base)
     if not head and path.is_file():
-        request = explain_report(path, **given)
+        sides = sides_of_report(path)
     else:
-        request = ExplainRequest(report_or_base, head or ".", **given)
-    request = replace(request, traces=traces)
+        sides = ExplainedSides(report_or_base, head or ".")
     with calling() as caller:
-        explained = explain(open_project(caller, config_path), request)
+        explained = explain(open_project(caller, config_path), sides, **given)
     for why in explained:
         say(why.case)
         for line in lines_of_why(why):
             say(f"  {line}")
-    if request.rows is None and not all(why.differences for why in explained):
+    if sides.rows is None and not all(why.differences for why in explained):
         say(_UNMEASURED, err=True)
     return EXIT_PASS

@@ -209,72 +209,21 @@ class BaselineUpdate:
         )
 
 
-def explain(project: Project, request: ExplainRequest) -> tuple[Why, ...]:
-    """Run the chosen cases of both sides under instruments, or those that moved in a report."""
-    if request.rows is not None and not request.rows:
-        project.caller.say("perfci: nothing moved in the report.", err=True)
-        return ()
-    sides = (
-        project.side("base", request.base, request.python),
-        project.side("head", request.head, request.python),
-    )
-    if request.traces:
-        with writing(request.traces):
-            require_writable(request.traces / "trace.json")
-    moved: dict[str, list[Comparison]] = {}
-    for row in request.rows or ():
-        moved.setdefault(row.case, []).append(row)
-    files = project.repository.resolve(request.benchmarks_of) if request.benchmarks_of else None
-    with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
-        chosen = selected_cases(workplace, MeasureOptions(request.selection))
-        on_base = {case.id for case in workplace.discoveries["base"].discovery.cases}
-        for case in chosen:
-            if case.id not in on_base:
-                why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."
-                project.caller.say(why, err=True)
-        cases = tuple(
-            case
-            for case in chosen
-            if not case.skip and case.id in on_base and (request.rows is None or case.id in moved)
-        )
-        explained = []
-        for state in case_states(cases, ("base", "head")):
-            project.caller.step(f"looking inside {state.case.id} …")
-            explained.append(
-                explain_case(
-                    workplace,
-                    state,
-                    moved.get(state.case.id, ()),
-                    within_s=request.within_s,
-                    traces=request.traces,
-                )
-            )
-        return tuple(explained)
-
-
 @dataclass(frozen=True, slots=True)
-class ExplainRequest:
-    """Both revisions, the cases to explain, and the time for each case.
+class ExplainedSides:
+    """Both revisions to explain. ``rows`` are a report's that moved, None without a report.
 
-    ``rows`` are the rows of a report that moved, None without a report. Both sides run the
-    benchmark files of ``benchmarks_of``, or head's where that is empty. ``traces`` is the folder
-    for Chrome traces of both sides.
+    Both sides run the benchmark files of ``benchmarks_of``, or head's where that is empty.
     """
 
     base: str
     head: str
-    selection: str
-    python: str | None
-    within_s: float
     rows: tuple[Comparison, ...] | None = None
     benchmarks_of: str = ""
-    traces: Path | None = None
 
 
-def explain_report(
-    path: Path, selection: str, python: str | None, within_s: float
-) -> ExplainRequest:
-    """Return the request for the sides of a report file. UsageError where it has only one."""
+def sides_of_report(path: Path) -> ExplainedSides:
+    """Return the sides of a report file. UsageError where it has only one."""
     report = load_report(path)
     if report.base is None or not report.base.sha or not report.head.sha:
         raise UsageError(
@@ -287,15 +236,59 @@ def explain_report(
             "Name both sides: perfci explain BASE . -k CASE",
         )
     moved = tuple(row for row in report.results if row.status in {"regressed", "improved"})
-    return ExplainRequest(
-        report.base.sha,
-        report.head.sha,
-        selection,
-        python,
-        within_s,
-        moved,
-        report.benchmarks_of,
+    return ExplainedSides(report.base.sha, report.head.sha, moved, report.benchmarks_of)
+
+
+def explain(
+    project: Project,
+    explained: ExplainedSides,
+    *,
+    selection: str,
+    python: str | None,
+    within_s: float,
+    traces: Path | None,
+) -> tuple[Why, ...]:
+    """Run the chosen cases of both sides under instruments, or those that moved in a report.
+
+    Each case gets ``within_s``. Chrome traces of both sides go to the folder ``traces``.
+    """
+    rows = explained.rows
+    if rows is not None and not rows:
+        project.caller.say("perfci: nothing moved in the report.", err=True)
+        return ()
+    sides = (
+        project.side("base", explained.base, python),
+        project.side("head", explained.head, python),
     )
+    _require_traces(traces)
+    own = explained.benchmarks_of
+    files = project.repository.resolve(own) if own else None
+    with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
+        chosen = selected_cases(workplace, MeasureOptions(selection))
+        on_base = {case.id for case in workplace.discoveries["base"].discovery.cases}
+        for case in chosen:
+            if case.id not in on_base:
+                why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."
+                project.caller.say(why, err=True)
+        moved = None if rows is None else {row.case for row in rows}
+        cases = tuple(
+            case
+            for case in chosen
+            if not case.skip and case.id in on_base and (moved is None or case.id in moved)
+        )
+        whys = []
+        for state in case_states(cases, ("base", "head")):
+            project.caller.step(f"looking inside {state.case.id} …")
+            own_rows = [row for row in rows or () if row.case == state.case.id]
+            whys.append(explain_case(workplace, state, own_rows, within_s=within_s, traces=traces))
+        return tuple(whys)
+
+
+def _require_traces(folder: Path | None) -> None:
+    """Fail now where no trace can be written into ``folder``."""
+    if folder:
+        with writing(folder):
+            require_writable(folder / "trace.json")
 
 
 def _check_options(project: Project, options: MeasureOptions) -> None:
@@ -320,9 +313,7 @@ def _check_options(project: Project, options: MeasureOptions) -> None:
             "Leave --no-why out.",
         )
     project.check_outputs(options.outputs, options.history)
-    if options.traces:
-        with writing(options.traces):
-            require_writable(options.traces / "trace.json")
+    _require_traces(options.traces)
 
 
 def _remember(

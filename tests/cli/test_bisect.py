@@ -17,7 +17,7 @@ from perfci.bisect.state import SearchState
 from perfci.commands import bisect
 from perfci.commands.bisect import CommitRange
 from perfci.commands.bisect_search import SearchInProgress
-from perfci.commands.revisions import explain_report
+from perfci.commands.revisions import sides_of_report
 from perfci.history.history import open_history
 from perfci.measure.ending import InterruptHandler
 from perfci.measure.workplace import RequestedSide
@@ -109,7 +109,7 @@ def test_a_benchmark_newer_than_the_culprit_measures_it_again_and_so_does_the_re
     again = project.report(*row["replay"].split()[1:], code=None)
     assert again["benchmarks_of"] == newest
     path = project.folder.parent / "report.json"
-    assert explain_report(path, "", None, 1.0).benchmarks_of == newest
+    assert sides_of_report(path).benchmarks_of == newest
 
 
 def test_a_faster_commit_is_found_as_an_improvement(project: Project) -> None:
