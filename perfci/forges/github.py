@@ -328,12 +328,12 @@ class GitHubClient(RepositoryClient):
         }
         return self._write("POST", "/issues", _Issue, request).record()
 
-    def update_issue(self, issue: Issue, content: IssueContent, body: str) -> Issue:
+    def update_issue(self, issue: Issue, content: IssueContent) -> Issue:
         """Give an issue another text, and close it where that says so. Unsure where it is gone.
 
         Its title stays as it is: people may have found a better one.
         """
-        request: dict[str, Any] = {"body": body}
+        request: dict[str, Any] = {"body": content.body}
         if content.close:
             request |= {"state": "closed", "state_reason": content.close}
         return self._write("PATCH", f"/issues/{issue.number}", _Issue, request).record()

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, groupby
 from statistics import median
 
@@ -57,15 +57,6 @@ _IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=/
 _OPEN = {"new", "known"}
 
 
-@dataclass(frozen=True, slots=True)
-class IssueWrite:
-    """One write: open an issue (``issue`` is None), or give ``issue`` the text ``body``."""
-
-    content: IssueContent
-    body: str
-    issue: Issue | None = None
-
-
 def openings(
     trend: Trend, issues: Sequence[Issue], author: str, most: int = MOST
 ) -> tuple[tuple[str, ...], ...]:
@@ -86,12 +77,11 @@ def steps(
     author: str,
     wanted: Sequence[tuple[str, ...]],
     report_url: str = "",
-) -> tuple[IssueWrite, ...]:
-    """Return the writes that are left to do: of ``author``'s open issues, then of ``wanted``."""
+) -> Iterator[tuple[Issue | None, IssueContent]]:
+    """Yield what is left to write: to ``author``'s open issues, then to new ones of ``wanted``."""
     known = ours(issues, author)
     by_mark = {mark_of(event.id): event for event in trend.events if _worse(event)}
     written = _IssueTexts(trend, report_url)
-    writes = []
     by_issue = sorted(known.items(), key=lambda item: item[1].number)
     for issue, marked in groupby(by_issue, key=lambda item: item[1]):
         marks = tuple(mark for mark, _ in marked)
@@ -101,12 +91,10 @@ def steps(
         content = written.content(marks, events)
         body = rewritten(issue, content)
         if body is not None:
-            writes.append(IssueWrite(content, body, issue))
+            yield issue, replace(content, body=body)
     for marks in wanted:
         if known.keys().isdisjoint(marks):
-            content = written.content(marks, [by_mark[mark] for mark in marks])
-            writes.append(IssueWrite(content, content.body))
-    return tuple(writes)
+            yield None, written.content(marks, [by_mark[mark] for mark in marks])
 
 
 def _worse(event: TrendEvent) -> tuple[Change, ...]:
@@ -302,12 +290,9 @@ def tell_issues(
 
     def write() -> None:
         known = {issue.number: issue for issue in listed} | done
-        for step in steps(trend, tuple(known.values()), author, wanted, report_url):
-            if step.issue is None:
-                issue, word = client.create_issue(step.content), "opened"
-            else:
-                issue = client.update_issue(step.issue, step.content, step.body)
-                word = "updated" if issue.open else "closed"
+        for old, content in steps(trend, tuple(known.values()), author, wanted, report_url):
+            issue = client.update_issue(old, content) if old else client.create_issue(content)
+            word = "opened" if old is None else "updated" if issue.open else "closed"
             done[issue.number] = issue
             outcomes.append(PostOutcome("posted", clean_line(f"issue {word}: {issue.url}")))
 

@@ -109,11 +109,10 @@ class Database:
                 with translated(self), engine.begin() as connection:
                     return work(connection)
             except OutsideError as error:
-                cause = error.__cause__
-                raised = cause.orig if isinstance(cause, DBAPIError) else None
-                if raised is None or tries == len(PAUSES_S):
+                raised = getattr(error.__cause__, "orig", None)
+                if self.address.path is not None or raised is None or not _may_pass(raised):
                     raise
-                if self.address.path is not None or not (is_lost(raised) or is_momentary(raised)):
+                if tries == len(PAUSES_S):
                     raise
                 time.sleep(PAUSES_S[tries])
                 tries += 1
@@ -370,12 +369,12 @@ def is_lost(error: BaseException) -> bool:
     )
 
 
-def is_momentary(error: BaseException) -> bool:
-    """Return whether the database gave way to another writer.
+def _may_pass(error: BaseException) -> bool:
+    """Return whether the server went away, or the database gave way to another writer.
 
     It was a deadlock, or pruning removed a document that the run was going to refer to.
     """
-    return _state(error) in {"40001", "40P01", "23503"}
+    return is_lost(error) or _state(error) in {"40001", "40P01", "23503"}
 
 
 def _of_driver(database: Database, error: BaseException) -> PerfciError:

@@ -1,6 +1,7 @@
 """Pure: whole histories. What moved, by how much and how sure that is.
 
-Here are the records: a history's series on their timelines, and the analysis of them.
+Here are the records: a history's series on their timelines, and the analysis of them. What the
+fields of a report mean is in ``docs/reference/fields.toml``.
 """
 
 from __future__ import annotations
@@ -128,11 +129,6 @@ class Change:
     pair with 95 % confidence. ``commits`` is ``(sha of before, sha of after)``, and
     ``commits_within`` of ``within``: what moved it is in that range, the first not included.
     ``names`` are its ends as ``KnownChange`` has them.
-    ``ratio`` is new ÷ old level with its 95 % interval; for a level of zero ``ratio`` is None and
-    ``difference`` says how far.
-    ``p`` is of this series alone, ``q`` after false-discovery control over the whole report.
-    ``confidence`` is 1 - q. ``worse`` takes the metric's direction into account.
-    ``benchmark_changed`` says that the benchmark's own source changed there.
     """
 
     id: str
@@ -179,12 +175,8 @@ class Change:
 class TrendEvent:
     """Changes of one place in one environment, reported together. Each change is in one event.
 
-    ``id`` stays from report to report, as its changes' do.
-    ``changes`` are the worst first. ``back`` are the changes by which an excursion came back.
     ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
-    is in that range, the first not included. ``ended_at`` is when an excursion came back.
-    ``measured`` counts the series of the environment that were there before and after.
-    ``evidence`` says why it is taken for the environment's.
+    is in that range, the first not included.
     """
 
     id: str
@@ -284,9 +276,7 @@ class Drift:
 class Replacement:
     """An environment that ended on a runner where another began: an event of the environment's.
 
-    Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new) of
-    what differs. ``median_cost`` is of the first runs ÷ the last ones, over ``series`` measured in
-    both and above 1 for worse, or None where none can be compared.
+    Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new).
     """
 
     runner: str
@@ -310,12 +300,7 @@ class RunnerDrift:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The gate's own health. Rates are None where there was nothing to compute them from.
-
-    Of environments that perfci itself measured in: ``missing_nights`` are the dates without a run,
-    until the last one, and ``days_since_run`` says how long ago that was, where the environment
-    wasn't replaced by another on its runner.
-    """
+    """The gate's own health. Rates are None where there was nothing to compute them from."""
 
     same_reports: int
     same_failed: int

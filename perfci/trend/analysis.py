@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
@@ -37,7 +37,7 @@ _CHUNK = 256
 """Series that go to a process at a time."""
 WOBBLE = 3
 """Points by which a known change may move when newer runs come in, however sure its place is."""
-_BACK = 0.25
+BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
 BASELINE = 30
 """Runs that make an accepted level, against which the last days may have drifted."""
@@ -45,6 +45,7 @@ FEWEST = 4
 """Least number of runs on each side of a drift."""
 
 
+T = TypeVar("T", int, str)
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -236,21 +237,25 @@ def match_known(
     ``points`` maps a commit to the index of its first point in the series, and a run to that of
     its own. Each known change is matched once.
     """
-    pairs = []
-    for index, change in enumerate(changes):
-        for number, candidate in enumerate(known):
-            if candidate.worse != change.worse:
-                continue
-            distance = _distance(change, candidate, points)
-            if distance is not None:
-                pairs.append((distance, number, index))
-    matched: dict[int, KnownChange] = {}
-    taken: set[int] = set()
-    for _, number, index in sorted(pairs):
-        if index not in matched and number not in taken:
-            matched[index] = known[number]
-            taken.add(number)
-    return matched
+    claims = [
+        (distance, number, index)
+        for index, change in enumerate(changes)
+        for number, candidate in enumerate(known)
+        if candidate.worse == change.worse
+        and (distance := _distance(change, candidate, points)) is not None
+    ]
+    return {index: known[number] for index, number in first_claims(claims).items()}
+
+
+def first_claims(claims: Iterable[tuple[int, T, int]]) -> dict[int, T]:
+    """Return what each index gets of (cost, thing, index), the lowest first and each thing once."""
+    given: dict[int, T] = {}
+    taken: set[T] = set()
+    for _, thing, index in sorted(claims):
+        if index not in given and thing not in taken:
+            given[index] = thing
+            taken.add(thing)
+    return given
 
 
 def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> int | None:
@@ -307,7 +312,7 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
     size = move.level_after - move.level_before
     for later in moves[index + 1 :]:
         left = (later.level_after - move.level_before) / size if size else 1.0
-        if left <= _BACK:
+        if left <= BACK:
             return "fixed"
     if known is None:
         return "new"

@@ -21,6 +21,7 @@ from perfci.trend import (
     TrendEvent,
     dates_of,
 )
+from perfci.trend.analysis import BACK, first_claims
 from perfci.trend.noise import CRITICAL
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ LONGEST_EXCURSION = 30
 """Runs. A change that comes back later is a regression that was fixed."""
 LONG_RAMP = 7
 """Runs. A longer ramp is no event of one night, and is grouped only with ramps."""
-_BACK = 0.25
-"""Share of a change that may be left when it has come back."""
 OWN_PLACE = 10.0
 """Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
 of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
@@ -265,7 +264,7 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
     for some in by_series.values():
         some.sort(key=lambda each: each.after)
         for out, back in pairwise(some):
-            if abs(out.difference + back.difference) <= _BACK * abs(out.difference):
+            if abs(out.difference + back.difference) <= BACK * abs(out.difference):
                 returns[id(out)] = back
     return returns
 
@@ -284,12 +283,7 @@ def _with_known_ids(
     for index, event in enumerate(events):
         had = Counter(remembered.get(change.id, "") for change in event.changes)
         claims += [(-count, id_, index) for id_, count in had.items() if id_]
-    ids: dict[int, str] = {}
-    taken: set[str] = set()
-    for _, id_, index in sorted(claims):
-        if index not in ids and id_ not in taken:
-            ids[index] = id_
-            taken.add(id_)
+    ids = first_claims(claims)
     return [replace(each, id=ids.get(index, each.id)) for index, each in enumerate(events)]
 
 
