@@ -1,11 +1,15 @@
-"""A receiver that no proxy stands before."""
+"""A receiver that no proxy stands before, and reports to post."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from perfci.report.exporters.json import render as render_json
+from tests.forges.github.conftest import HEAD, report_of
 from tests.forges.receiver import Receiver
 
 
@@ -22,3 +26,21 @@ def receiver() -> Iterator[Receiver]:
     one = Receiver()
     yield one
     one.close()
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    """How long the client would have slept, in s, each time."""
+    return []
+
+
+@pytest.fixture
+def report_file(tmp_path: Path) -> Callable[..., Path]:
+    """Write a report of ``sha``, and return its path."""
+
+    def write(sha: str = HEAD, name: str = "report.json", **changed: Any) -> Path:
+        path = tmp_path / name
+        path.write_text(render_json(report_of(sha, **changed)), encoding="utf-8")
+        return path
+
+    return write

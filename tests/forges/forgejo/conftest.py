@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perfci.forges.http import Pace
-from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
 from tests.forges.forgejo.server import REPOSITORY, TOKEN, FakeForgejo, Pull
-from tests.forges.github.conftest import BASE, HEAD, report_of
+from tests.forges.github.conftest import BASE, HEAD
 
 
 @pytest.fixture
@@ -27,18 +25,6 @@ def forgejo(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForgejo]:
     yield fake
     fake.close()
     assert fake.violations == []
-
-
-@pytest.fixture
-def report_file(tmp_path: Path) -> Callable[..., Path]:
-    """Write a report of ``sha``, and return its path."""
-
-    def write(sha: str = HEAD, **changed: Any) -> Path:
-        path = tmp_path / "report.json"
-        path.write_text(render_json(report_of(sha, **changed)), encoding="utf-8")
-        return path
-
-    return write
 
 
 @pytest.fixture

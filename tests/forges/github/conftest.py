@@ -15,7 +15,6 @@ from perfci.forges.http import Pace, RetryPolicy
 from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
-from perfci.report.exporters.json import render as render_json
 from perfci.verdict.decision import decide, failure_rows
 from perfci.verdict.policy import default_policy
 from tests.builders.project import Done, Project
@@ -53,8 +52,6 @@ AT_ONCE = Pace()
 @pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     """A GitHub; at the end, nothing may have broken GitHub's description."""
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(name, "127.0.0.1")
     monkeypatch.setattr("perfci.forges.rest.GUIDE", AT_ONCE)  # else commands keep it
     fake = FakeGitHub()
     fake.pulls[7] = Pull(7, HEAD)
@@ -66,24 +63,8 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def slept() -> list[float]:
-    """How long the client would have slept, in s, each time."""
-    return []
-
-
-@pytest.fixture
 def client(github: FakeGitHub, slept: list[float]) -> Iterator[GitHubClient]:
     """A client with a token that may do everything."""
-    one = GitHubClient(
-        REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
-    )
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def issue_client(github: FakeGitHub, slept: list[float]) -> Iterator[GitHubClient]:
-    """The same for issues."""
     one = GitHubClient(
         REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
     )
@@ -120,18 +101,6 @@ def comment(project: Project, github: FakeGitHub, tmp_path: Path) -> Comment:
         return done.without_traceback()
 
     return perfci
-
-
-@pytest.fixture
-def report_file(tmp_path: Path) -> Callable[..., Path]:
-    """Write a report of ``sha``, and return its path."""
-
-    def write(sha: str = HEAD, name: str = "report.json", **changed: Any) -> Path:
-        path = tmp_path / name
-        path.write_text(render_json(report_of(sha, **changed)), encoding="utf-8")
-        return path
-
-    return write
 
 
 def report_of(sha: str = HEAD, **changed: Any) -> Report:

@@ -34,9 +34,9 @@ def texts(github: FakeGitHub) -> list[str]:
 
 
 def test_a_new_regression_opens_an_issue_that_says_what_where_and_since_when(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
-    (outcome,) = tell(issue_client, trend(), report_url="https://ci.example/1")
+    (outcome,) = tell(client, trend(), report_url="https://ci.example/1")
     assert outcome.kind == "posted"
     assert outcome.text.startswith("issue opened: https://github.com/octo/models/issues/1")
     (issue,) = github.issues
@@ -50,35 +50,33 @@ def test_a_new_regression_opens_an_issue_that_says_what_where_and_since_when(
     assert "perfci history acknowledge c1" in body
 
 
-def test_the_same_report_again_writes_nothing(
-    github: FakeGitHub, issue_client: GitHubClient
-) -> None:
-    tell(issue_client, trend())
-    assert tell(issue_client, trend()) == ()
-    assert tell(issue_client, of(change(status="known"))) == ()
+def test_the_same_report_again_writes_nothing(github: FakeGitHub, client: GitHubClient) -> None:
+    tell(client, trend())
+    assert tell(client, trend()) == ()
+    assert tell(client, of(change(status="known"))) == ()
     assert [method for method, _ in github.wrote()] == ["POST"]
 
 
 def test_improvements_and_what_was_known_before_open_no_issue(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     others = [change(status, status=status) for status in ("known", "acknowledged", "fixed")]
-    assert tell(issue_client, of(change("better", worse=False), *others)) == ()
+    assert tell(client, of(change("better", worse=False), *others)) == ()
     assert github.issues == []
 
 
 def test_a_size_that_is_known_better_now_is_written_into_the_issue_and_notes_below_stay(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
-    tell(issue_client, trend())
+    tell(client, trend())
     github.issues[0]["body"] += "\r\nIt is the new allocator.\r\n"
     github.issues[0]["title"] = "Slow encoder"
-    tell(issue_client, of(change(status="known", ratio=1.22)))
+    tell(client, of(change(status="known", ratio=1.22)))
     (issue,) = github.issues
     assert "**+22.0 % (" in issue["body"]
     assert issue["body"].endswith("It is the new allocator.\n")
     assert (issue["title"], issue["state"]) == ("Slow encoder", "open")
-    tell(issue_client, of(change(status="known", ratio=1.22)))
+    tell(client, of(change(status="known", ratio=1.22)))
     assert len(github.wrote("PATCH")) == 1
 
 
@@ -90,106 +88,104 @@ def test_a_size_that_is_known_better_now_is_written_into_the_issue_and_notes_bel
     ],
 )
 def test_what_is_fixed_or_acknowledged_says_so_and_is_closed_once(
-    github: FakeGitHub, issue_client: GitHubClient, status: Any, reason: str, said: str
+    github: FakeGitHub, client: GitHubClient, status: Any, reason: str, said: str
 ) -> None:
-    tell(issue_client, trend())
+    tell(client, trend())
     over = of(change(status=status, note="worth @it"))
-    assert tell(issue_client, over)[0].text.startswith("issue closed: ")
+    assert tell(client, over)[0].text.startswith("issue closed: ")
     (issue,) = github.issues
     assert (issue["state"], issue["state_reason"]) == ("closed", reason)
     assert said in issue["body"]
     assert "perfci closes this" not in issue["body"]
-    assert tell(issue_client, over) == ()
+    assert tell(client, over) == ()
 
 
 def test_who_opens_or_closes_an_issue_by_hand_has_the_last_word(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
-    tell(issue_client, trend())
+    tell(client, trend())
     github.issues[0]["state"] = "closed"
-    assert tell(issue_client, of(change(ratio=2.0))) == ()
+    assert tell(client, of(change(ratio=2.0))) == ()
     github.issues[0]["state"] = "open"
-    tell(issue_client, of(change(status="fixed")))
+    tell(client, of(change(status="fixed")))
     github.issues[0]["state"] = "open"
-    assert tell(issue_client, of(change(status="fixed"))) == ()
+    assert tell(client, of(change(status="fixed"))) == ()
     assert len(github.issues) == 1
 
 
 def test_an_issue_that_lost_its_label_is_found_and_so_is_one_that_github_never_labelled(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.may_label = False
-    tell(issue_client, trend())
+    tell(client, trend())
     assert github.issues[0]["labels"] == []
-    assert tell(issue_client, trend()) == ()
+    assert tell(client, trend()) == ()
     assert len(github.issues) == 1
 
 
 def test_a_strangers_issue_with_our_mark_is_not_ours(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     for author in ("stranger", None):
         github.issue("x", "<!-- perfci-changes: c1 -->\nmine", author, ["perfci"])
-    tell(issue_client, trend())
+    tell(client, trend())
     assert len(github.issues) == 3
     assert [body.endswith("mine") for body in texts(github)] == [True, True, False]
 
 
-def test_a_pull_request_in_the_list_is_no_issue(
-    github: FakeGitHub, issue_client: GitHubClient
-) -> None:
+def test_a_pull_request_in_the_list_is_no_issue(github: FakeGitHub, client: GitHubClient) -> None:
     one = github.issue("x", "<!-- perfci-changes: c1 -->\n", BOT, ["perfci"])
     one["pull_request"] = {"url": "", "html_url": "", "diff_url": "", "patch_url": ""}
-    tell(issue_client, trend())
+    tell(client, trend())
     assert len(github.issues) == 2
 
 
 def test_our_issue_is_found_behind_two_hundred_others(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
-    tell(issue_client, trend())
+    tell(client, trend())
     for number in range(230):
         github.issue(f"chat {number}", "", BOT, ["perfci"])
-    assert tell(issue_client, trend()) == ()
+    assert tell(client, trend()) == ()
 
 
 def test_beyond_the_cap_one_issue_tells_all_the_others(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     told = of(*many(25))
-    assert len(tell(issue_client, told)) == 11
+    assert len(tell(client, told)) == 11
     assert len(github.issues) == 11
     last = github.issues[-1]
     assert last["title"] == f"perfci: 15 more regressions since {SHAS[2][:10]}"
     assert "case10" in last["body"]
     assert "case24" in last["body"]
-    assert tell(issue_client, told) == ()
+    assert tell(client, told) == ()
 
 
 def test_the_issue_of_many_follows_them_and_is_closed_with_the_last(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     changes = many(12)
-    tell(issue_client, of(*changes))
+    tell(client, of(*changes))
     known = [replace(one, status="known") for one in changes]
-    tell(issue_client, of(*known[:11], replace(known[11], status="fixed")))
+    tell(client, of(*known[:11], replace(known[11], status="fixed")))
     last = github.issues[-1]
     assert last["state"] == "open"
     assert "| fixed |" in last["body"]
     over = [replace(one, status="fixed") for one in known]
-    tell(issue_client, of(*over))
+    tell(client, of(*over))
     assert {one["state"] for one in github.issues} == {"closed"}
 
 
 def test_thousands_of_hostile_regressions_keep_to_githubs_limits(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     name = "@<#1" * 200
     bad = [
         replace(one, series=SeriesKey(name, name + str(number), name), commits=(name, name))
         for number, one in enumerate(many(3100))
     ]
-    assert {one.kind for one in tell(issue_client, of(*bad))} == {"posted"}
+    assert {one.kind for one in tell(client, of(*bad))} == {"posted"}
     assert len(github.issues) == 11
     assert max(map(len, texts(github))) <= 65_536
     assert max(len(one["title"]) for one in github.issues) <= 256
@@ -197,10 +193,10 @@ def test_thousands_of_hostile_regressions_keep_to_githubs_limits(
 
 @pytest.mark.parametrize("fault", [Fault("POST", "", "after"), dropped("POST", "", "after")])
 def test_an_issue_whose_answer_was_lost_is_not_opened_twice(
-    github: FakeGitHub, issue_client: GitHubClient, fault: Fault
+    github: FakeGitHub, client: GitHubClient, fault: Fault
 ) -> None:
     github.faults = [replace(fault, times=1)]
-    tell(issue_client, trend())
+    tell(client, trend())
     assert len(github.issues) == 1
     assert len(github.wrote()) == 1
 
@@ -208,12 +204,12 @@ def test_an_issue_whose_answer_was_lost_is_not_opened_twice(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["POST", "PATCH", "GET"])
 def test_each_regression_has_one_issue_whatever_fails_and_when(
-    github: FakeGitHub, issue_client: GitHubClient, method: str, when: str
+    github: FakeGitHub, client: GitHubClient, method: str, when: str
 ) -> None:
-    tell(issue_client, of(*many(2)))
+    tell(client, of(*many(2)))
     changes = [replace(one, ratio=1.5) for one in many(25)]
     github.faults = [Fault(method, "", when, times=2)]
-    tell(issue_client, of(*changes))
+    tell(client, of(*changes))
     marks = [marks_in_body(one) for one in github.issues]
     assert sorted(mark for each in marks for mark in each) == sorted(one.id for one in changes)
     assert len(github.issues) == 2 + 10 + 1
@@ -221,7 +217,7 @@ def test_each_regression_has_one_issue_whatever_fails_and_when(
 
 
 def test_what_was_opened_just_now_is_known_although_the_list_lags(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     def fail_the_third(operation: str) -> None:
         github.lag = len(github.issues) + 1
@@ -229,35 +225,35 @@ def test_what_was_opened_just_now_is_known_although_the_list_lags(
             github.faults = [Fault("POST", "")]
 
     github.before = fail_the_third
-    tell(issue_client, of(*many(4)))
+    tell(client, of(*many(4)))
     assert len(github.wrote()) == 5
     assert len(github.issues) == 4
 
 
 def test_a_rate_limit_is_waited_for(
-    github: FakeGitHub, issue_client: GitHubClient, slept: list[float]
+    github: FakeGitHub, client: GitHubClient, slept: list[float]
 ) -> None:
     github.faults = [limited("POST", "/issues$", 9), limited("GET", "/issues$", 7, status=429)]
-    tell(issue_client, trend())
+    tell(client, trend())
     assert sorted(slept) == [7.0, 9.0]
     assert len(github.issues) == 1
 
 
 def test_the_end_of_patience_is_an_error_and_the_next_report_goes_on(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.faults = [Fault("POST", "", times=4)]
     with pytest.raises(OutsideError, match="4 times over"):
-        tell(issue_client, of(*many(2)))
-    tell(issue_client, of(*many(2)))
+        tell(client, of(*many(2)))
+    tell(client, of(*many(2)))
     assert len(github.issues) == 2
 
 
 def test_a_token_without_the_right_is_told_and_nothing_is_written(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.rights.discard("issues")
-    (outcome,) = tell(issue_client, trend())
+    (outcome,) = tell(client, trend())
     assert outcome.kind == "refused"
     assert "Resource not accessible" in outcome.text
     assert github.issues == []
@@ -265,17 +261,17 @@ def test_a_token_without_the_right_is_told_and_nothing_is_written(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hostile_names_stay_text_and_the_mark_stays_whole(
-    github: FakeGitHub, issue_client: GitHubClient, name: str
+    github: FakeGitHub, client: GitHubClient, name: str
 ) -> None:
     key = SeriesKey(name + "e", name + "c", name + "m")
     told = of(change(name or "x", key, commits=(name, name), note=name))
-    tell(issue_client, told)
+    tell(client, told)
     (issue,) = github.issues
     page = with_markdown_it(issue["body"])
     assert set(page.tags) <= TAGS
     assert page.tags.count("comment") == 2
     assert not re.search(r"@octocat|https?://e|#123", page.plain + issue["title"])
-    assert tell(issue_client, told) == ()
+    assert tell(client, told) == ()
     assert len(github.issues) == 1
 
 
@@ -284,19 +280,19 @@ def marks_in_body(issue: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
-    tell(issue_client, of(change(commits=(SHAS[2], SHAS[2]))))
+    tell(client, of(change(commits=(SHAS[2], SHAS[2]))))
     (body,) = texts(github)
     assert "not the code" in body
     assert "Commit 2" not in body
 
 
 def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with_the_last(
-    github: FakeGitHub, issue_client: GitHubClient
+    github: FakeGitHub, client: GitHubClient
 ) -> None:
     some = many(30)
-    tell(issue_client, trend(changes=some, events=(event(*some, identity="e1"),)))
+    tell(client, trend(changes=some, events=(event(*some, identity="e1"),)))
     (issue,) = github.issues
     names = "case0, case1, case10 and 27 more benchmarks"
     assert issue["title"] == f"perfci: 30 series of {names} got worse by +25.0 %"
@@ -307,8 +303,8 @@ def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with
     assert "<code>case29</code>" in body
     known = [replace(one, status="known") for one in some]
     half = (*known[:29], replace(known[29], status="fixed"))
-    tell(issue_client, trend(changes=half, events=(event(*half, identity="e1"),)))
+    tell(client, trend(changes=half, events=(event(*half, identity="e1"),)))
     assert github.issues[0]["state"] == "open"
     over = tuple(replace(one, status="fixed") for one in some)
-    tell(issue_client, trend(changes=over, events=(event(*over, identity="e1"),)))
+    tell(client, trend(changes=over, events=(event(*over, identity="e1"),)))
     assert (github.issues[0]["state"], len(github.issues)) == ("closed", 1)

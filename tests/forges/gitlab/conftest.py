@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perfci.forges.gitlab import GitLabClient
 from perfci.forges.http import Pace, RetryPolicy
-from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
-from tests.forges.github.conftest import BASE, HEAD, MERGE, report_of
+from tests.forges.github.conftest import BASE, HEAD, MERGE
 from tests.forges.gitlab.server import PROJECT, TOKEN, FakeGitLab, MergeRequest
 
 PAGE = "https://gitlab.example/octo/models"
@@ -33,12 +30,6 @@ def gitlab(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitLab]:
 
 
 @pytest.fixture
-def slept() -> list[float]:
-    """How long the client would have slept, in s, each time."""
-    return []
-
-
-@pytest.fixture
 def client(gitlab: FakeGitLab, slept: list[float]) -> Iterator[GitLabClient]:
     """A client with a token that may do everything."""
     policy = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
@@ -48,18 +39,6 @@ def client(gitlab: FakeGitLab, slept: list[float]) -> Iterator[GitLabClient]:
     )
     yield one
     one.close()
-
-
-@pytest.fixture
-def report_file(tmp_path: Path) -> Callable[..., Path]:
-    """Write a report of ``sha``, and return its path."""
-
-    def write(sha: str = HEAD, **changed: Any) -> Path:
-        path = tmp_path / "report.json"
-        path.write_text(render_json(report_of(sha, **changed)), encoding="utf-8")
-        return path
-
-    return write
 
 
 @pytest.fixture
