@@ -30,18 +30,21 @@ CALLING: Mapping[str, tuple[str, ...]] = {
     "MarkupSafe": ("report/test_clean.py", "report/test_links.py"),
     "msgspec": (
         *("baselines", "config", "forges/github/test_event.py", "importers/test_recognition.py"),
-        *("report/test_row_checks.py", "report/test_statuses.py", "report/test_verdict_checks.py"),
+        *("report/test_findings.py", "report/test_past.py", "report/test_statuses.py"),
     ),
-    "numpy": ("bisect/test_search.py", "trend/test_analysis.py", "trend/test_events.py"),
+    "numpy": ("trend/test_analysis.py", "trend/test_timelines.py"),
     "nvidia-ml-py": ("machine/test_gpu_watch.py",),
     "pandas": ("commands/test_library.py",),
-    "platformdirs": ("history/test_commands.py",),
+    "platformdirs": ("history/test_projects.py",),
     "prometheus-client": ("report/test_openmetrics.py",),
     "psutil": ("machine/test_doctor.py", "machine/test_quiet.py"),
     "psycopg": ("history/test_history.py",),
     "requests": ("forges/github/test_posting.py", "forges/github/test_odd_servers.py"),
     "rich": ("report/test_calibration.py", "report/test_terminal.py"),
-    "scipy": ("stats/test_nested.py", "stats/test_tests_of_significance.py", "trend/test_noise.py"),
+    "scipy": (
+        *("bisect/test_calibration.py", "stats/test_spread.py"),
+        *("stats/test_tests_of_significance.py", "trend/test_health.py", "trend/test_noise.py"),
+    ),
     "SQLAlchemy": ("history/test_interchange.py", "history/test_retention.py"),
 }
 """The tests that call each library, without those that need many processes."""
