@@ -11,7 +11,8 @@ import pytest
 
 from perfci import metrics
 from perfci.metrics import METRICS, Metric, families, latency
-from tests.builders.project import NOISE_PASSES, Project, rows
+from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
+from tests.measure.provenance.installs import brief
 from tests.plugins import Environment, install
 
 pytestmark = pytest.mark.processes
@@ -84,7 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def project_of(folder: Path, more: str = "", benchmark: str = BENCHMARK) -> Project:
     project = Project(folder / "project")
-    settings = (project.folder / "pyproject.toml").read_text() + NOISE_PASSES + more
+    settings = brief(QUICK) + NOISE_PASSES + more
     sound = LEAKING.replace("< 3", "< 0")
     files = {"pyproject.toml": settings, "benchmarks/bench_one.py": benchmark}
     project.commit("base", **files, **{"lib.py": sound})
@@ -202,6 +203,7 @@ def test_a_metric_that_breaks_while_it_measures_fails_the_case_by_its_name(
     environment.install(GROUP, "broken", METRIC + source)
     site = install(tmp_path, GROUP, "broken", METRIC + source)
     project = Project(tmp_path / "project")
+    project.write("pyproject.toml", brief(QUICK))
     project.counting(100)
     project.commit("base")
     asked = ("run", "--rounds", "2", "-k", "steady", "--python", environment.python)
