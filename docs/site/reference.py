@@ -176,7 +176,7 @@ def metrics() -> str:
     """Return the page of the metrics and their policies."""
     about = {name: text for family in families() for name, text in family.about.items()}
     lines = [
-        "| metric | unit | threshold | gate | undecided | what it is |",
+        "| metric | what it is | unit | threshold | gate | undecided |",
         "|---|---|---|---|---|---|",
     ]
     for metric in METRICS.values():
@@ -185,10 +185,9 @@ def metrics() -> str:
             threshold = re.sub(r"\.0+ ", " ", amount)  # 1 MiB, not 1.00
         else:
             threshold = format_share(metric.threshold)
-        cells = (
-            f"`{metric.name}`", metric.unit, threshold, metric.gate, metric.undecided,
-            _LINK.sub(r"](../\1)", about[metric.name]),
-        )  # fmt: skip
+        meaning = _LINK.sub(r"](../\1)", about[metric.name])
+        rule = (metric.unit, threshold, metric.gate, metric.undecided)
+        cells = (f"`{metric.name}`", meaning, *rule)
         lines.append(f"| {' | '.join(cells)} |")
     return _page(
         "Metrics",

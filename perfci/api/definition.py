@@ -124,11 +124,11 @@ def benchmark(
 ) -> Benchmark | Callable[[Callable[..., Any]], Benchmark]:
     """Make a function a benchmark. Every other keyword is an axis with its values.
 
-    ``ids`` names an axis' values where their text would not do; ``skip`` is a reason or a
-    function of the axes that returns one or None; ``timeout`` is in s for each of a worker's
-    steps; ``thresholds`` are shares per metric ("5%" or 0.05), or amounts for those that may be
-    zero; ``metrics`` limits what is reported.
-    Raises BenchmarkError, with file and line, where it is written wrongly.
+    ``ids`` names values whose text can't stand in an id. ``skip`` is a reason, or a function of
+    the axes that returns a reason or None. ``timeout`` is in s, for each step of a worker.
+    ``thresholds`` are shares per metric ("5%" or 0.05), or amounts for metrics that may be zero.
+    ``metrics`` limits what is reported.
+    Raises BenchmarkError with file and line if the definition is wrong.
     """
 
     def define(target: Callable[..., Any]) -> Benchmark:
@@ -373,9 +373,9 @@ def inference(
     """Return the work of one call ``model(*inputs, **keyword_inputs)`` without gradients.
 
     ``mode`` is ``eager``, ``default``, ``reduce-overhead``, ``max-autotune`` or a
-    torch.compile backend's name; ``device`` defaults to a CUDA device where there is one;
-    model and inputs are moved there. ``items`` counts what one call handles (throughput). With
-    ``shapes`` (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
+    torch.compile backend's name. Model and inputs are moved to ``device``, by default a CUDA
+    device if there is one. ``items`` counts what one call handles (throughput). With ``shapes``
+    (inputs, tuples of inputs, or shapes of the one input) a call is one of each.
     """
     from perfci.api.torch_work import inference_work
 

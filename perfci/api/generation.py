@@ -57,11 +57,11 @@ def generate(
 ) -> Work:
     """Return the work of a load's requests for tokens, each consumed to its end.
 
-    ``stream()`` returns a generator or an async generator of tokens; a URL is asked for
-    server-sent events, with ``body`` as JSON by POST where there is one. Closed loop:
-    ``concurrency`` clients make ``requests`` in all (as many as clients). Open loop: ``requests``
-    (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every call.
-    ``objective`` has the most, in s, that a request may take for the share that is ``goodput``.
+    ``stream()`` returns a generator or an async generator of tokens. A URL streams server-sent
+    events; ``body`` is sent to it as JSON by POST. Closed loop: ``concurrency`` clients make
+    ``requests`` in all (default: one each). Open loop: ``requests`` (16) arrive at ``rate`` a
+    second, at random times of ``seed``, the same in every call. ``objective`` has the longest
+    times, in s, of the requests that count as ``goodput``.
     """
     require_right(
         "generate",
