@@ -2,7 +2,7 @@
 
 The processes of two modes are unpaired: one is compiled for a minute while another has long ended.
 What an ancestor has in common for all modes is in both spreads, and makes intervals wider. Every
-format shares the words.
+format shares the words. ``docs/reference/fields.toml`` says what the records' fields mean.
 """
 
 from __future__ import annotations
@@ -75,13 +75,7 @@ class CaseTable:
 
 @dataclass(frozen=True, slots=True)
 class ModeRow:
-    """One mode of head. Times in s, memory in bytes, None where not known.
-
-    ``speedup`` is eager's latency ÷ this mode's, with its 95 % interval; eager has none, and fewer
-    than five processes have no interval. ``compile_time`` is with an empty compile cache,
-    ``compile_time_cached`` with a warm one; ``pays_after`` and ``pays_after_cached`` are the calls
-    after which it is made good, of a mode that is faster.
-    """
+    """One mode of head."""
 
     mode: str
     case: str
@@ -118,13 +112,7 @@ class ModeRow:
 
 @dataclass(frozen=True, slots=True)
 class ModeMatrix:
-    """The modes of ``case``, which is an id without its mode, eager first.
-
-    ``advice`` is to use the mode ``best``; that none helps, so ``best`` is eager; or undecided.
-    A mode helps that is faster than eager by ``threshold`` or more. ``base_advice`` and
-    ``base_best`` are base's, empty without a base. ``moved`` are the modes of which latency,
-    memory or compile time moved. ``memory`` is the metric of ``peak_memory``.
-    """
+    """The modes of a benchmark, eager first."""
 
     case: str
     advice: Advice
@@ -162,11 +150,7 @@ class ModeMatrix:
 
 @dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """One shape of head. Times in s, None where not known.
-
-    ``ratio`` is head's latency ÷ base's with its 95 % interval. ``compiles`` is 1 where the
-    shape's first call compiled, by the failed ``guard``, empty where there was none.
-    """
+    """One shape of head."""
 
     shape: str
     latency: float | None
@@ -192,12 +176,7 @@ class ShapeRow:
 
 @dataclass(frozen=True, slots=True)
 class ShapeTable:
-    """The shapes of ``case``, the smallest sizes first.
-
-    ``hit_rate`` is the share of shapes that code compiled for another served, of compiled work;
-    ``suggestion`` the one thing that may spare compiles, None where nothing does. ``moved`` are the
-    shapes of which latency or compiles moved.
-    """
+    """The shapes of a case, the smallest sizes first."""
 
     case: str
     rows: tuple[ShapeRow, ...]
