@@ -1,6 +1,6 @@
 """An analysed history for programs: as JSON, ``perfci.trend/1``, and as OpenMetrics.
 
-``docs/trend-report.md`` says what each field means. The OpenMetrics text has a trend's latest
+``docs/reference/fields.toml`` says what each field means. The OpenMetrics text has a trend's latest
 values and statuses for Prometheus to read. It has gauges only, without time stamps: so it is also
 the older Prometheus format, which is all that node_exporter's textfile collector takes (it knows
 neither ``info`` nor ``stateset``). Rules: https://github.com/prometheus/OpenMetrics, version 1.0.

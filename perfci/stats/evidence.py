@@ -94,16 +94,16 @@ def paired_evidence(
     scale = _Scale.of(base, head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))
-    evidence = scale.evidence(
+    return scale.evidence(
         "paired_t",
         nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence),
         alpha,
+        enough=len(before) >= fewest,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
+        ancestors=how_many(groups),
+        confidence=confidence,
     )
-    count = how_many(groups)
-    evidence = _of_enough(evidence, len(before), fewest)
-    return replace(evidence, ancestors=count, confidence=confidence)
 
 
 def unpaired_evidence(
@@ -128,20 +128,8 @@ def unpaired_evidence(
     after = scale.to(head)
     test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
     effect = cohens_d(scale.to(base), after, resolution=scale.resolution)
-    evidence = scale.evidence("welch_t", test, alpha, welch_p=test.p, effect=effect)
-    return _of_enough(evidence, min(len(base), len(head)), fewest)
-
-
-def _of_enough(evidence: Evidence, count: int, fewest: int) -> Evidence:
-    if count >= fewest:
-        return evidence
-    return Evidence(
-        evidence.method,
-        ratio=evidence.ratio,
-        difference=evidence.difference,
-        warnings=evidence.warnings,
-        logarithmic=evidence.logarithmic,
-    )
+    enough = min(len(base), len(head)) >= fewest
+    return scale.evidence("welch_t", test, alpha, enough=enough, welch_p=test.p, effect=effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,36 +163,41 @@ class _Scale:
         test: TTest,
         alpha: float,
         *,
+        enough: bool,
         welch_p: float | None,
         effect: float | None,
+        ancestors: int = 0,
+        confidence: float = CONFIDENCE,
     ) -> Evidence:
         warnings = test.warnings
         if self.kind == "share" and self.base_mean is not None:
-            warnings += (
-                finding("arithmetic-means")
-                if self.base_mean > 0.0
-                else finding("no-ratio-of-mean"),
-            )
-        estimates = (test.estimate, test.lo, test.hi)
-        ratio, ratio_lo, ratio_hi = map(self._ratio, estimates)
+            code = "arithmetic-means" if self.base_mean > 0.0 else "no-ratio-of-mean"
+            warnings += (finding(code),)
+        ratio, ratio_lo, ratio_hi = map(self._ratio, (test.estimate, test.lo, test.hi))
         absolute = self.kind == "difference"
-        difference, difference_lo, difference_hi = estimates if absolute else (None, None, None)
-        return Evidence(
-            method=method,
+        alone = Evidence(
+            method,
             ratio=ratio,
+            difference=test.estimate if absolute else None,
+            warnings=warnings,
+            logarithmic=self.kind == "log",
+            ancestors=ancestors,
+            confidence=confidence,
+        )
+        if not enough:
+            return alone
+        return replace(
+            alone,
             ratio_lo=ratio_lo,
             ratio_hi=ratio_hi,
-            difference=difference,
-            difference_lo=difference_lo,
-            difference_hi=difference_hi,
+            difference_lo=test.lo if absolute else None,
+            difference_hi=test.hi if absolute else None,
             p=test.p,
             welch_p=welch_p,
             cohens_d=effect,
             detectable=self._detectable(test, alpha),
             se=test.se,
             df=test.df,
-            warnings=warnings,
-            logarithmic=self.kind == "log",
         )
 
     def _ratio(self, estimate: float | None) -> float | None:
