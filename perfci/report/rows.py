@@ -68,6 +68,12 @@ def interval_text(row: Comparison) -> str:
     return format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)
 
 
+def limit_text(row: Comparison) -> str:
+    """Return how far the metric may change."""
+    absolute = row.difference is not None
+    return format_value(row.threshold, row.unit) if absolute else format_share(row.threshold)
+
+
 def side_text(estimate: Estimate | None, unit: str) -> str:
     """Return one side's centre, or a dash."""
     return format_value(estimate.center if estimate else None, unit)

@@ -38,6 +38,7 @@ from perfci.report.rows import (
     freedom_text,
     has_numbers,
     interval_text,
+    limit_text,
     measured_text,
     note,
     other_explanations,
@@ -51,7 +52,7 @@ from perfci.report.rows import (
 from perfci.report.sections import sides_of, status_of
 from perfci.report.templates import read_template, render_html
 from perfci.stats.quantile import median
-from perfci.units import counted, format_duration, format_share, format_value
+from perfci.units import counted, format_duration, format_share
 from perfci.verdict.caveats import Cause, cause_of
 from perfci.verdict.policy import margin
 
@@ -418,8 +419,7 @@ def facts(row: Comparison) -> Iterator[tuple[str, str]]:
         yield "Cohen's d", effect_text(row)
     if row.detectable is not None:
         yield "Could detect", format_share(row.detectable)
-    limit = format_value(row.threshold, row.unit)
-    yield "Threshold", limit if row.difference is not None else format_share(row.threshold)
+    yield "Threshold", limit_text(row)
     yield "Gate", _GATES[row.gate]
     if row.disturbance:
         yield "Disturbed by", row.disturbance

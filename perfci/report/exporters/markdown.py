@@ -35,7 +35,7 @@ from perfci.report.sections import (
     verdict_word,
 )
 from perfci.report.templates import LIMIT, cut, markdown_environment, tidy
-from perfci.units import counted, format_duration, format_share, format_value
+from perfci.units import counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -192,15 +192,6 @@ def _values_text(row: Comparison) -> str:
     return f"{base} → {head}" if row.base or row.head else ""
 
 
-def _limit_text(row: Comparison) -> str:
-    """Return how far the metric may change."""
-    if not has_numbers(row):
-        return ""
-    if row.difference is not None:
-        return format_value(row.threshold, row.unit)
-    return format_share(row.threshold)
-
-
 def _moved_text(row: Comparison) -> str:
     """Return the change, and of a row without one, that it failed."""
     if row.status == "failed" and not has_numbers(row):
@@ -236,6 +227,6 @@ def _remarks(row: Comparison) -> str:
 
 _COLUMNS = (
     Column("change", lambda row: (_moved_text(row), _span_text(row))),
-    Column("limit", lambda row: (_limit_text(row),)),
+    Column("limit", lambda row: (rows.limit_text(row) if has_numbers(row) else "",)),
 )
 """The columns of all tables of comparisons, after the case and what was measured of it."""
