@@ -369,10 +369,7 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
     own = policy.metrics.get(metric)
     if own is None:
         own = metric_policy(METRICS[metric]) if metric in METRICS else None
-    metrics = {
-        name: replace(policy.metrics.get(name) or metric_policy(known), gate="info")
-        for name, known in METRICS.items()
-    }
+    metrics = {name: replace(policy.of(known), gate="info") for name, known in METRICS.items()}
     metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
     margins = {} if threshold is None else {metric: threshold}
     return replace(policy, metrics=metrics, margins=margins)

@@ -21,7 +21,7 @@ from perfci.model.words import words
 from perfci.verdict.comparisons import empty_row, judge_exactly
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.judgement import readjust
-from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, threshold_of, worse_by
+from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
@@ -358,6 +358,6 @@ def _policy_here(case: str, metric: Metric | None, policy: Policy) -> MetricPoli
     """Return what ``policy`` says of a case's metric; None for one that it doesn't know."""
     if metric is None:
         return None
-    configured = policy.metrics.get(metric.name) or metric_policy(metric)
+    configured = policy.of(metric)
     own = policy.thresholds.get(case.partition("[")[0], {}).get(metric.name)
     return configured if own is None else configured.with_threshold(own)

@@ -14,7 +14,7 @@ from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
 from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.comparisons import empty_row
-from perfci.verdict.policy import Policy, metric_policy, threshold_of, worse_by
+from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
@@ -85,8 +85,7 @@ def new_cases(rows: Iterable[Comparison]) -> set[str]:
 def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
     """Return a row without numbers for a whole case, with the reasons as its findings."""
     metric = METRICS[_STANDS_FOR_CASE]
-    rule = policy.metrics.get(metric.name) or metric_policy(metric)
-    return empty_row(case, metric, rule, status, *reasons)
+    return empty_row(case, metric, policy.of(metric), status, *reasons)
 
 
 def failed_finding(failure: Failure) -> Finding:

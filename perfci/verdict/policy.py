@@ -63,9 +63,13 @@ class Policy:
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=dict)
 
+    def of(self, metric: Metric) -> MetricPolicy:
+        """Return ``metric``'s policy for all cases: its own defaults where none is configured."""
+        return self.metrics.get(metric.name) or metric_policy(metric)
+
     def for_metric(self, metric: Metric, case: Case) -> MetricPolicy:
         """Return ``metric``'s policy for ``case``: the benchmark's own threshold wins."""
-        configured = self.metrics.get(metric.name) or metric_policy(metric)
+        configured = self.of(metric)
         if metric.name in self.margins:
             return replace(configured.with_threshold(self.margins[metric.name]), share=0.0)
         given = self.thresholds.get(case.benchmark, {})
@@ -179,8 +183,7 @@ def _of_reports(base: Policy, here: Policy) -> Iterator[str]:
 
 def _of_metrics(base: Policy, here: Policy) -> Iterator[str]:
     for name, metric in METRICS.items():
-        was = base.metrics.get(name) or metric_policy(metric)
-        now = here.metrics.get(name) or metric_policy(metric)
+        was, now = base.of(metric), here.of(metric)
         if _STRICTEST_FIRST.index(now.gate) > _STRICTEST_FIRST.index(was.gate):
             yield f"{name} gate {was.gate} → {now.gate}"
         if was.gate == "info":
@@ -199,11 +202,9 @@ def _of_cases(base: Policy, here: Policy, benchmarks: Collection[str]) -> Iterat
         for name, metric in METRICS.items():
             if name not in was_set and name not in now_set:
                 continue
-            general_was = base.metrics.get(name) or metric_policy(metric)
-            general_now = here.metrics.get(name) or metric_policy(metric)
-            was = was_set.get(name, general_was.threshold)
-            now = now_set.get(name, general_now.threshold)
-            if general_was.gate != "info" and now > was:
+            was = was_set.get(name, base.of(metric).threshold)
+            now = now_set.get(name, here.of(metric).threshold)
+            if base.of(metric).gate != "info" and now > was:
                 yield f"{benchmark} {name} threshold {_amounts(name, was, now)}"
 
 
