@@ -113,37 +113,24 @@ def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series])
     return {
         "id": change.id,
         **_plain_key(change.series, series),
-        "kind": change.kind,
-        "status": change.status,
-        "worse": change.worse,
+        **_fields(change, "kind", "status", "worse"),
         "sha_before": change.commits[0],
         "sha_after": change.commits[1],
         "sha_before_lo": change.commits_within[0],
         "sha_after_hi": change.commits_within[1],
         "subject": subject,
-        "at": change.at,
-        "ratio": change.ratio,
-        "ratio_lo": change.ratio_lo,
-        "ratio_hi": change.ratio_hi,
-        "difference": change.difference,
-        "p": change.p,
-        "q": change.q,
-        "confidence": change.confidence,
-        "first_seen_at": change.first_seen_at,
-        "note": change.note,
-        "benchmark_changed": change.benchmark_changed,
+        **_fields(change, "at", "ratio", "ratio_lo", "ratio_hi", "difference", "p", "q"),
+        **_fields(change, "confidence", "first_seen_at", "note", "benchmark_changed"),
     }
+
+
+def _fields(record: Change | TrendEvent, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _plain_event(event: TrendEvent) -> dict[str, Any]:
     return {
-        "id": event.id,
-        "kind": event.kind,
-        "status": event.status,
-        "environment": event.environment,
-        "worse": event.worse,
-        "series": event.series,
-        "measured": event.measured,
+        **_fields(event, "id", "kind", "status", "environment", "worse", "series", "measured"),
         "benchmarks": list(event.benchmarks),
         "median_cost": median(event.costs) if event.costs else None,
         "largest_cost": event.largest_cost,
