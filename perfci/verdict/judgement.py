@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, Finding, Plain, because, finding
@@ -32,6 +33,10 @@ from perfci.verdict.shards import scaled_family
 _TESTED = ("paired_t", "welch_t")
 _SHARE = 0.5
 SAME_CODE = finding("same-code")
+_OF_A_TEST = (
+    "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
+    "p", "welch_p", "df", "cohens_d", "detectable", "caveat",
+)  # fmt: skip
 
 
 def adjust(
@@ -275,21 +280,5 @@ def _moved_despite_same_code(row: Comparison) -> bool:
 
 
 def _unchanged_as_same_code(row: Comparison) -> Comparison:
-    return replace(
-        row,
-        method="same_code",
-        status="unchanged",
-        ratio=None,
-        ratio_lo=None,
-        ratio_hi=None,
-        difference=None,
-        difference_lo=None,
-        difference_hi=None,
-        p=None,
-        welch_p=None,
-        df=None,
-        cohens_d=None,
-        detectable=None,
-        caveat=None,
-        findings=(SAME_CODE,),
-    )
+    untested: dict[str, Any] = dict.fromkeys(_OF_A_TEST)
+    return replace(row, method="same_code", status="unchanged", findings=(SAME_CODE,), **untested)
