@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.model.case import Case, Metric
@@ -30,6 +31,9 @@ LEFT_OUT = finding("left-out")
 _OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
 _RESOLUTION = 0.1
+_NUMBERS = (
+    "base", "head", "ratio", "ratio_lo", "ratio_hi", "p", "p_adjusted", "cohens_d", "detectable",
+)  # fmt: skip
 ALPHA = 0.05
 """Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
 decides nothing by itself."""
@@ -147,6 +151,7 @@ def empty_row(
     case: str, metric: Metric, rule: MetricPolicy, status: Status, *findings: Finding
 ) -> Comparison:
     """Return a comparison without numbers."""
+    numbers: dict[str, Any] = dict.fromkeys(_NUMBERS)
     return Comparison(
         case=case,
         metric=metric.name,
@@ -154,18 +159,10 @@ def empty_row(
         status=status,
         gate=rule.gate,
         method="none",
-        base=None,
-        head=None,
-        ratio=None,
-        ratio_lo=None,
-        ratio_hi=None,
         threshold=rule.threshold,
-        p=None,
-        p_adjusted=None,
-        cohens_d=None,
-        detectable=None,
         findings=findings,
         direction=metric.direction,
+        **numbers,
     )
 
 
