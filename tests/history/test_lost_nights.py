@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.builders.branch import Branch, measured, wait_for
@@ -10,6 +13,13 @@ from tests.commands.nightly.test_filling import WAITS
 from tests.history.postgres import Server
 
 pytestmark = pytest.mark.processes
+
+IMPATIENT = """
+from perfci.cli.main import main
+from perfci.history import database
+database.PAUSES_S = (0.01,) * len(database.PAUSES_S)
+main()
+"""
 
 
 def test_a_commit_that_was_measured_while_the_server_was_away_is_imported_later(
@@ -21,7 +31,15 @@ def test_a_commit_that_was_measured_while_the_server_was_away_is_imported_later(
     old = project.commit("Waits")
     tip = branch.commit(1000)
     place = own_server.database("night")
-    night = project.start("nightly", "--commits", "main", "--no-same", "--history", place)
+    asked = ("nightly", "--commits", "main", "--no-same", "--history", place)
+    night = subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT, *asked],
+        cwd=project.folder,
+        env=project.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for(begun, night)
     own_server.stop("immediate")
     go.touch()
