@@ -63,3 +63,12 @@ def test_no_page_installs_perfci_by_its_bare_name(path: Path) -> None:
     extra_by_name = re.compile(r"""pip install ['"]?perfci\[\w+\](['"=\s]|$)""", re.MULTILINE)
     commands = [*by_name.finditer(text), *extra_by_name.finditer(text)]
     assert [one.group() for one in commands if " @ " not in text[one.start() : one.end() + 3]] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_each_path_of_this_repository_that_a_page_names_is_there(path: Path) -> None:
+    folders = "perfci|docs|examples|templates|tests"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", path.read_text(encoding="utf-8"))
+    made = ("perfci/schemas/", "docs/reference/", "tests/bench_")
+    missing = [one for one in named if not (ROOT / one).exists() and not one.startswith(made)]
+    assert missing == []
