@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from perfci.report import exporters
 from perfci.report.exporters.json import render as render_json
+from tests.builders.in_process import Done, in_process
 from tests.builders.project import NOISE_PASSES, Project
 from tests.plugins import install
 from tests.report.examples import rich_report
@@ -38,6 +41,21 @@ def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project")
     project.write("report.json", render_json(rich_report()))
     return project
+
+
+def perfci(project: Project, site: Path, *arguments: str, **environment: str) -> Done:
+    """Run the command in this process, which has not looked for exporters before, nor will have."""
+    _forget()
+    environment = project.environment(PYTHONPATH=str(site), **environment)
+    try:
+        return in_process(arguments, project.folder, environment)
+    finally:
+        _forget()
+
+
+def _forget() -> None:
+    exporters._points.cache_clear()
+    sys.modules.pop("someones_stopwatch", None)
 
 
 def test_an_exporter_of_another_distribution_has_an_option_and_is_a_format(
@@ -88,7 +106,7 @@ def test_a_broken_exporter_is_named_and_is_no_traceback(
 ) -> None:
     (site / "someones_stopwatch.py").write_text(source)
     asked = ("report", "report.json", "--format", "stopwatch")
-    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
+    done = perfci(project, site, *asked).without_traceback()
     assert (done.code, done.out) == (2, "")
     assert "[broken-plugin]" in done.err
     assert "`stopwatch` of someones-stopwatch" in done.err
@@ -100,14 +118,14 @@ def test_a_broken_exporter_ends_a_command_that_asks_for_it_at_once_and_no_other(
     project: Project, site: Path
 ) -> None:
     (site / "someones_stopwatch.py").write_text("raise RuntimeError('no licence')")
-    refused = project.perfci("run", "--stopwatch", "s", PYTHONPATH=str(site))
+    refused = perfci(project, site, "run", "--stopwatch", "s")
     assert (refused.code, refused.out) == (2, "")
     assert "[broken-plugin]" in refused.without_traceback().err  # and not: nothing is committed
     merge = ("merge", "report.json", "--json", "m.json")
-    done = project.perfci(*merge, PYTHONPATH=str(site)).without_traceback()
+    done = perfci(project, site, *merge).without_traceback()
     assert "someones" not in done.text
     assert (project.folder / "m.json").exists()
-    text = project.perfci("merge", "--help", PYTHONPATH=str(site))
+    text = perfci(project, site, "merge", "--help")
     assert text.code == 0
     assert "RuntimeError: no licence" in " ".join(text.out.split())
 
@@ -119,7 +137,7 @@ def test_what_was_measured_is_not_lost_with_a_broken_exporters_file(
     project.commit("base")
     (site / "someones_stopwatch.py").write_text(BROKEN["render-raises"][0])
     asked = ("run", "-k", "steady", "--rounds", "2", "--stopwatch", "s", "--json", "z.json")
-    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
+    done = perfci(project, site, *asked).without_traceback()
     assert done.code == 2
     assert "someones-stopwatch" in done.err
     assert "steady" in done.out
