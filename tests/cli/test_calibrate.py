@@ -24,7 +24,7 @@ def counting(project: Project) -> Project:
 def test_a_calibration_says_what_it_sees_and_tests_its_promise(counting: Project) -> None:
     path = counting.folder.parent / "calibration.json"
     before = counting.git("status", "--porcelain")
-    asked = ("calibrate", "-k", "steady", "--budget", "30s", "--json", str(path))
+    asked = ("calibrate", "-k", "steady", "--budget", "20s", "--json", str(path))
     done = counting.perfci(*asked).without_traceback()
     calibration = decode(path.read_text(), Calibration)
     assert done.code == (3 if calibration.untrusted else 0), done.text

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.builders.project import Project, rows
+from tests.builders.project import QUICK, Project, rows
 
 pytestmark = [pytest.mark.processes, pytest.mark.torch, pytest.mark.slow]
-CORES = "cores = 2\nthreads = 1\n"
+CONFIGURATION = (
+    QUICK.replace("max_rounds = 9", "max_rounds = 6").replace("60s", "200s")
+    + "cores = 2\nthreads = 1\n"
+)
 RANKS = """\
+import importlib
+
 import perfci
 import torch
 import torch.distributed as dist
 
-def train():
+def train(library):
     weights = torch.ones(512, 512)
 
     def step():
-        import lib  # no other process does
+        lib = importlib.import_module(library)  # no other process does
         lib.forward(weights, dist.get_rank())
         summed = weights.clone()
         dist.all_reduce(summed)
@@ -25,8 +32,16 @@ def train():
     return step
 
 @perfci.benchmark
-def ranks():
-    return perfci.distributed(train, ranks=2, start_method="fork")
+def slowed():
+    return perfci.distributed(train, args=["slowed"], ranks=2, start_method="fork")
+
+@perfci.benchmark
+def differing():
+    return perfci.distributed(train, args=["differing"], ranks=2, start_method="fork")
+
+@perfci.benchmark
+def still():
+    return perfci.distributed(train, args=["still"], ranks=2, start_method="fork")
 """
 LIB = """\
 import time
@@ -45,21 +60,25 @@ SLOW_RANK_AND_ONE_MORE = """\
 """
 
 
-@pytest.fixture
-def ranks(project: Project) -> Project:
-    configuration = (project.folder / "pyproject.toml").read_text(encoding="utf-8")
-    project.write("pyproject.toml", configuration.replace("60s", "200s") + CORES)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of one session: each case's ranks run what their own library says."""
+    project = Project(tmp_path_factory.mktemp("ranks") / "project")
+    project.write("pyproject.toml", CONFIGURATION)
     project.write("benchmarks/bench_one.py", RANKS)
-    project.write("lib.py", LIB)
+    for library in ("slowed", "differing", "still"):
+        project.write(f"{library}.py", LIB)
     project.commit("base")
-    return project
+    project.write("slowed.py", LIB + SLOW_RANK_AND_ONE_MORE)
+    project.write("differing.py", LIB.replace("return summed", "return summed + rank"))
+    project.commit("head")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_NTASKS", "7")
+        return project.report("compare", "HEAD~1", "HEAD")
 
 
-def test_a_slow_rank_and_a_collective_more_are_found_and_named(ranks: Project) -> None:
-    ranks.commit("slow", **{"lib.py": LIB + SLOW_RANK_AND_ONE_MORE})
-    report = ranks.report("compare", "HEAD~1", "HEAD")
-    assert not report["same_code"]
-    found = rows(report, "ranks")
+def test_a_slow_rank_and_a_collective_more_are_found_and_named(report: dict[str, Any]) -> None:
+    found = rows(report, "slowed")
     assert found["latency_p50"]["ratio_lo"] > 1.05  # ranks share two cores with other tests
     assert found["rank_imbalance"]["ratio"] > 1.1
     for metric in ("latency_p50", "rank_imbalance"):
@@ -76,14 +95,8 @@ def test_a_slow_rank_and_a_collective_more_are_found_and_named(ranks: Project) -
     assert (sent["base"]["center"], sent["head"]["center"]) == (1048576.0, 2097152.0)
 
 
-def test_ranks_that_return_different_outputs_on_head_alone_fail(
-    ranks: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_NTASKS", "7")
-    broken = LIB.replace("return summed", "return summed + rank")
-    ranks.commit("broken", **{"lib.py": broken})
-    report = ranks.report("compare", "HEAD~1", "HEAD")
-    differing = rows(report, "ranks")["differing_ranks"]
+def test_ranks_that_return_different_outputs_on_head_alone_fail(report: dict[str, Any]) -> None:
+    differing = rows(report, "differing")["differing_ranks"]
     assert (differing["status"], differing["gate"]) == ("regressed", "fail")
     assert report["verdict"]["status"] == "fail"
     assert "rank 1 returns something else than rank 0: `output` lies " in " ".join(
@@ -92,6 +105,7 @@ def test_ranks_that_return_different_outputs_on_head_alone_fail(
     assert any(note.startswith("Ranks were not given SLURM_NTASKS, ") for note in report["notes"])
 
 
-def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(ranks: Project) -> None:
-    ranks.commit("other", **{"unused.txt": "new\n"})
-    assert ranks.report("compare", "HEAD~1", "HEAD")["same_code"] == ["ranks"]
+def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(
+    report: dict[str, Any],
+) -> None:
+    assert report["same_code"] == ["still"]

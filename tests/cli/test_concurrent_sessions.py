@@ -40,7 +40,7 @@ def test_sessions_that_disturb_each_other_are_measured_one_at_a_time(project: Pr
     here.mkdir()
     project.write("benchmarks/bench_one.py", DISTURBED.format(folder=str(here)))
     project.commit("base")
-    done = project.process("calibrate", "HEAD", "--at-once", "2", "--budget", "45s")
+    done = project.process("calibrate", "HEAD", "--at-once", "2", "--budget", "25s")
     assert done.code == 0, done.text
     assert "2 sessions at once spread" in done.out
     assert "measures one shard at a time here" in done.out

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-QUICKER = "warmup = 0.2\nround_time = 0.1\n"
+QUICKER = "warmup = 0.2\nround_time = 0.1\nmax_rounds = 10\n"
 """What is looked at is what the demo finds, and not by how much exactly."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.project import Project, rows
+from tests.builders.project import QUICK, Project, rows
 
 STEADY = """\
 import perfci
@@ -48,6 +48,7 @@ def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Projec
 
 @pytest.mark.processes
 def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
+    project.write("pyproject.toml", QUICK.replace("max_rounds = 9", "max_rounds = 6"))
     report = with_benchmark(project, LONG_START).report(
         "compare",
         "HEAD",

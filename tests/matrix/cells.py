@@ -68,13 +68,21 @@ class Built:
     a file of its own, and is then measured alone.
     """
 
-    def __init__(self, cell: Cell, folder: Path, *, apart: bool = False) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        folder: Path,
+        *,
+        apart: bool = False,
+        places: tuple[Place, ...] = PLACES,
+    ) -> None:
         self.cell = cell
         self.apart = apart
+        self.places = places
         self.project = Project(folder / "project")
         (self.project.folder / "pyproject.toml").unlink()
         self.project.write(".gitignore", IGNORED)
-        for path, text in files(cell.layout.imported, apart=apart).items():
+        for path, text in files(cell.layout.imported, places, apart=apart).items():
             self.project.write(path, text)
         for one in cell.layout.distributions:
             for path, text in cell.install.files(one, cell.content).items():
@@ -90,15 +98,15 @@ class Built:
 
     def findings(self) -> dict[Place, Finding]:
         """Measure every place, and again those that were refused, with the line that was named."""
-        firsts = self._measure(PLACES)
+        firsts = self._measure(self.places)
         if self.apart and len({id(outcome) for outcome in firsts.values()}) == 1:
-            firsts = {place: self._measure((place,))[place] for place in PLACES}
+            firsts = {place: self._measure((place,))[place] for place in self.places}
         afters: dict[Place, Outcome] = {}
-        refused = [place for place in PLACES if not firsts[place].markers]
+        refused = [place for place in self.places if not firsts[place].markers]
         for setting in {firsts[place].setting for place in refused} - {""}:
             those = tuple(place for place in refused if firsts[place].setting == setting)
             afters |= self._measure(those, setting)
-        return {place: Finding(firsts[place], afters.get(place)) for place in PLACES}
+        return {place: Finding(firsts[place], afters.get(place)) for place in self.places}
 
     def _measure(self, places: tuple[Place, ...], setting: str = "") -> dict[Place, Outcome]:
         outcomes = compare(

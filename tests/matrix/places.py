@@ -74,13 +74,15 @@ PLACES = (
 )
 
 
-def files(package: str, *, apart: bool) -> dict[str, str]:
-    """Return the benchmark files by path: one a place if ``apart``, else one for all but the top's.
+def files(package: str, places: tuple[Place, ...], *, apart: bool) -> dict[str, str]:
+    """Return the files of ``places`` by path: one per place if ``apart``, else two.
+
+    The first place, the top of the file, then has one of its own.
 
     perfci forks a worker a benchmark from one that has imported the file alone, so that a shared
     file shows nothing less, and its imports are made once.
     """
-    groups = [(place,) for place in PLACES] if apart else [PLACES[:1], PLACES[1:]]
+    groups = [(place,) for place in places] if apart else [places[:1], places[1:]]
     return {
         f"benchmarks/bench_{group[0].slug}.py": "\n\n".join(
             place.text.format(package=package, metric=_METRIC) for place in group

@@ -15,6 +15,7 @@ from perfci.history.interchange import to_lines
 from perfci.model.run import Environment, Point
 from tests.builders.project import Project
 from tests.builders.recorded import recorded
+from tests.builders.simulated import Simulated
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 from tests.workflows.acting import Act
 
@@ -170,7 +171,8 @@ def nights_of(report: dict[str, Any], place: Path) -> str:
 
 
 def stored_report(gated: Gated, name: str, shard: str = "") -> None:
-    """Leave what stage 1 would leave, measured without act."""
+    """Leave what stage 1 would leave, without act and from simulated workers."""
+    gated.project.executor = Simulated()
     arguments = ("--shard", shard) if shard else ()
     path = gated.artifact(name)
     path.parent.mkdir()
