@@ -29,12 +29,17 @@ from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import commit_pair
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.engine.engines import LocalEngine
-from perfci.engine.job import JobFolder, gather
-from perfci.engine.plan import MachineSlot, Plan, mark_of, slots
+from perfci.engine.job import JobFolder, MachineSlot, Plan, gather, mark_of
 from perfci.errors import MeasureError, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.quiet import available_cores, physical_cores, plan_cores, visible_gpus
+from perfci.measure.machine.quiet import (
+    available_cores,
+    physical_cores,
+    plan_cores,
+    slots,
+    visible_gpus,
+)
 from perfci.measure.workplace import open_workplace
 from perfci.model.case import Case, Failure
 from perfci.model.codec import CodecError, decode, encode

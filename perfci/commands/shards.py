@@ -16,15 +16,14 @@ from perfci.commands.check import require_stored
 from perfci.commands.project import cache_folder, load_durations, load_report
 from perfci.commands.revisions import commit_pair, require_commits
 from perfci.engine.engines import LocalEngine, SlurmEngine, require_slurm, slurm_options
-from perfci.engine.job import GatheredReports, JobFolder, gather
-from perfci.engine.plan import Engine, MachineSlot, Plan, mark_of, time_limit_s
+from perfci.engine.job import Engine, GatheredReports, JobFolder, MachineSlot, Plan, gather, mark_of
 from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.measure.machine.quiet import available_cores
 from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
 from perfci.units import counted
 from perfci.verdict.merge import Merged, merge
-from perfci.verdict.shards import Shard
+from perfci.verdict.shards import Shard, time_limit_s
 from perfci.version import VERSION
 
 if TYPE_CHECKING:

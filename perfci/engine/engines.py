@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -17,8 +18,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from perfci.api import tied
-from perfci.engine.job import JobFolder
-from perfci.engine.plan import CommandState, MachineSlot, Plan, minutes
+from perfci.engine.job import CommandState, JobFolder, MachineSlot, Plan
 from perfci.errors import OutsideError, UsageError
 from perfci.units import signal_name
 
@@ -177,10 +177,11 @@ class SlurmEngine:
         script = self.folder.path / "array.sh"
         script.write_text(array_script(plan, self.folder), encoding="utf-8")
         kept = self.folder.submitted()
+        minutes = math.ceil(plan.time_limit_s / 60)
         job = self._run(
             "sbatch", "--parsable", f"--job-name={self.name}", "--no-requeue",
             f"--array={','.join(map(str, numbers))}", f"--chdir={plan.folder}",
-            f"--output={self.folder.path}/slurm-%a.log", f"--time={minutes(plan.time_limit_s)}",
+            f"--output={self.folder.path}/slurm-%a.log", f"--time={minutes}",
             *self.options, str(script),
         )  # fmt: skip
         number = job.partition(";")[0]

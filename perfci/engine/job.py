@@ -1,16 +1,19 @@
-"""A job's folder, and waiting for its reports: submitting what is missing, cancelling on Ctrl-C."""
+"""A job: its plan of commands, the engine that runs them, its folder, and waiting for its reports.
+
+What is missing is submitted, and cancelled on Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from perfci.engine.plan import CommandState, Engine, MachineSlot, Plan
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.files import read_regular, require_writable, write_file
 from perfci.model.codec import CodecError, decode, encode
@@ -18,6 +21,68 @@ from perfci.model.codec import CodecError, decode, encode
 T = TypeVar("T")
 _LAST_BYTES = 1 << 16
 _FIRST_PAUSE_S = 0.1
+Phase = Literal["absent", "waiting", "running", "ended"]
+"""``absent``: never submitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An array of commands that run in ``folder``; the first one is number 1.
+
+    Each leaves a report in its own file, named by ``reports``. ``time_limit_s`` is what one of
+    them may take. ``engine`` is which one has them run: another could not find them again.
+    ``configuration`` is a mark of the one that they are run under.
+    """
+
+    folder: str
+    commands: tuple[tuple[str, ...], ...]
+    reports: tuple[str, ...]
+    time_limit_s: float
+    engine: str = ""
+    configuration: str = ""
+
+    @property
+    def numbers(self) -> range:
+        """The commands' numbers."""
+        return range(1, len(self.commands) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandState:
+    """State of one command. ``why`` is the reason of its end, or what it waits for."""
+
+    phase: Phase
+    why: str = ""
+
+
+class Engine(Protocol):
+    """Runs a plan's commands. What finds them again after a kill lies in the job's folder."""
+
+    @property
+    def settle_s(self) -> float:
+        """Return the longest delay until the report of a command that ended can be seen."""
+
+    def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
+        """Have the commands of these numbers run, each once."""
+
+    def poll(self, plan: Plan) -> Mapping[int, CommandState]:
+        """Return where each command of ``plan`` is."""
+
+    def cancel(self, plan: Plan) -> None:
+        """Have those end that haven't yet, with what they have measured so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSlot:
+    """A command's own part of a machine: its ``cores``, and a GPU if it has one."""
+
+    cores: tuple[int, ...]
+    device: str = ""
+
+
+def mark_of(*words: object) -> str:
+    """Return a name that only the same plan has."""
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

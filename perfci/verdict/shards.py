@@ -18,6 +18,8 @@ from perfci.stats.quantile import median
 
 MOST_SHARDS = 256
 """The most jobs that a matrix of GitHub Actions may have."""
+_SET_UP_S = 600.0
+"""For a node's first check-out and build, and for the report."""
 _WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 
 
@@ -141,3 +143,15 @@ def _mark(shares: Sequence[Sequence[Case]]) -> str:
     """Return a mark that only equal splits share."""
     written = json.dumps([sorted(case.id for case in share) for share in shares])
     return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+
+def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -> float:
+    """Return what one of ``shards`` may take: its budget, or twice what its cases took before.
+
+    The fullest shard has at most 4/3 of an even share, and never less than the longest case.
+    """
+    known = budget_s
+    if durations:
+        even = sum(durations.values()) / shards
+        known = 2.0 * max(4.0 / 3.0 * even, *durations.values())
+    return min(budget_s, known) + _SET_UP_S

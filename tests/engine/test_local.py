@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from perfci.engine.engines import LocalEngine
-from perfci.engine.job import GatheredReports, JobFolder, gather
-from perfci.engine.plan import MachineSlot, Plan
+from perfci.engine.job import GatheredReports, JobFolder, MachineSlot, Plan, gather
 from perfci.errors import DamagedFile, UsageError
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))

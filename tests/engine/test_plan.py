@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfci.engine.engines import array_script, end_text, queued_tasks, slurm_options
-from perfci.engine.job import JobFolder, gather
-from perfci.engine.plan import CommandState, MachineSlot, Plan, slots, time_limit_s
+from perfci.engine.job import CommandState, JobFolder, MachineSlot, Plan, gather
 from perfci.errors import UsageError
+from perfci.measure.machine.quiet import slots
+from perfci.verdict.shards import time_limit_s
 
 EIGHT = tuple((core,) for core in range(8))
 PAIRS = tuple((core, core + 4) for core in range(4))

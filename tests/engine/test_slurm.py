@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from perfci.engine.engines import SlurmEngine, require_slurm
-from perfci.engine.job import GatheredReports, JobFolder, gather
-from perfci.engine.plan import Plan
+from perfci.engine.job import GatheredReports, JobFolder, Plan, gather
 from perfci.errors import OutsideError
 from tests import conftest
 from tests.engine.test_local import shell

@@ -14,6 +14,7 @@ its workers'. The guardian leaves all as it was found (``measure.ending``).
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
 import secrets
@@ -24,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from perfci.engine.job import MachineSlot
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.metrics.observed.processes import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
@@ -407,3 +409,25 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
     finally:
         pynvml.nvmlShutdown()
+
+
+def slots(
+    cores: Sequence[Sequence[int]], devices: Sequence[str], *, workers: int, concurrent: int
+) -> tuple[MachineSlot, ...]:
+    """Return equal parts of a machine: ``concurrent`` of them, or as many as fit where that is 0.
+
+    Each of ``cores`` is a physical one, which is never split. ``workers`` is the number of cores
+    that a session pins its workers to. One more is for perfci itself. One GPU serves one command.
+    """
+    own = devices if len(devices) > 1 else ()
+    needed = math.ceil((workers + 1) / min(map(len, cores)))
+    fit = max(1, len(cores) // needed)
+    count = min(concurrent or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
+    size = len(cores) // count if concurrent else min(needed, len(cores))
+    return tuple(
+        MachineSlot(
+            tuple(core for each in cores[size * at : size * (at + 1)] for core in each),
+            own[at % len(own)] if own else "",
+        )
+        for at in range(count)
+    )
