@@ -104,7 +104,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with the code that docs/design.md, section 8, gives."""
+    """Run the command line and exit with one of the README's exit codes."""
     from perfci.measure.ending import InterruptHandler
 
     open_standard_files()
