@@ -65,8 +65,10 @@ def bench(forked_bench: Bench) -> Bench:
 
 @pytest.mark.parametrize(("name", "kind", "stage", "message"), TOLD)
 def test_a_failure_is_told_with_its_kind_stage_and_place(
-    bench: Bench, name: str, kind: str, stage: str, message: str
+    request: pytest.FixtureRequest, name: str, kind: str, stage: str, message: str
 ) -> None:
+    with_torch = request.node.get_closest_marker("torch")
+    bench: Bench = request.getfixturevalue("torch_bench" if with_torch else "bench")
     failed = bench.failure(bench.misbehaving(name), "misbehaving")
     assert (failed["kind"], failed["stage"]) == (kind, stage), failed
     assert message in failed["message"]
