@@ -224,27 +224,27 @@ def _digest(tensor: torch.Tensor) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Difference:
+class SketchDifference:
     """The place where two outputs differ, and by how many eps (``inf`` if they differ in kind)."""
 
     where: str
     apart: float
 
 
-def difference(sketch: OutputSketch, other: OutputSketch) -> Difference | None:
+def difference(sketch: OutputSketch, other: OutputSketch) -> SketchDifference | None:
     """Return how two outputs differ by more than ``TOLERANCE``, or None."""
     ours, theirs = ({leaf.path: leaf for leaf in each.leaves} for each in (sketch, other))
     for path in [*ours, *theirs]:
         ends = ours.get(path), theirs.get(path)
         if ends[0] is None or ends[1] is None or ends[0].kind != ends[1].kind:
-            return Difference(path, math.inf)
+            return SketchDifference(path, math.inf)
     squared = {path: _distance_squared(leaf, theirs[path]) for path, leaf in ours.items()}
     scale = math.sqrt(sum(leaf.squared for leaf in theirs.values())) or 1.0
     eps = max((leaf.eps for leaf in ours.values()), default=0.0) or math.inf
     apart = math.sqrt(sum(squared.values())) / scale / eps
     if apart <= TOLERANCE:
         return None
-    return Difference(max(squared, key=squared.__getitem__), apart)
+    return SketchDifference(max(squared, key=squared.__getitem__), apart)
 
 
 def _distance_squared(sketch: LeafSketch, other: LeafSketch) -> float:
