@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.project import NOISE_PASSES, Project, rows
+from tests.builders.simulated import Simulated
 
 pytestmark = pytest.mark.processes
 
@@ -217,6 +218,7 @@ def test_too_little_time_to_import_is_not_called_a_broken_import(project: Projec
 
 
 def test_slower_than_the_whole_budget_is_inconclusive_and_says_so(project: Project) -> None:
+    project.executor = Simulated()  # its clock makes no one wait
     with_file(project, "too_slow")
     report = project.report(
         "compare", "HEAD", "HEAD", "--same", "-k", "slow", "--budget", "4s", code=3
