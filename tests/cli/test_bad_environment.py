@@ -171,17 +171,11 @@ def test_a_folder_where_a_sessions_lock_belongs(small: Project, tmp_path: Path) 
     assert done.code == 0, done.err
 
 
-def test_a_python_that_is_none(small: Project) -> None:
-    errs(
-        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/nothing"),
-        2,
-        "/bin/nothing",
-    )
-    errs(
-        small.perfci("compare", "HEAD", "HEAD", "--same", "--head-python", "/bin/false"),
-        2,
-        "no Python",
-    )
+@pytest.mark.parametrize("option", ["--base-python", "--head-python"])
+def test_a_python_that_is_none(small: Project, option: str) -> None:
+    compared = ("compare", "HEAD", "HEAD", "--same", option)
+    errs(small.perfci(*compared, "/bin/nothing"), 2, "/bin/nothing")
+    errs(small.perfci(*compared, "/bin/false"), 2, "is no Python")
 
 
 OTHER = """\

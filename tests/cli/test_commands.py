@@ -29,18 +29,6 @@ def test_every_command_has_help_with_an_example(project: Project, command: str) 
     assert f"Example: perfci {command}" in done.out or "Example: eval" in done.out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(project: Project, shell: str) -> None:
-    assert "perfci" in project.perfci("completion", shell).out
-
-
-def test_completion_completes_commands_and_options(project: Project) -> None:
-    words = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci com", "COMP_CWORD": "1"}
-    assert "compare" in project.process(**words).out
-    words |= {"COMP_WORDS": "perfci compare --fail", "COMP_CWORD": "2"}
-    assert "--fail-fast" in project.process(**words).out
-
-
 def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
     done = project.perfci("comapre")
     assert done.code == 2

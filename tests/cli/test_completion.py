@@ -44,6 +44,11 @@ def test_a_shell_asks_the_command(project: Project) -> None:
     assert (done.code, done.out, done.err) == (0, "plain,feature/one\n", "")
 
 
+def test_commands_and_options_are_those_of_perfci(project: Project) -> None:
+    assert "compare" in offered(project, "perfci", "com")
+    assert "--fail-fast" in offered(project, "perfci", "compare", "--fail")
+
+
 def test_revisions_are_git_s(project: Project) -> None:
     assert offered(project, "perfci", "compare", "fe") == ["feature/one"]
     assert offered(project, "perfci", "compare", "main", "H") == ["HEAD"]
