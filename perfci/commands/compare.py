@@ -361,14 +361,13 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
     everything = workplace.discoveries["head"].discovery.cases
     if options.again:
-        left = len(everything) - len(selected_cases(workplace, options))
-        return (f"--last-failed left out {left} of {counted(len(everything), 'case')}.",) * bool(
-            left
-        )
-    left = len(everything) - len(select(everything, options.selection))
+        option, kept = "--last-failed", selected_cases(workplace, options)
+    else:
+        option, kept = f"-k {options.selection!r}", select(everything, options.selection)
+    left = len(everything) - len(kept)
     if not left or options.only:
         return ()
-    return (f"-k {options.selection!r} left out {left} of {counted(len(everything), 'case')}.",)
+    return (f"{option} left out {left} of {counted(len(everything), 'case')}.",)
 
 
 def undecided_report(
