@@ -12,6 +12,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,50 +58,51 @@ LIMITS = {
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in MODULES:
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def nodes() -> tuple[ast.AST, ...]:
+    """Return the nodes of the package's syntax trees that the tests look at."""
+    kinds = ast.Module | _Definition | ast.Name | ast.arg
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in MODULES)
+    return tuple(node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds))
 
 
 def definitions() -> Iterator[_Definition]:
-    for _, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, _Definition):
-                yield node
+    return (node for node in nodes() if isinstance(node, _Definition))
 
 
 def docstrings() -> Iterator[str]:
-    for _, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | _Definition) and (text := ast.get_docstring(node)):
-                yield text
+    for node in nodes():
+        if isinstance(node, ast.Module | _Definition) and (text := ast.get_docstring(node)):
+            yield text
+
+
+@cache
+def tokens() -> tuple[tokenize.TokenInfo, ...]:
+    """Return the names, the comments and the texts of the package."""
+    kinds = {tokenize.NAME, tokenize.COMMENT, tokenize.STRING}
+    read = (tokenize.tokenize(io.BytesIO(path.read_bytes()).readline) for path in MODULES)
+    return tuple(token for every in read for token in every if token.type in kinds)
 
 
 def identifiers() -> Iterator[str]:
-    for path in MODULES:
-        for token in tokenize.tokenize(io.BytesIO(path.read_bytes()).readline):
-            if token.type == tokenize.NAME:
-                yield token.string
+    return (token.string for token in tokens() if token.type == tokenize.NAME)
 
 
-def prose() -> Iterator[str]:
+@cache
+def prose() -> str:
     """Return the comments and the texts of the package, and the pages of the docs."""
-    for path in MODULES:
-        for token in tokenize.tokenize(io.BytesIO(path.read_bytes()).readline):
-            if token.type in {tokenize.COMMENT, tokenize.STRING}:
-                yield token.string
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        yield path.read_text(encoding="utf-8")
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    texts = [token.string for token in tokens() if token.type != tokenize.NAME]
+    return "\n\n".join([*texts, *(path.read_text(encoding="utf-8") for path in pages)])
 
 
 def local_names() -> Iterator[str]:
     """Return the names that functions and comprehensions bind: targets and parameters."""
-    for _, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
-            elif isinstance(node, ast.arg):
-                yield node.arg
+    for node in nodes():
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
 
 
 def test_the_classes_have_names_of_their_own() -> None:
@@ -133,7 +135,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_the_prose_has_the_fields_words(phrase: str) -> None:
     said = re.compile(rf"(?<![\w'])({re.escape(phrase)})(?![\w'])", flags=re.IGNORECASE)
-    held(phrase, [match.group() for text in prose() for match in said.finditer(text)])
+    held(phrase, [match.group() for match in said.finditer(prose())])
 
 
 def test_no_function_is_longer_than_sixty_lines() -> None:
