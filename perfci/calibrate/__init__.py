@@ -11,19 +11,11 @@ from typing import Literal
 
 from perfci.model.case import Failure, Gate
 from perfci.model.run import Environment, Side
+from perfci.stats.spread import Modes
 from perfci.version import CALIBRATION_SCHEMA
 
 Helped = Literal["helps", "hurts", "unknown", "left_out"]
 Kept = Literal["kept", "not_kept", "not_checked"]
-
-
-@dataclass(frozen=True, slots=True)
-class TwoModes:
-    """A bimodal metric: the centre of each mode, and the share of workers in the upper one."""
-
-    low: float
-    high: float
-    share_high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class SeenMetric:
     sees_threshold: bool | None = None
     p: float | None = None
     false_alarm: bool = False
-    modes: TwoModes | None = None
+    modes: Modes | None = None
     warnings: tuple[str, ...] = ()
 
 

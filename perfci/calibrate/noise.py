@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.calibrate import FalseAlarms, Helped, SeenMetric, SettingTrial, TwoModes
+from perfci.calibrate import FalseAlarms, Helped, SeenMetric, SettingTrial
 from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
 from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.stats.spread import Spread, spread_ratio, two_modes, upper_bound
+from perfci.stats.spread import Modes, Spread, spread_ratio, two_modes, upper_bound
 from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.caveats import rounds_to_believe
 from perfci.verdict.comparisons import compare_case
@@ -60,7 +60,7 @@ class Pairs:
             return None
         return Spread(math.sqrt(variance(ratios, _RESOLUTION)), len(ratios) - 1)
 
-    def modes(self, metric: str) -> TwoModes | None:
+    def modes(self, metric: str) -> Modes | None:
         """Return the two modes of the workers, or None where they have one.
 
         Modes that both sides of a round always share are the machine's hours, not the
@@ -81,7 +81,7 @@ class Pairs:
         shared = all(
             upper[0][number] == upper[1][number] for number in upper[0].keys() & upper[1].keys()
         )
-        return None if shared else TwoModes(modes.low, modes.high, modes.share_high)
+        return None if shared else modes
 
     def values(self, metric: str) -> tuple[float, ...]:
         """Return the value of every worker, both sides alike: they ran the same code."""

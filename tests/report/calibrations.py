@@ -12,10 +12,10 @@ from perfci.calibrate import (
     SettingTrial,
     Suggestion,
     TimeSpent,
-    TwoModes,
 )
 from perfci.model.case import Failure
 from perfci.model.run import Environment, Side
+from perfci.stats.spread import Modes
 
 ENCODER = "encoder[batch=1]"
 DECODER = "decoder[length=128]"
@@ -56,7 +56,7 @@ def everything(case: str = ENCODER, text: str = "boom") -> Calibration:
             seen(case),
             seen(
                 DECODER,
-                modes=TwoModes(0.00040, 0.00052, 0.25),
+                modes=Modes(0.00040, 0.00052, 0.25),
                 detectable=None,
                 promised=None,
                 spread=0.2,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.calibrate import DefaultSession, SeenMetric, TwoModes
+from perfci.calibrate import DefaultSession, SeenMetric
 from perfci.calibrate.promise import suggest
+from perfci.stats.spread import Modes
 from perfci.verdict.policy import default_policy
 
 SESSION = DefaultSession(rounds=5, max_rounds=20, budget_s=600.0, alpha=0.01, comparisons=12)
@@ -66,7 +67,7 @@ def test_more_rounds_say_what_they_cost_a_session() -> None:
 
 def test_no_threshold_swallows_two_modes_or_rests_on_few_pairs() -> None:
     noisy = replace(ROW, spread=0.12)
-    assert _suggested(replace(noisy, modes=TwoModes(1.0, 1.3, 0.5))) == {}
+    assert _suggested(replace(noisy, modes=Modes(1.0, 1.3, 0.5))) == {}
     assert _suggested(replace(noisy, pairs=4)) == {}
 
 
@@ -91,7 +92,7 @@ def test_enough_rounds_for_a_change_to_be_believed() -> None:
 
 def test_nothing_at_all_is_suggested_where_no_case_has_five_pairs() -> None:
     session = replace(SESSION, max_rounds=5)
-    for rows in ((), (replace(ROW, pairs=4),), (replace(ROW, modes=TwoModes(1.0, 1.3, 0.5)),)):
+    for rows in ((), (replace(ROW, pairs=4),), (replace(ROW, modes=Modes(1.0, 1.3, 0.5)),)):
         assert suggest(rows, session, default_policy(), 5.0) == ()
 
 
