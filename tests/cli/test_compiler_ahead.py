@@ -69,7 +69,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     project.write("benchmarks/bench_nothing.py", COMPILES_NOTHING)
     project.write("benchmarks/bench_late.py", CHANGES_THE_ENVIRONMENT)
     project.commit("benchmarks")
-    report = project.report("run", "--rounds", "2")
+    report = project.report("run", "--rounds", "2", "--budget", "280s")
     assert report["failures"] == []
     assert "by itself" not in str(report["notes"]), "there was no ancestor"
     return report

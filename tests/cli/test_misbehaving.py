@@ -94,8 +94,9 @@ class Misbehaving:
             file.write('memory_limit = "1GiB"\n')
             file.write(NOISE_PASSES)
         self.project.commit("all of them")
-        same = ("compare", "HEAD", "HEAD", "--same", *TWO, "--log-dir", str(self.logs))
-        self.report = self.project.report(*same, code=0)  # as base does: not head's doing
+        options = ("--same", *TWO, "--budget", "280s", "--log-dir", str(self.logs))
+        # as base does: not head's doing
+        self.report = self.project.report("compare", "HEAD", "HEAD", *options, code=0)
 
     def failures(self, case: str) -> dict[str, dict[str, Any]]:
         """Return the failures of a case by side."""
