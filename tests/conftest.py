@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import os
 import tempfile
@@ -40,12 +39,6 @@ def pytest_configure() -> None:
         TORCHINDUCTOR_COMPILE_THREADS="1",  # else as many processes with torch as there are cores
         TORCHINDUCTOR_VEC_ISA_OK="1",  # as perfci's workers have it: spares a compile and a torch
     )
-
-
-def pytest_collection_finish() -> None:
-    """Leave the collected tests out of every garbage collection: they are many, and stay."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
