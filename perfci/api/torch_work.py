@@ -135,7 +135,7 @@ def training_work(
         try:
             value.backward()
         except Exception as error:
-            if not _is_scalar(value):
+            if not isinstance(value, torch.Tensor) or value.numel() != 1:
                 _refuse_loss(value, loss, where, error)
             raise
         step_parameters()
@@ -244,10 +244,6 @@ def _optimizer(given: Any, model: Any, where: str) -> Any:
             "Make it from this model's parameters().",
         )
     return optimizer
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() == 1
 
 
 def _refuse_loss(value: Any, loss: Any, where: str, cause: Exception) -> NoReturn:

@@ -340,12 +340,11 @@ def _sizes(before: int, after: int) -> str:
     return f"{format_value(before, 'bytes')} → {format_value(after, 'bytes')}"
 
 
-def _at_a_peak(*, function: str, before: int, after: int, where: str) -> str:
-    return f"`{function}` holds {_sizes(before, after)} of the {where}'s memory at a call's peak"
-
-
-def _all_the_time(*, name: str, before: int, after: int, where: str) -> str:
-    return f"`{name}` takes {_sizes(before, after)} of the {where}'s memory"
-
-
-WORDS: Words = {"memory-peak": _at_a_peak, "memory-held": _all_the_time}
+WORDS: Words = {
+    "memory-peak": lambda *, function, before, after, where: (
+        f"`{function}` holds {_sizes(before, after)} of the {where}'s memory at a call's peak"
+    ),
+    "memory-held": lambda *, name, before, after, where: (
+        f"`{name}` takes {_sizes(before, after)} of the {where}'s memory"
+    ),
+}

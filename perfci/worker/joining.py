@@ -47,8 +47,10 @@ def main() -> NoReturn:
         control = connected(where)
         joined = _joined(control)
         control.connection.send(("control", joined))
-        if not joined.variable:
-            _await_end(control.connection)
+        if not joined.variable:  # the worker names what is wrong
+            with contextlib.suppress(EOFError, OSError):
+                control.connection.recv()
+            os._exit(1)
         others = {}
         for name in ("channel", "output"):
             others[name] = connected(where).connection
@@ -70,13 +72,6 @@ def _joined(control: Link) -> JoinRequest:
     return JoinRequest(host, control.here, control.there)
 
 
-def _await_end(control: Connection) -> NoReturn:
-    """Wait until the worker has named what is wrong: this process has none of its own to say."""
-    with contextlib.suppress(EOFError, OSError):
-        control.recv()
-    os._exit(1)
-
-
 def _be_led(control: Connection, channel: Connection, output: Connection) -> None:
     """Do what is asked before the rank begins, start it, and stand by."""
     listener: socket.socket | None = None
@@ -85,7 +80,8 @@ def _be_led(control: Connection, channel: Connection, output: Connection) -> Non
         if order == "clock":
             control.send(time.monotonic_ns())
         elif order == "listen":
-            listener = socket.create_server((what, 0), family=_family(what), backlog=1024)
+            family = socket.AF_INET6 if ":" in what else socket.AF_INET
+            listener = socket.create_server((what, 0), family=family, backlog=1024)
             control.send(listener.getsockname()[1])
         else:
             break
@@ -145,7 +141,3 @@ def _say_its_end(control: Connection, rank: BaseProcess) -> None:
     rank.join()
     with contextlib.suppress(OSError):  # the worker has hung up
         control.send(rank.exitcode)
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -65,7 +65,7 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
     copies = []
     for distribution in importlib.metadata.distributions():
         name = normalised(distribution.metadata["Name"] or "")
-        is_own = name in project or _came_from(distribution, checkout)
+        is_own = name in project or f"{_source(distribution)}/".startswith(f"{checkout}/")
         origin = "" if is_own else _git_origin(distribution)
         if is_own or origin:
             paths = tuple(sorted({_real(path) for path in _places(distribution)}))
@@ -139,10 +139,6 @@ def python_folders() -> tuple[str, ...]:
 
 def _real(path: str) -> str:
     return os.path.realpath(path) + (os.sep if path.endswith(os.sep) else "")
-
-
-def _came_from(distribution: importlib.metadata.Distribution, checkout: str) -> bool:
-    return f"{_source(distribution)}/".startswith(f"{checkout}/")
 
 
 def _source(distribution: importlib.metadata.Distribution) -> str:

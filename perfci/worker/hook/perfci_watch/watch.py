@@ -145,7 +145,7 @@ class CodeWatch:
             "os.posix_spawn": lambda path, words, environment: self._started(
                 path, words, None, environment
             ),
-            "os.system": self._shell,
+            "os.system": lambda line: self._started("/bin/sh", ["sh", "-c", line], None, None),
             "perfci.command": self._commanded,
             "os.listdir": self._listed,
             "os.scandir": lambda path: self._listed(path, entries=True),
@@ -259,9 +259,6 @@ class CodeWatch:
         self.note("run", which(program))
         self.record.say("program", program, f"command {program}")
 
-    def _shell(self, command: Any) -> None:
-        self._started("/bin/sh", ["sh", "-c", command], None, None)
-
     def _look_at_maps(self, pid: str) -> None:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
             mapped = [line.rstrip("\n") for line in maps if "/" in line]
@@ -349,7 +346,9 @@ class CodeWatch:
             how = "distributions"
         elif entries:
             how = "kinds" if caller in _WALKERS else "sizes"
-        text = _path_of(path) if isinstance(path, int) else os.fsdecode(path or ".")
+        if isinstance(path, int):
+            path = os.readlink(f"/proc/self/fd/{path}")
+        text = os.fsdecode(path or ".")
         real = self.side.real(text)
         if f"{real}/".startswith(self.side.own):
             self.record.say(how, real, "")
@@ -383,10 +382,6 @@ def _asked_group() -> str:
                 return group
         frame = frame.f_back
     return ""
-
-
-def _path_of(descriptor: int) -> str:
-    return os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _files_of(names: Mapping[str, Any]) -> Iterator[str]:
