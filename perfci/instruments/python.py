@@ -17,7 +17,7 @@ import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -83,15 +83,12 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
 def record(scene: RecordingScene) -> Recorded:
     """Sample calls for a while, with a profile of torch's operators if torch is loaded."""
     profiler = _profiler()
-    if profiler is None:
-        with _sampled() as seen:
-            calls, wall_s = _calls(scene.once)
-        return _recorded(scene, seen, (), wall_s / calls)
-    with profiler, _sampled() as seen:
+    with profiler or nullcontext(), _sampled() as seen:
         calls, wall_s = _calls(scene.once)
+    events = profiler.profiler.kineto_results.events() if profiler else ()
     ran = sorted(
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
-        for event in profiler.profiler.kineto_results.events()
+        for event in events
         if event.device_type().name == "CPU"
     )
     return _recorded(scene, seen, ran, wall_s / calls)
