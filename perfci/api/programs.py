@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,6 @@ from statistics import fmean, median
 from time import sleep
 from types import NoneType
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 from perfci.api import all_of, are_texts, how_it_ended, require_right, tied_command
 from perfci.clock import monotonic
@@ -360,6 +358,8 @@ def _is_url(ready: str) -> bool:
 
 
 def _takes_connections(port: int) -> bool:
+    import socket  # which a command does not need
+
     try:
         socket.create_connection((_HOST, port), _ANSWER_S).close()
     except OSError:
@@ -369,6 +369,7 @@ def _takes_connections(port: int) -> bool:
 
 def _answers(url: str) -> bool:
     from http.client import HTTPConnection, HTTPException  # 20 ms that a command doesn't need
+    from urllib.parse import urlsplit
 
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or _HOST, parts.port, timeout=_ANSWER_S)
@@ -382,6 +383,8 @@ def _answers(url: str) -> bool:
 
 
 def _free_port() -> int:
+    import socket
+
     with socket.socket() as taken:
         taken.bind((_HOST, 0))
         port: int = taken.getsockname()[1]
