@@ -157,7 +157,8 @@ def _modules() -> list[Any]:
 
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
-    modules = [each for each in gc.get_objects() if isinstance(each, Module)]
+    # by the type alone: to ask a weak proxy for its class fails where its object is gone
+    modules = [each for each in gc.get_objects() if issubclass(type(each), Module)]
     if frozen:
         gc.freeze()
     return modules
