@@ -170,10 +170,10 @@ def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> t
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
     from perfci.model.case import Case
     from perfci.model.worker import WorkerOutput
-    from perfci.verdict.comparisons import compare_case
+    from perfci.verdict.case_comparisons import compare_case
     from perfci.verdict.decision import decide
-    from perfci.verdict.judgement import adjust
     from perfci.verdict.policy import default_policy
+    from perfci.verdict.row_status import adjust
     from perfci.verdict.stopping import undecided_metrics
 
     policy = default_policy()

@@ -3,7 +3,7 @@
     python benchmarks/pair_spread.py [--json FILE] [--rounds N] [--burst S]...
 
 By each side's own p50 of the round, and by bursts that lay side by side
-(``verdict/sampled.py``), of the same rounds of the demo's four eager cases. Run it
+(``verdict/sampled_comparisons.py``), of the same rounds of the demo's four eager cases. Run it
 quietly, and again beside other work.
 """
 
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
-from perfci.verdict.sampled import pair_values
+from perfci.verdict.sampled_comparisons import pair_values
 
 METRIC = "latency_p50"
 CONFIGURATION = """\

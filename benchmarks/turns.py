@@ -35,7 +35,7 @@ from perfci.measure.machine.quiet import child_environment
 from perfci.measure.selection import SAMPLE_S
 from perfci.measure.workers import Launch, Worker
 from perfci.model.worker import Quiet, WorkerOutput, WorkOrder
-from perfci.verdict.sampled import side_by_side
+from perfci.verdict.sampled_comparisons import side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK_S = 0.3

@@ -66,28 +66,28 @@ MUTANTS = (
     ),
     Mutant("verdict/policy.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
     Mutant(
-        "verdict/judgement.py",
+        "verdict/row_status.py",
         "p_adjusted < policy.alpha",
         "p_adjusted < 2 * policy.alpha",
         VERDICT,
     ),
     Mutant(
-        "verdict/judgement.py", "holm(known, scaled_family(len(known), scale))", "known", VERDICT
+        "verdict/row_status.py", "holm(known, scaled_family(len(known), scale))", "known", VERDICT
     ),
     Mutant(
-        "verdict/judgement.py",
+        "verdict/row_status.py",
         "abs(row.cohens_d) >= policy.cohens_d",
         "abs(row.cohens_d) >= 0",
         VERDICT,
     ),
     Mutant(
-        "verdict/judgement.py",
+        "verdict/row_status.py",
         '"regressed" if change > 0.0',
         '"regressed" if change < 0.0',
         VERDICT,
     ),
-    Mutant("verdict/judgement.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
-    Mutant("verdict/judgement.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
+    Mutant("verdict/row_status.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
+    Mutant("verdict/row_status.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
     Mutant("stats/evidence.py", "if most <= least:", "if most >= least:", VERDICT),
     Mutant("stats/evidence.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
     Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
@@ -103,7 +103,7 @@ MUTANTS = (
         "    if regressions and not errors:\n",
         VERDICT,
     ),
-    Mutant("verdict/sampled.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
+    Mutant("verdict/sampled_comparisons.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
     Mutant(
         "measure/selection.py",
         "compile_rounds + max(rounds, 3)",

@@ -20,9 +20,9 @@ from perfci.report.outline import other_reasons, outline, shown_failures
 from perfci.report.reading import read_report
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import MetricPolicy
+from perfci.verdict.row_status import adjust, suspects
 from tests.report.examples import alone_report, hostile_report, passing_report, rich_report
 from tests.verdict.shards import POLICY, paired, shard, stored
 

@@ -18,9 +18,9 @@ import numpy as np
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparisons import compare_case
-from perfci.verdict.judgement import adjust
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import chance, is_out_of_reach, rounds_of_ancestor, wants_rounds
 
 METRIC, FAMILY, LEAST, MOST = "latency_p50", 20, 5, 20

@@ -19,10 +19,10 @@ from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import MeasureSettings, WorkerOutput
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import rounds_of_ancestor
 
 METRIC = "latency_p50"

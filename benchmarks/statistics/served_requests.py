@@ -19,7 +19,7 @@ from perfci.api.generation import arrivals
 from perfci.measure.selection import BurstPlan, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
 from perfci.model.worker import Block, Measurement, MeasureSettings, WorkerOutput
-from perfci.verdict.sampled import reduce, side_by_side
+from perfci.verdict.sampled_comparisons import reduce, side_by_side
 from perfci.worker.bursts import encoded
 
 PREFILL_S, GAP_S, TOKENS = 0.004, 0.001, 16

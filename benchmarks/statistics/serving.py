@@ -15,7 +15,7 @@ from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.policy import Policy
-from perfci.verdict.sampled import pair_values
+from perfci.verdict.sampled_comparisons import pair_values
 
 METRICS = (
     "time_to_first_token",

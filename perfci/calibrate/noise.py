@@ -14,11 +14,11 @@ from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.stats.spread import Modes, Spread, spread_ratio, two_modes, upper_bound
 from perfci.stats.t_tests import Resolution, variance
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparisons import compare_case
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy
-from perfci.verdict.sampled import pair_values
+from perfci.verdict.row_status import adjust
+from perfci.verdict.sampled_comparisons import pair_values
 from perfci.verdict.shards import scaled_family
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})

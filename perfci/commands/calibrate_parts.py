@@ -32,8 +32,8 @@ from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.worker import MeasureSettings, Quiet
 from perfci.stats.quantile import median
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import rounds_to_believe
-from perfci.verdict.comparisons import compare_case
 
 FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
 """Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.

@@ -32,7 +32,7 @@ from perfci.model.run import Run, Side
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.units import counted
-from perfci.verdict.comparisons import compare_case, left_out
+from perfci.verdict.case_comparisons import compare_case, left_out
 from perfci.verdict.decision import (
     failed_on_base,
     failure_rows,
@@ -40,9 +40,9 @@ from perfci.verdict.decision import (
     reason_of,
     with_verdict,
 )
-from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
+from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.why import explain
 

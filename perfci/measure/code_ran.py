@@ -23,8 +23,8 @@ from perfci.measure.provenance.advice import folder_of
 from perfci.measure.provenance.attribution import UNSEEN_LOOKS, Provenance
 from perfci.measure.provenance.events import answer, is_library
 from perfci.model.run import Compiled, Ran, SideRan
-from perfci.verdict.judgement import may_be_same_code
 from perfci.verdict.policy import Policy
+from perfci.verdict.row_status import may_be_same_code
 from perfci.worker.loading import PREFIX
 
 _TOOLS = frozenset(

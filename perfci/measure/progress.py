@@ -21,10 +21,10 @@ from perfci.model.worker import (
     WorkerResult,
 )
 from perfci.units import first_of
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import draws, rounds_to_believe
-from perfci.verdict.comparisons import compare_case
-from perfci.verdict.judgement import same_code_rows
 from perfci.verdict.policy import Policy, threshold_of, worse_by
+from perfci.verdict.row_status import same_code_rows
 from perfci.verdict.stopping import (
     Candidate,
     is_out_of_reach,

@@ -40,7 +40,7 @@ from perfci.model.worker import (
     WorkerResult,
     WorkOrder,
 )
-from perfci.verdict.sampled import reduce, side_by_side
+from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 ENERGY_S = 0.2
 """NVML's counter moves every 20 to 100 ms."""

@@ -35,7 +35,7 @@ from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
-from perfci.verdict.judgement import adjust
+from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 

@@ -1,7 +1,7 @@
 """Pure: where a row contradicts itself: status, figures and metric have to be of one measurement.
 
-Each rule is what ``verdict.comparison`` and ``verdict.judgement`` make of any values at all, so
-that what perfci writes is always believed.
+Each rule follows from what ``verdict.case_comparisons`` and ``verdict.row_status`` make of any
+values at all, so that what perfci writes is always believed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from perfci.model.report import Comparison
 from perfci.model.status import Status, traits
 from perfci.stats.t_tests import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
+from perfci.verdict.case_comparisons import judge_exactly
 from perfci.verdict.caveats import not_unchanged_reason
-from perfci.verdict.comparisons import judge_exactly
 from perfci.verdict.policy import is_within, standard_error, threshold_of, worse_by
 
 _SLACK = 1e-9

@@ -18,10 +18,10 @@ from perfci.model.case import Gate, Metric
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.model.words import words
-from perfci.verdict.comparisons import empty_row, judge_exactly
+from perfci.verdict.case_comparisons import empty_row, judge_exactly
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
-from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
+from perfci.verdict.row_status import readjust
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")

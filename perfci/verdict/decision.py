@@ -12,8 +12,8 @@ from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Rea
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
+from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import not_unchanged_reason
-from perfci.verdict.comparisons import empty_row
 from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())

@@ -16,8 +16,8 @@ from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Ran, SideRan
 from perfci.verdict.decision import kept_from_passing, with_verdict
-from perfci.verdict.judgement import readjust
 from perfci.verdict.policy import Policy
+from perfci.verdict.row_status import readjust
 from perfci.verdict.shards import Shard, parse_shard
 
 Named = tuple[str, Report]

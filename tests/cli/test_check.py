@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.words import words
-from perfci.verdict.comparisons import LEFT_OUT
+from perfci.verdict.case_comparisons import LEFT_OUT
 from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 
 CASES = ("steady", "counting")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.words import words
-from perfci.verdict.comparisons import LEFT_OUT
+from perfci.verdict.case_comparisons import LEFT_OUT
 from tests.builders.project import Project
 
 FILE = "benchmarks/bench_many.py"

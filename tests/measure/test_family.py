@@ -15,7 +15,7 @@ from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
 from perfci.model.worker import MeasureSettings
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

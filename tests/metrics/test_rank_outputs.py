@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from perfci.metrics.accuracy import TOLERANCE, difference, reading_of, sketched  # noqa: E402
 from perfci.model.report import Comparison  # noqa: E402
 from perfci.model.words import words  # noqa: E402
-from perfci.verdict.comparisons import compare_case  # noqa: E402
+from perfci.verdict.case_comparisons import compare_case  # noqa: E402
 from perfci.verdict.decision import decide  # noqa: E402
-from perfci.verdict.judgement import adjust  # noqa: E402
 from perfci.verdict.policy import default_policy  # noqa: E402
+from perfci.verdict.row_status import adjust  # noqa: E402
 from tests.verdict.workers import case, worker  # noqa: E402
 
 pytestmark = pytest.mark.torch

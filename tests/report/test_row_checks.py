@@ -23,10 +23,10 @@ from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.report.row_checks import row_contradictions
 from perfci.verdict.acceptance import enforced
-from perfci.verdict.comparisons import compare_case, left_out, without_numbers
+from perfci.verdict.case_comparisons import compare_case, left_out, without_numbers
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.row_status import adjust
 from tests.report.examples import EAGER, passing_report, row
 from tests.verdict.shards import POLICY, paired, shard, stored
 from tests.verdict.workers import case, side

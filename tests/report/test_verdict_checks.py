@@ -20,8 +20,8 @@ from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.row_status import adjust
 from tests.report.examples import (
     alone_report,
     bare,

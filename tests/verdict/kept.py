@@ -40,11 +40,11 @@ from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.worker import WorkerOutput
 from perfci.report.exporters.json import render as render_json
 from perfci.verdict.acceptance import enforced
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import UNDECIDED, with_verdict
-from perfci.verdict.judgement import suspects
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import suspects
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
 from perfci.version import VERSION

@@ -12,7 +12,7 @@ from perfci.model.status import Status
 from perfci.model.words import words
 from perfci.verdict.acceptance import Acceptance, accept, believed, enforced
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
+from perfci.verdict.row_status import adjust
 from tests.verdict.shards import POLICY, paired, shard
 
 (SLOWER,) = adjust([paired("a[8]", 1.3)], POLICY)

@@ -11,7 +11,7 @@ import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy, is_within, worse_by
 from perfci.verdict.stopping import (
     Candidate,

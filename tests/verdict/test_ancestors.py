@@ -9,9 +9,9 @@ import pytest
 from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
 from perfci.model.worker import ROUNDS_OF_AN_ANCESTOR
-from perfci.verdict.comparisons import compare_case
-from perfci.verdict.judgement import adjust
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import awaits_rounds, rounds_of_ancestor, wants_rounds
 from tests.verdict.workers import case, worker
 

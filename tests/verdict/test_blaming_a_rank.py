@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.finding import finding
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import both, case
 

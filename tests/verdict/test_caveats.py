@@ -7,16 +7,16 @@ import pytest
 
 from perfci.model.finding import finding
 from perfci.model.report import Comparison
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import (
     caveat_of_rounds,
     caveat_of_workers,
     chance_of_separation,
     rounds_to_believe,
 )
-from perfci.verdict.comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import case, side
 

@@ -11,9 +11,9 @@ import pytest
 from perfci.model.case import Metric
 from perfci.model.report import Comparison
 from perfci.stats.t_tests import t_quantile
-from perfci.verdict.comparisons import compare_case, number_rows
-from perfci.verdict.judgement import adjust
+from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy, standard_error, worse_by
+from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import is_decided, wants_rounds
 from tests.verdict.workers import OWN, STEADY, both, case, side, worker
 

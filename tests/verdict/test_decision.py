@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Estimate
-from perfci.verdict.comparisons import compare_case, number_rows
+from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import MetricPolicy, default_policy
+from perfci.verdict.row_status import adjust
 from tests.verdict.workers import both, case, failure, side
 
 POLICY = default_policy()

@@ -12,7 +12,7 @@ from perfci.model.finding import DELAYED_MORE
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 from perfci.stats.t_tests import sign_flip_p
-from perfci.verdict.comparisons import compare_case, delayed_more
+from perfci.verdict.case_comparisons import compare_case, delayed_more
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

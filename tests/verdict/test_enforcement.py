@@ -13,10 +13,10 @@ from perfci.model.words import reason_words
 from perfci.model.worker import WorkerOutput
 from perfci.report.outline import headline, outline
 from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
-from perfci.verdict.judgement import adjust, readjust
 from perfci.verdict.policy import MetricPolicy
+from perfci.verdict.row_status import adjust, readjust
 from tests.verdict.shards import POLICY, paired, shard
 from tests.verdict.workers import case, failure, side, worker
 

@@ -9,10 +9,10 @@ import pytest
 from perfci.config.loading import parse_config
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparisons import compare_case, number_rows
+from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import Policy, default_policy
+from perfci.verdict.row_status import adjust
 from tests.verdict.workers import case, side, worker
 
 POLICY = default_policy()

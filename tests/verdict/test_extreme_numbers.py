@@ -14,9 +14,9 @@ from perfci.model.codec import to_plain
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.units import format_value
-from perfci.verdict.comparisons import compare_case, number_rows
-from perfci.verdict.judgement import adjust
+from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
 from tests.verdict.workers import case, worker
 
 POLICY = default_policy()

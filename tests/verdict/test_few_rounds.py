@@ -6,10 +6,10 @@ import pytest
 
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
-from perfci.verdict.comparisons import compare_case, number_rows
+from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust, suspects
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import case, side
 

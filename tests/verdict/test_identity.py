@@ -7,10 +7,10 @@ import pytest
 from perfci.model.report import Comparison, Verdict
 from perfci.report.row_checks import row_contradictions
 from perfci.verdict.acceptance import enforced
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust, may_be_same_code, same_code_rows
 from perfci.verdict.policy import MetricPolicy
+from perfci.verdict.row_status import adjust, may_be_same_code, same_code_rows
 from tests.verdict.shards import POLICY, shard
 from tests.verdict.workers import case, worker
 

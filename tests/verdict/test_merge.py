@@ -13,9 +13,9 @@ from perfci.model.run import Environment, Side
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.decision import failure_rows
-from perfci.verdict.judgement import adjust
 from perfci.verdict.merge import Merged, merge
 from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import Shard
 from tests.verdict.shards import POLICY, paired, shard, stored
 from tests.verdict.workers import failure

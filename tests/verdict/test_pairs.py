@@ -7,9 +7,9 @@ import math
 import pytest
 
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
-from perfci.verdict.sampled import pair_values, side_by_side
+from perfci.verdict.sampled_comparisons import pair_values, side_by_side
 from tests.verdict.workers import case, worker
 
 METRIC = "latency_p50"

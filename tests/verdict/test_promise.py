@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perfci.calibrate.promise import PromiseCandidate, PromisePlan, judge_promise, plan_promise
 from perfci.model.report import Comparison
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.identical import identical
 

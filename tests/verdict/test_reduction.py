@@ -12,7 +12,7 @@ import pytest
 
 from perfci.model.worker import Block, Measurement, WorkerOutput
 from perfci.stats.quantile import samples_needed
-from perfci.verdict.sampled import reduce
+from perfci.verdict.sampled_comparisons import reduce
 
 
 def encoded(samples: list[int]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import STEADY, case, worker
 

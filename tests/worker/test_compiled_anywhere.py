@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.codec import from_plain
 from perfci.model.worker import Measurement, WorkerOutput
-from perfci.verdict.sampled import reduce
+from perfci.verdict.sampled_comparisons import reduce
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.torch

@@ -7,11 +7,11 @@ import pytest
 from perfci.model.codec import from_plain
 from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Measurement, WorkerOutput
-from perfci.verdict.comparisons import compare_case
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
 from perfci.verdict.policy import default_policy
-from perfci.verdict.sampled import reduce
+from perfci.verdict.row_status import adjust
+from perfci.verdict.sampled_comparisons import reduce
 from perfci.verdict.why import explain
 from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench

@@ -10,9 +10,9 @@ import pytest
 
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
-from perfci.verdict.comparisons import compare_case
-from perfci.verdict.judgement import adjust
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
 from perfci.worker.bursts import Bursts, StrayCopies
 from tests.verdict.workers import STEADY, case, worker
 

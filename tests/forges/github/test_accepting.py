@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfci.forges.comment_commands import AcceptRequest, UnreadableCommand, read_commands
 from perfci.model.report import Comparison
 from perfci.verdict.decision import decide
-from perfci.verdict.judgement import adjust
+from perfci.verdict.row_status import adjust
 from tests.builders.project import Project
 from tests.forges.github.conftest import HEAD, OLDER, PASSING, Comment
 from tests.forges.github.server import REPOSITORY, FakeGitHub, Fault

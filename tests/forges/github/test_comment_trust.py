@@ -11,7 +11,7 @@ import pytest
 
 from perfci.model.report import Accepted
 from perfci.model.run import Ran, SideRan
-from perfci.verdict.judgement import adjust
+from perfci.verdict.row_status import adjust
 from tests.builders.project import Project
 from tests.forges.github.conftest import BASE, HEAD, OLDER, PASSING, Comment
 from tests.forges.github.server import FakeGitHub

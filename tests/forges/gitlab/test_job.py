@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.model.report import Accepted
-from perfci.verdict.judgement import adjust
+from perfci.verdict.row_status import adjust
 from tests.builders.project import Done, Project
 from tests.forges.fake import Fault, limited
 from tests.forges.github.conftest import BASE, BASE_FAILED, HEAD, MERGE, OLDER, PASSING

@@ -20,7 +20,7 @@ from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import no_evidence, sign_flip_p
 from perfci.verdict.policy import MetricPolicy, Policy, margin
-from perfci.verdict.sampled import (
+from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
     compare_unpaired,
