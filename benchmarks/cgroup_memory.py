@@ -24,8 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from perfci.measure.ending import undivide
 from perfci.measure.machine.quiet import divide, remove_worker, undivided_reason
+from perfci.measure.process_cleanup import undivide
 from perfci.metrics import Scene
 from perfci.metrics.memory import Memory
 from perfci.metrics.observed.processes import own_cgroup

@@ -85,7 +85,7 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/trend/trend.css",
         "perfci/templates/report/page.html.j2",
         "perfci/worker/bootstrap.py",
-        "perfci/measure/ending.py",
+        "perfci/measure/process_cleanup.py",
     ):
         assert needed in names, f"{needed} is not in the wheel"
     assert any(name.endswith("licenses/LICENSE") for name in names), names

@@ -105,7 +105,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with one of the README's exit codes."""
-    from perfci.measure.ending import InterruptHandler
+    from perfci.measure.process_cleanup import InterruptHandler
 
     open_standard_files()
     interrupt = InterruptHandler()

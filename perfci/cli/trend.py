@@ -230,7 +230,7 @@ def bisect_command(
     --package, the releases of a dependency are compared, each in an environment of its own.
     """
     from perfci.commands.bisect import bisect
-    from perfci.commands.bisect_search import BisectOptions
+    from perfci.commands.bisect_driver import BisectOptions
     from perfci.commands.project import open_project
     from perfci.report.bisection import render_bisection, render_bisection_json
 

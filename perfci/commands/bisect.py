@@ -15,7 +15,7 @@ from pathlib import Path
 from perfci.bisect import Bisection, NamedCommit
 from perfci.bisect.search import Search
 from perfci.bisect.state import SearchedRange, SearchState
-from perfci.commands.bisect_search import BisectOptions, SearchInProgress
+from perfci.commands.bisect_driver import BisectOptions, SearchInProgress
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (

@@ -20,7 +20,7 @@ from perfci.commands.compare import (
     within,
     written_on_head,
 )
-from perfci.commands.conclusion import accepting, burst_findings, worker_notes
+from perfci.commands.run_to_report import accepting, burst_findings, worker_notes
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals

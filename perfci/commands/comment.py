@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.compare import with_own_thresholds
-from perfci.commands.conclusion import today, with_authors
 from perfci.commands.history import with_past
-from perfci.commands.posting import Poster
 from perfci.commands.project import configuration, load_report, repository_at
+from perfci.commands.report_delivery import Poster
+from perfci.commands.run_to_report import today, with_authors
 from perfci.errors import OutsideError, UsageError
 from perfci.files import require_file
 from perfci.forges import actions, step_of

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from perfci.commands.conclusion import (
+from perfci.commands.project import CaseMemory
+from perfci.commands.run_to_report import (
     accepting,
     advised,
     conclude,
@@ -19,7 +20,6 @@ from perfci.commands.conclusion import (
     slower_imports,
     with_session,
 )
-from perfci.commands.project import CaseMemory
 from perfci.config.loading import load_config, nearest
 from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import ResolvedRev

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.commands.bisect import ChangeSearch, search_new
-from perfci.commands.bisect_search import BisectOptions
+from perfci.commands.bisect_driver import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
 from perfci.commands.history import require_own, runner_name
 from perfci.commands.project import Project, interpreter

@@ -16,8 +16,8 @@ from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file
 from perfci.instruments import Instrument, Recorded, added, instruments, words
 from perfci.instruments.trace import trace_text
-from perfci.measure.ending import measuring_begins, measuring_ended
 from perfci.measure.plan import SessionPlan
+from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded, move
 from perfci.measure.workplace import Workplace

@@ -10,10 +10,10 @@ from random import Random
 from perfci.errors import OutsideError, refusal
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.code_ran import CodeRan
-from perfci.measure.ending import measuring_ended
 from perfci.measure.executor import OpenStarters
 from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.process_cleanup import measuring_ended
 from perfci.measure.progress import (
     CaseNeeds,
     CaseState,

@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeVar
 
 import perfci.worker
 from perfci.errors import OutsideError
-from perfci.measure.ending import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.measure.machine.quiet import remove_worker
+from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, from_plain
 from perfci.model.worker import WorkOrder

@@ -40,7 +40,6 @@ from perfci.measure.discovery import (
     separate_packages,
     without_benchmark,
 )
-from perfci.measure.ending import SESSION_VARIABLE, measuring_begins
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
@@ -54,6 +53,7 @@ from perfci.measure.machine.quiet import (
     quiet_facts,
 )
 from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
 from perfci.measure.provenance.counterparts import Counterparts, distributions_of
 from perfci.measure.provenance.events import packages_of

@@ -16,10 +16,10 @@ from perfci.bisect import NamedCommit
 from perfci.bisect.state import SearchState
 from perfci.commands import bisect
 from perfci.commands.bisect import CommitRange
-from perfci.commands.bisect_search import SearchInProgress
+from perfci.commands.bisect_driver import SearchInProgress
 from perfci.commands.revisions import sides_of_report
 from perfci.history.history import open_history
-from perfci.measure.ending import InterruptHandler
+from perfci.measure.process_cleanup import InterruptHandler
 from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
@@ -320,7 +320,7 @@ def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
         monkeypatch.setattr(bisect, "write_state", kept)
         monkeypatch.setattr(CommitRange, "side", side)
     else:
-        monkeypatch.setattr("perfci.commands.bisect_search.explain_case", looked)
+        monkeypatch.setattr("perfci.commands.bisect_driver.explain_case", looked)
     found = bisected(project, *asked, code=3)
     assert (found["ended"], begun) == ("interrupted", [])
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.ending import InterruptHandler
+from perfci.measure.process_cleanup import InterruptHandler
 from tests.builders.project import rows
 from tests.cli.interference import EXPIRING, LIBRARY, SteppedInto
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfci.commands.check import findings_of_both, notes_of_both
-from perfci.commands.conclusion import burst_findings, worker_notes
+from perfci.commands.run_to_report import burst_findings, worker_notes
 from perfci.model.case import Case
 from perfci.model.report import Report, Timing
 from perfci.model.run import CaseRun, Environment, Run, Side

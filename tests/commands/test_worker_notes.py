@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.commands.conclusion import burst_findings
+from perfci.commands.run_to_report import burst_findings
 from perfci.model.words import words
 from perfci.model.worker import WorkerOutput
 

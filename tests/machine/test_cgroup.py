@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.ending import undivide
 from perfci.measure.machine import quiet as machine
+from perfci.measure.process_cleanup import undivide
 from perfci.metrics import Scene
 from perfci.metrics.memory import Memory
 from perfci.metrics.observed import processes as observed

@@ -29,7 +29,7 @@ from perfci.baselines.store import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
 from perfci.commands.compare import MeasureOptions, PairedResult
-from perfci.commands.conclusion import conclude, rows_alone, run_of, slower_imports, with_session
+from perfci.commands.run_to_report import conclude, rows_alone, run_of, slower_imports, with_session
 from perfci.config.loading import Config
 from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult

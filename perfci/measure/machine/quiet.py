@@ -8,7 +8,7 @@ Two sessions that pin their workers to one core take turns on it, and disturb ea
 Only where it was delegated to perfci alone, as by
 ``systemd-run --user --scope -p Delegate=yes perfci compare …``: cgroup v2. A cgroup that has
 processes can't give its children a controller, so perfci moves itself into one of these, next to
-its workers'. The guardian leaves all as it was found (``measure.ending``).
+its workers'. The guardian leaves all as it was found (``measure.process_cleanup``).
 """
 
 from __future__ import annotations

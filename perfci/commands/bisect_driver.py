@@ -24,8 +24,8 @@ from perfci.errors import (
     UnmeasurableCommit,
     UsageError,
 )
-from perfci.measure.ending import measuring_begins
 from perfci.measure.explaining import explain_case
+from perfci.measure.process_cleanup import measuring_begins
 from perfci.measure.progress import case_states
 from perfci.measure.workplace import open_workplace
 from perfci.metrics import METRICS

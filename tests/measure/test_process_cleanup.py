@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import PipeChannel, Starter
+from perfci.measure.executor import Starter
+from perfci.measure.pipes import PipeChannel
 from perfci.measure.workers import (
     ChildDescriptors,
     Launch,

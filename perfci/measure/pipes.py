@@ -1,0 +1,189 @@
+"""The pipes to a worker's process: orders to it, results from it, and all that it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfci.measure.workers import ChannelLost, ChildDescriptors, WorkerProcess
+from perfci.units import signal_name
+from perfci.worker.protocol import EXIT_PIPE_CLOSED
+
+_CHUNK = 1 << 16
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escaped surrogate. If its other half is missing, the text could be written nowhere later."""
+_LARGEST_MESSAGE = 1 << 28
+_END_WAIT_S = 10.0
+"""A crash may take a busy machine that long."""
+
+
+class OutputDrain:
+    """Empties one pipe in a thread, so that a printing benchmark never blocks or fills a disk.
+
+    The first ``head`` and the last ``tail`` bytes are kept, or little more.
+    """
+
+    def __init__(self, descriptor: int, head: int = 1 << 16, tail: int = 1 << 16) -> None:
+        self._descriptor = descriptor
+        self._head_limit = head
+        self._tail_limit = tail
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._dropped = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="perfci-drain", daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """Return what was kept so far."""
+        with self._lock:
+            dropped = f"\n… {self._dropped:,} bytes left out …\n".encode() if self._dropped else b""
+            return (bytes(self._head) + dropped + b"".join(self._tail)).decode(errors="replace")
+
+    def close(self, wait_s: float) -> None:
+        """Stop reading. A grandchild may hold the pipe open, so the end isn't waited for long."""
+        self._thread.join(wait_s)
+        if not self._thread.is_alive():
+            os.close(self._descriptor)
+
+    def _run(self) -> None:
+        while chunk := os.read(self._descriptor, _CHUNK):
+            with self._lock:
+                self._keep(chunk)
+
+    def _keep(self, chunk: bytes) -> None:
+        room = self._head_limit - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        if not chunk:
+            return
+        self._tail.append(chunk)
+        self._tail_size += len(chunk)
+        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
+            gone = len(self._tail.popleft())
+            self._tail_size -= gone
+            self._dropped += gone
+
+
+class PipeChannel:
+    """A ``WorkerChannel`` to the process that ``start`` starts with its ends of the pipes."""
+
+    def __init__(
+        self,
+        start: Callable[[ChildDescriptors], WorkerProcess],
+        *,
+        log_tail: int = 1 << 16,
+        turns: int = -1,
+    ) -> None:
+        self._buffer = bytearray()
+        self._oom_kills = _oom_kills()
+        order_read, self._orders = os.pipe()
+        self._results, result_write = os.pipe()
+        output_read, output_write = os.pipe()
+        try:
+            self._process = start(ChildDescriptors(order_read, result_write, output_write, turns))
+        except BaseException:
+            for descriptor in (self._orders, self._results, output_read):
+                os.close(descriptor)
+            raise
+        finally:
+            for descriptor in (order_read, result_write, output_write):
+                os.close(descriptor)
+        self._drain = OutputDrain(output_read, tail=log_tail)
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """Everything that the worker printed so far."""
+        return self._drain.text()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one line. A worker that is gone is noticed at the next ``expect``."""
+        data = memoryview(json.dumps(message).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(self._orders, data) :]
+
+    def settle(self) -> None:
+        """Let the drain catch up with a last line."""
+        time.sleep(0.02)
+
+    def close(self, *, done: bool) -> int:
+        """End the worker's group and whatever left it; return how many processes it left behind."""
+        os.close(self._orders)
+        if done:
+            self._process.wait(_END_WAIT_S)
+        self._process.kill()
+        left = self._process.end_leftovers()
+        os.close(self._results)
+        self._drain.close(wait_s=1.0)
+        return left
+
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        """Return the next message of any kind, or None at the deadline (of the monotonic clock).
+
+        What is there already is looked at once, even if the deadline has passed.
+        """
+        looked_late = False
+        while b"\n" not in self._buffer:
+            left = max(0.0, deadline - time.monotonic())
+            if looked_late or not select.select([self._results], [], [], left)[0]:
+                return None
+            looked_late = not left
+            chunk = os.read(self._results, 1 << 20)
+            if not chunk:
+                raise self._death()
+            self._buffer += chunk
+            if len(self._buffer) > _LARGEST_MESSAGE:
+                raise ChannelLost("protocol", "a message without end")
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        try:
+            message = json.loads(line)
+            if _SURROGATE.search(line):
+                whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+                message = json.loads(whole)
+        except (ValueError, RecursionError):  # not JSON, or a million brackets of it
+            message = None
+        if not isinstance(message, dict):
+            raise ChannelLost("protocol", f"not a message: {line[:80]!r}")
+        return message
+
+    def _death(self) -> ChannelLost:
+        code = self._process.wait(_END_WAIT_S)
+        if code is None:
+            return ChannelLost("closed_pipe", "the worker closed perfci's pipe and lives on")
+        if code == -signal.SIGKILL:
+            if _oom_kills() > self._oom_kills:
+                return ChannelLost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
+            return ChannelLost("SIGKILL", "killed by SIGKILL; for memory, most likely")
+        if code < 0:
+            name = signal_name(-code)
+            return ChannelLost(name, f"crashed with {name}")
+        if code == EXIT_PIPE_CLOSED:
+            return ChannelLost("closed_pipe", "the benchmark closed perfci's file descriptors")
+        return ChannelLost("exit", f"left with exit code {code} before it had measured")
+
+
+def _oom_kills() -> int:
+    for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+        name, _, count = line.partition(" ")
+        if name == "oom_kill":
+            return int(count)
+    return 0
