@@ -17,7 +17,7 @@ from typing import TypeGuard
 from perfci.errors import BenchmarkError
 
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
-_TIED = str(Path(__file__).with_name("tied.py"))
+_PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 
 
 def user_frame() -> str:
@@ -68,7 +68,7 @@ def is_number(value: object) -> bool:
 
 def tied_command(words: Sequence[str]) -> list[str]:
     """Return the words that start a command which the kernel ends with this process."""
-    return [sys.executable, "-P", _TIED, str(os.getpid()), *words]
+    return [sys.executable, "-P", _PARENT_DEATH, str(os.getpid()), *words]
 
 
 def how_it_ended(code: int) -> str:

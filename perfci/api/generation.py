@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from perfci.api import are_texts, is_count, is_positive, require_right
 from perfci.api.programs import ended_servers, require_running
 from perfci.clock import perf_counter
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import Reading
 from perfci.metrics.serving import OBJECTIVES, Request, Requests

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from perfci.api import all_of, are_texts, how_it_ended, require_right, tied_command
 from perfci.clock import monotonic
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Reading
 from perfci.metrics.observed.processes import left_by_children, resident

@@ -19,7 +19,7 @@ from perfci.errors import BenchmarkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perfci.collecting import Work
+    from perfci.collector import Work
     from perfci.model.worker import SavedModel
 
 

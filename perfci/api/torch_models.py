@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from perfci.api import is_positive
 from perfci.api.definition import ModelOptions
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:

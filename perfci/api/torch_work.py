@@ -31,11 +31,11 @@ from perfci.api.torch_models import (
     work_of,
 )
 from perfci.clock import perf_counter
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import BenchmarkError
 from perfci.metrics import ExtraMetric
 from perfci.metrics.graphs import frames_traced
-from perfci.metrics.graphs.watch import reason_of
+from perfci.metrics.graphs.compile_listener import reason_of
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median

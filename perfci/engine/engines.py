@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from perfci.api import tied
+from perfci.api import parent_death
 from perfci.engine.job import CommandState, JobFolder, MachineSlot, Plan
 from perfci.errors import OutsideError, UsageError
 from perfci.units import signal_name
 
 _GRACE_S = 60.0
 """For a report of what was measured until then."""
-_TIED = (sys.executable, "-I", tied.__file__)
+_TIED_TO_PARENT = (sys.executable, "-I", parent_death.__file__)
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
 _CANCEL_S = 90.0
@@ -101,7 +101,7 @@ class LocalEngine:
             try:
                 os.sched_setaffinity(0, slot.cores)  # inherited from the first instruction on
                 child = subprocess.Popen(
-                    [*_TIED, str(os.getpid()), *plan.commands[number - 1]],
+                    [*_TIED_TO_PARENT, str(os.getpid()), *plan.commands[number - 1]],
                     cwd=plan.folder,
                     env={**os.environ, **own},
                     stdin=subprocess.DEVNULL,

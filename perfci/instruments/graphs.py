@@ -38,7 +38,7 @@ def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
     if "torch" not in sys.modules:
         yield recorded
         return
-    from perfci.metrics.graphs.watch import GraphWatch
+    from perfci.metrics.graphs.compile_listener import GraphWatch
 
     traced, watch = frames_traced(), GraphWatch()
     watch.install()

@@ -32,7 +32,7 @@ def record(scene: RecordingScene) -> Recorded:
     calls: list[list[list[object]]] = []
     if "torch" not in sys.modules:
         return {"calls": calls}
-    from perfci.metrics.graphs.watch import GraphWatch
+    from perfci.metrics.graphs.compile_listener import GraphWatch
 
     watch = GraphWatch()
     watch.install()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perfci.collecting import (
+from perfci.collector import (
     NOTHING,
     Collector,
     Device,

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfci.collecting import LeafSketch, OutputSketch
+from perfci.collector import LeafSketch, OutputSketch
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric

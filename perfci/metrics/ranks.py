@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from perfci.collecting import Steps
+from perfci.collector import Steps
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding

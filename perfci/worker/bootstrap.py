@@ -31,7 +31,7 @@ def _register_package() -> None:
 
 if __name__ == "__main__" and sys.argv[1:] == ["join"]:
     _register_package()
-    from perfci.worker.joining import main as join
+    from perfci.worker.launched_rank import main as join
 
     join()
 elif __name__ == "__main__":

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from perfci.api.definition import AxisPoint, Benchmark
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS, ExtraMetric
 from perfci.model.worker import WorkOrder

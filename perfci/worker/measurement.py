@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.clock import monotonic_ns, perf_counter_ns
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
 from perfci.metrics import NOTHING, Scene, families

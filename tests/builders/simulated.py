@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
-from perfci.collecting import Work
+from perfci.collector import Work
 from perfci.measure.workers import ChannelLost, Launch, TreeDeleted, Worker, WorkerEnded
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.bursts import encoded

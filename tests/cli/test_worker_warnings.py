@@ -13,7 +13,7 @@ pytestmark = pytest.mark.processes
 
 UNCHECKED = """\
 import perfci
-from perfci.collecting import Work
+from perfci.collector import Work
 
 Odd = type("<img src=x>\\n::error::@everyone", (), {})
 

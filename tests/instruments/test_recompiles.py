@@ -10,7 +10,7 @@ import pytest
 
 from perfci.instruments import words
 from perfci.instruments.recompiles import differences
-from perfci.metrics.graphs.watch import recompile_place
+from perfci.metrics.graphs.compile_listener import recompile_place
 from tests.builders.warm import Warm
 
 _RECORD = """

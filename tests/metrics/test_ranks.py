@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.collecting import Steps
+from perfci.collector import Steps
 from perfci.metrics.ranks import reading_of
 from perfci.model.words import words
 

@@ -249,7 +249,7 @@ import ctypes
 import os
 import torch
 import perfci
-from perfci.collecting import Work
+from perfci.collector import Work
 from torch.utils import backend_registration as registration
 
 device = ctypes.CDLL(os.environ["SIMULATED"])

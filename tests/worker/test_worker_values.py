@@ -270,7 +270,7 @@ def test_accuracy_is_measured_only_where_it_is_asked_for(torch_bench: Bench) -> 
 WRONG_WORK = """\
 import torch
 import perfci
-from perfci.collecting import Work
+from perfci.collector import Work
 
 @perfci.benchmark
 def case():

@@ -49,7 +49,7 @@ from perfci.api.distributed.rank import (
     environment,
     serve,
 )
-from perfci.collecting import OutputSketch, Steps, Work
+from perfci.collector import OutputSketch, Steps, Work
 from perfci.errors import Unusable
 from perfci.metrics.observed.allocator import kept_pages
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from perfci.collecting import OutputSketch, Steps, Work
+from perfci.collector import OutputSketch, Steps, Work
 from perfci.metrics.accuracy import sketched
 from perfci.metrics.observed.allocator import give_back, keep_pages
 from perfci.metrics.observed.processes import resident

@@ -13,7 +13,7 @@ from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.stats.quantile import upper_median
 
 if TYPE_CHECKING:
-    from perfci.metrics.graphs.watch import GraphWatch
+    from perfci.metrics.graphs.compile_listener import GraphWatch
     from perfci.model.report import Explanation
 
 PLACE = 5
@@ -77,7 +77,7 @@ class Graphs(Collector):
 
     def _listen(self) -> None:
         if "torch" in sys.modules:
-            from perfci.metrics.graphs.watch import GraphWatch
+            from perfci.metrics.graphs.compile_listener import GraphWatch
 
             self._watch = self._watch or GraphWatch(self._traced_before)
             self._watch.install()

@@ -22,7 +22,7 @@ sys.path.insert(0, root)
 os.dup2(1, 2)  # what torch says comes before the last line
 import torch, torch._dynamo
 import perfci
-from perfci.metrics.graphs.watch import GraphWatch
+from perfci.metrics.graphs.compile_listener import GraphWatch
 from tests.api import programs
 
 works = [
@@ -157,7 +157,7 @@ def test_torch_logs_in_the_environment_makes_the_counts_missing(watched):
 
 
 def test_a_watch_that_was_never_installed_says_so():
-    from perfci.metrics.graphs.watch import GraphWatch
+    from perfci.metrics.graphs.compile_listener import GraphWatch
 
     heard = GraphWatch().summary("/")
     assert (heard.values, heard.events, heard.warnings) == ({}, (), ())
@@ -174,7 +174,7 @@ def test_cuda_graphs_skipped_on_a_cpu_are_a_warning(watched):
 def test_a_break_inside_torch_is_placed_at_the_users_line():
     import torch
 
-    from perfci.metrics.graphs.watch import break_place
+    from perfci.metrics.graphs.compile_listener import break_place
 
     inside = str(Path(torch.__file__).parent / "nn/modules/rnn.py")
     message = (
@@ -187,7 +187,7 @@ def test_a_break_inside_torch_is_placed_at_the_users_line():
 
 
 def test_reasons_lose_addresses_that_differ_in_every_process():
-    from perfci.metrics.graphs.watch import reason_of
+    from perfci.metrics.graphs.compile_listener import reason_of
 
     message = "Graph break in user code at /a.py:1\nReason: call of <function f at 0x7f00aa>\n"
     assert reason_of(message) == "call of <function f>"
