@@ -40,11 +40,11 @@ from perfci.verdict.decision import (
     reason_of,
     with_verdict,
 )
+from perfci.verdict.family_explanations import explain
 from perfci.verdict.merge import joined_ran, joined_same_code
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
-from perfci.verdict.why import explain
 
 _TOO_FEW_SESSIONS = 2
 """With two sessions the 95 % interval is 12.7 standard errors to each side, with three 4.3."""

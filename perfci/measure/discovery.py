@@ -32,7 +32,8 @@ from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.provenance.attribution import Provenance, described
 from perfci.measure.selection import written_in
 from perfci.measure.workers import WorkerEnded, import_times
-from perfci.model.case import Case, Discovery, Failure
+from perfci.model.case import Case, Failure
+from perfci.model.discovery import Discovery
 from perfci.model.worker import WorkOrder
 
 CUT_SHORT = "no_time"

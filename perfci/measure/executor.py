@@ -35,7 +35,7 @@ from perfci.measure.workers import (
     WorkerProcess,
     move,
 )
-from perfci.model.case import FileImports
+from perfci.model.discovery import FileImports
 from perfci.model.worker import WorkOrder
 
 _FORK_S = 10.0

@@ -24,7 +24,8 @@ from perfci.measure.provenance.events import CodePlaces
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
-from perfci.model.case import Case, Copy, Discovery
+from perfci.model.case import Case
+from perfci.model.discovery import Copy, Discovery
 from perfci.model.run import Side
 from perfci.model.worker import SavedModel, WorkOrder
 

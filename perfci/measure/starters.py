@@ -18,7 +18,8 @@ from perfci.measure.executor import AncestorImports, OpenStarters, Starter
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
 from perfci.measure.workplace import Workplace
-from perfci.model.case import Case, Discovery, FileImports
+from perfci.model.case import Case
+from perfci.model.discovery import Discovery, FileImports
 from perfci.model.finding import Finding, finding
 from perfci.model.words import words
 from perfci.worker.imports import DYNAMO, INDUCTOR

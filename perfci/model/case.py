@@ -1,4 +1,4 @@
-"""A case, as discovery finds it, and a metric: name, unit, direction, kind, threshold and gate."""
+"""A case, a failure to measure it, and a metric with its default policy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure to measure something."""
+    """A failure of ``case`` (or of benchmark files, by comma) on ``side`` to be measured.
+
+    ``stage`` is the step that failed, ``kind`` the sort of failure (an exception's name, a
+    time-out), ``log_tail`` the end of the worker's output. ``alone`` says how the case fared when
+    it ran again by itself.
+    """
 
     case: str
     side: str
@@ -48,60 +53,6 @@ class Failure:
     message: str
     log_tail: str = ""
     alone: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """An installed copy of a distribution of the project's.
-
-    ``paths`` are its folders, which end in a slash, and files that lie in none of them. ``origin``
-    is the address of the git repository that it was installed from, where that alone makes it one.
-    """
-
-    distribution: str
-    paths: tuple[str, ...]
-    origin: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FileImports:
-    """Effects of importing one benchmark file, or a list of modules, on its process.
-
-    ``modules`` are those that the side's own code asked for and that are not its own, in order.
-    ``environment`` are variables that were set (``NAME=value``) or removed (``NAME``), ``programs``
-    what libraries started, ``read`` files of the tree that they opened. ``state`` is torch's.
-    """
-
-    modules: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-    state: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """Content of one side's benchmark files: cases, failed files, and the side's facts.
-
-    ``copies`` are what is installed of the project in the side's Python, which lies in ``pythons``.
-    ``sources`` are other clones that it is installed from. ``devices`` are modules of kinds of
-    device that other distributions add there, ``metrics`` modules of metrics, with the
-    distributions' names. ``imports`` is what each benchmark file's imports did, ``modules`` has all
-    that was loaded, with its file. ``importable`` are the folders that this Python imports from
-    outside of the checkout, with the names in them; a folder's ends in a slash.
-    """
-
-    cases: tuple[Case, ...]
-    failures: tuple[Failure, ...]
-    facts: Mapping[str, str]
-    copies: tuple[Copy, ...] = ()
-    pythons: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    imports: Mapping[str, FileImports] = field(default_factory=dict)
-    modules: Mapping[str, str] = field(default_factory=dict)
-    importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Direction = Literal["lower", "higher"]
@@ -116,17 +67,20 @@ _KINDS, _UNDECIDED = get_args(Kind), get_args(Undecided)
 class Metric:
     """One metric and its default policy.
 
-    ``threshold`` is a share of base (0.05: five per cent), or an amount in ``unit`` where
-    ``absolute`` is set (metrics whose base may be zero); then never less than ``share`` of base.
-    ``whole`` names the metric that this metric is a part of. Unless a threshold is set, it
-    is never less than ``share_of_whole`` of base's whole.
-    ``floor``: smaller values count as this much. ``step``: its instrument counts in multiples of
-    it, in ``unit``: values that don't vary are known no better than that. ``undecided`` says what
-    an inconclusive gating comparison makes of the verdict. ``rounds_setting`` is the setting that
-    gives it more rounds.
-    A metric of the kind ``exact`` is tested, too, where the workers of a side disagree. ``always``:
-    every case that is measured has it, where the machine can measure it at all. ``zero_if_absent``:
-    a worker that doesn't give it counts as zero where another worker of the case gives it.
+    ``kind``: how it is measured; an ``exact`` metric is tested, too, where a side's workers differ.
+    ``threshold``: a share of base (0.05: five per cent), or an amount in ``unit`` if ``absolute``.
+    ``gate``: what a regression does to the verdict.
+    ``direction``: the better one.
+    ``absolute``: compared by differences, as base may be zero.
+    ``share``: the threshold is never less than this share of base's value.
+    ``whole``: the metric that this metric is a part of.
+    ``share_of_whole``: the same of base's whole, unless a threshold is configured.
+    ``floor``: smaller values count as this much.
+    ``step``: the instrument counts in multiples of it, in ``unit``; no value is known better.
+    ``undecided``: what an inconclusive gating comparison makes of the verdict.
+    ``rounds_setting``: the setting that gives it more rounds.
+    ``always``: every measured case has it, where the machine can measure it at all.
+    ``zero_if_absent``: a worker without it counts as zero where another worker of the case has it.
     """
 
     name: str
@@ -150,9 +104,10 @@ class Metric:
 def unfit_reason(metric: Metric) -> str:
     """Return what is wrong with a metric that isn't perfci's own, or nothing.
 
-    Asked where it is written, and by the parent: the message that brings it can be anyone's.
+    Called where the metric is defined and again by the parent, because a worker's message may come
+    from anyone's code.
     """
-    share = metric.threshold
+    threshold = metric.threshold
     checks = (
         ("name", metric.name, _is_name(metric.name), "letters, digits, `_`, `.`, `-`; at most 100"),
         ("unit", metric.unit, _is_short_text(metric.unit), "text of at most 50 characters"),
@@ -160,8 +115,8 @@ def unfit_reason(metric: Metric) -> str:
         ("undecided", metric.undecided, metric.undecided in _UNDECIDED, "inconclusive or pass"),
         ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
         ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
-        ("threshold", share, _is_number(share) and 0.0 <= share < math.inf, "a share of base"),
-        ("step", metric.step, _is_number(metric.step) and 0.0 <= metric.step < math.inf, "a size"),
+        ("threshold", threshold, _is_finite_size(threshold), "a share of base"),
+        ("step", metric.step, _is_finite_size(metric.step), "a size"),
     )
     wrong = (
         f"its `{option}` is {value!r}, not {wanted}"
@@ -179,5 +134,7 @@ def _is_short_text(text: object) -> bool:
     return isinstance(text, str) and len(text) <= _LONGEST_UNIT and text.isprintable()
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_finite_size(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0.0 <= value < math.inf

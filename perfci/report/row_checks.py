@@ -16,7 +16,7 @@ from perfci.model.report import Comparison
 from perfci.model.status import Status, traits
 from perfci.stats.t_tests import CONFIDENCE, t_quantile, two_sided_p
 from perfci.verdict.acceptance import is_beyond
-from perfci.verdict.case_comparisons import judge_exactly
+from perfci.verdict.case_comparisons import exact_status_at
 from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.policy import is_within, standard_error, threshold_of, worse_by
 
@@ -280,7 +280,7 @@ def _made_of_counts(row: Comparison) -> set[Status]:
         return {"improved"} if row.base is None else {"regressed"}
     if change is not None:
         ends = (threshold * (1.0 - _SLACK), threshold * (1.0 + _SLACK))
-        return {judge_exactly(row, change, end) for end in ends}
+        return {exact_status_at(row, change, end) for end in ends}
     if row.metric in ruled():
         return {"regressed", "improved"}
     before, after = row.base.center, row.head.center

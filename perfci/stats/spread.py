@@ -14,10 +14,12 @@ _NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 LEAST_VALUES = 5
 LEAST_SHARE = 0.15
-"""A smaller group is a tail, not a mode: t with 2 degrees of freedom makes one in any sample."""
+"""A smaller group is a tail, not a mode: heavy tails make such a group in any sample."""
 POWER = 0.95
-_LIMIT = 10_000
-_HUGE = 100.0
+_MOST_PAIRS = 10_000
+"""No session measures more; a change that needs them is out of reach."""
+_HUGE_CRITICAL = 100.0
+"""Critical value from which the inversion of the noncentral t is slow and its normal part small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def upper_bound(spread: Spread, confidence: float = CONFIDENCE) -> float:
     Notes
     -----
     ``s √(df / χ²(1 - confidence; df))`` (Snedecor & Cochran 1989, Statistical Methods, 5.11).
-    Assumes about normal values; with heavy tails the bound is too near.
+    Assumes about normal values; with heavy tails the bound is too low.
     """
     from scipy import special
 
@@ -62,13 +64,15 @@ def spread_ratio(pairs: Sequence[tuple[Spread, Spread]]) -> SpreadRatio | None:
     Statistical Society 8:128-138). Pooling the variances themselves was rejected: the noisiest
     benchmark would speak for all. Assumes about normal values. None where no pair has spread.
     """
-    usable = [(a, b) for a, b in pairs if a.value > 0 < b.value and a.df > 0 < b.df]
+    usable = [(a, b) for a, b in pairs if a.value > 0 and b.value > 0 and a.df > 0 and b.df > 0]
     if not usable:
         return None
     if len(usable) == 1:
-        return _single(*usable[0])
-    weights = [1.0 / (_variance(a.df) + _variance(b.df)) for a, b in usable]
-    logs = [2.0 * math.log(a.value / b.value) - (_bias(a.df) - _bias(b.df)) for a, b in usable]
+        return _ratio_of_pair(*usable[0])
+    weights = [1.0 / (_log_variance(a.df) + _log_variance(b.df)) for a, b in usable]
+    logs = [
+        2.0 * math.log(a.value / b.value) - (_log_bias(a.df) - _log_bias(b.df)) for a, b in usable
+    ]
     center = math.fsum(w * x for w, x in zip(weights, logs, strict=True)) / math.fsum(weights)
     half_width = _NORMAL / math.sqrt(math.fsum(weights))
     return SpreadRatio(
@@ -76,7 +80,7 @@ def spread_ratio(pairs: Sequence[tuple[Spread, Spread]]) -> SpreadRatio | None:
     )
 
 
-def _single(first: Spread, second: Spread) -> SpreadRatio:
+def _ratio_of_pair(first: Spread, second: Spread) -> SpreadRatio:
     from scipy import special
 
     tail = (1.0 - CONFIDENCE) / 2.0
@@ -85,13 +89,13 @@ def _single(first: Spread, second: Spread) -> SpreadRatio:
     return SpreadRatio(math.sqrt(ratio), math.sqrt(ratio / lower), math.sqrt(ratio / upper))
 
 
-def _bias(df: int) -> float:
+def _log_bias(df: int) -> float:
     from scipy import special
 
     return float(special.digamma(df / 2.0)) - math.log(df / 2.0)
 
 
-def _variance(df: int) -> float:
+def _log_variance(df: int) -> float:
     from scipy import special
 
     return float(special.polygamma(1, df / 2.0))
@@ -109,8 +113,9 @@ class Modes:
 def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int = 2) -> Modes | None:
     """Return the two modes of positive ``values``, in any order, or None where one is enough.
 
-    ``least_gap`` is the share by which the modes have to differ to matter; ``fewest`` the
-    number of values that make a mode (1 lets a single value be one).
+    ``least_gap`` is the share by which the modes have to differ to matter. A mode has at least
+    ``fewest`` values and 15 % of them (``LEAST_SHARE``); with ``fewest=1`` one value may be a mode,
+    whatever its share.
 
     Notes
     -----
@@ -159,7 +164,7 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
     Notes
     -----
     ``δ se`` with ``P(T(df, δ) > t(1 - alpha/2; df)) = power`` for the noncentral t (Johnson &
-    Welch 1940, Biometrika 31:362-389); the other tail is left out, it holds less than 1e-6. The
+    Welch 1940, Biometrika 31:362-389). The other tail holds less than 1e-6 and is left out. The
     usual ``(t(1 - alpha/2; df) + t(power; df)) se`` was rejected: with 6 pairs at alpha 0.01
     it promises 95 % and keeps 92 %. Where the critical value is huge (one or two degrees of
     freedom, many comparisons) δ is too, and the normal part of T is negligible. Then
@@ -170,11 +175,11 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
 
 @lru_cache(4096)
 def _noncentrality(df: float, alpha: float, power: float) -> float:
-    """Return δ: most rows of a report have the same degrees of freedom."""
+    """Return δ. Cached, because most rows of a report share ``df`` and ``alpha``."""
     from scipy import special
 
     critical = t_quantile(1.0 - alpha / 2.0, df)
-    if critical > _HUGE:
+    if critical > _HUGE_CRITICAL:
         return critical * math.sqrt(float(special.chdtri(df, 1.0 - power)) / df)
     return float(special.nctdtrinc(df, 1.0 - power, critical))
 
@@ -193,9 +198,9 @@ def pairs_needed(
         return None
     low, high = 2, 4
     while _detectable(spread, high, alpha, power) > difference:
-        if high == _LIMIT:
+        if high == _MOST_PAIRS:
             return None
-        low, high = high, min(high * 2, _LIMIT)
+        low, high = high, min(high * 2, _MOST_PAIRS)
     while low < high:
         middle = (low + high) // 2
         if _detectable(spread, middle, alpha, power) <= difference:

@@ -18,7 +18,7 @@ from perfci.model.case import Gate, Metric
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.model.words import words
-from perfci.verdict.case_comparisons import empty_row, judge_exactly
+from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
 from perfci.verdict.row_status import readjust
@@ -337,7 +337,7 @@ def _by_the_stricter(
     if row.method != "exact" or held_to.threshold == row.threshold:
         return held_to
     change, _, _ = worse_by(held_to)
-    return replace(held_to, status=judge_exactly(row, change, threshold_of(held_to)))
+    return replace(held_to, status=exact_status_at(row, change, threshold_of(held_to)))
 
 
 def _lost(

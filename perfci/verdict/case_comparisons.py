@@ -28,15 +28,17 @@ from perfci.verdict.sampled_comparisons import (
 )
 
 LEFT_OUT = finding("left-out")
-_OF_CALLS = "latency_p50"
+_METRIC_OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
-_RESOLUTION = 0.1
+_AGREEING_SHARE = 0.1
+"""Workers agree on an exact metric where they differ by no more than this share of the threshold:
+what is between them then can't make the difference."""
 _NUMBERS = (
     "base", "head", "ratio", "ratio_lo", "ratio_hi", "p", "p_adjusted", "cohens_d", "detectable",
 )  # fmt: skip
-ALPHA = 0.05
-"""Five rounds reach it where head has more in each. A false answer keeps bursts on both sides, and
-decides nothing by itself."""
+_DELAY_ALPHA = 0.05
+"""Level of the test of delayed bursts. Five rounds reach it where head has more of them in each. A
+false alarm only keeps delayed bursts on both sides; it decides nothing by itself."""
 
 
 def compare_case(
@@ -53,51 +55,61 @@ def compare_case(
     ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
     a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
     each. A gating metric that head's workers no longer give is reported as inconclusive.
+    Thresholds that depend on other metrics are filled in last (``_with_thresholds``).
     """
     rows: list[Comparison] = []
     rules: dict[str, MetricPolicy] = {}
     ruled, remarks = rulings(base, head), _remarks(head)
     disturbance = _disturbance((*base, *head))
     delayed = delayed_more(base, head) if paired else None
-    including: set[str] = set()
+    affected_metrics: set[str] = set()
     if delayed:
-        including = {name for output in (*base, *head) for name in output.with_delayed}
+        affected_metrics = {name for output in (*base, *head) for name in output.with_delayed}
         base, head = _with_delayed(base), _with_delayed(head)
     for metric in _metrics(case, (*base, *head)):
-        empty = empty_row(
-            case.id,
-            metric,
-            policy.for_metric(metric, case),
-            "inconclusive",
-            *remarks.get(metric.name, ()),
-            *((delayed,) if delayed and metric.name in including else ()),
+        rule = policy.for_metric(metric, case)
+        remark = remarks.get(metric.name, ())
+        delay = (delayed,) if delayed and metric.name in affected_metrics else ()
+        empty = empty_row(case.id, metric, rule, "inconclusive", *remark, *delay)
+        base_filled, head_filled = (
+            _with_zeros(metric.name, base, head) if metric.zero_if_absent else (base, head)
         )
-        if metric.zero_if_absent:
-            base, head = _with_zeros(metric.name, base, head)
-        before, after = Values.of(base, metric.name), Values.of(head, metric.name)
+        before, after = Values.of(base_filled, metric.name), Values.of(head_filled, metric.name)
         if metric.name in ruled:
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, ruled[metric.name], *sides))
         elif before.values and after.values:
-            rule = rules[metric.name] = policy.for_metric(metric, case)
-            if metric.kind == "exact" and is_exact(
-                metric, before.values, after.values, rule.threshold
-            ):
-                threshold = rule.threshold_for(upper_median(before.values))
-                row = _exactly(replace(empty, threshold=threshold), metric, before, after)
-            elif paired:
-                row = compare_pairs(empty, metric, policy, before, after)
-            else:
-                sessions = _by_session(base, base_sessions, metric.name)
-                row = compare_unpaired(empty, metric, policy.alpha, sessions, before, after)
-            row = replace(row, disturbance=disturbance)
-            if metric.name == _OF_CALLS:
-                row = with_calls(row, before, after)
-            rows.append(row)
+            rules[metric.name] = rule
+            sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
+            row = _compare_values(empty, metric, policy, rule, (before, after), sessions)
+            rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and empty.gate == "fail":
-            rows.append(_vanished(empty, before, head))
+            rows.append(_vanished(empty, before, head_filled))
     rows = _with_busy_threads(_with_thresholds(rows, rules))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
+
+
+def _compare_values(
+    empty: Comparison,
+    metric: Metric,
+    policy: Policy,
+    rule: MetricPolicy,
+    sides: tuple[Values, Values],
+    sessions: Sequence[Sequence[float]] | None,
+) -> Comparison:
+    """Return the row ``empty`` with the change between both sides: exact, or else tested.
+
+    ``sessions`` are base's values by session; None for sides that were measured in pairs.
+    """
+    base, head = sides
+    if metric.kind == "exact" and is_exact(metric, base.values, head.values, rule.threshold):
+        threshold = rule.threshold_for(upper_median(base.values))
+        row = _exact_row(replace(empty, threshold=threshold), metric, base, head)
+    elif sessions is None:
+        row = compare_pairs(empty, metric, policy, base, head)
+    else:
+        row = compare_unpaired(empty, metric, policy.alpha, sessions, base, head)
+    return with_calls(row, base, head) if metric.name == _METRIC_OF_CALLS else row
 
 
 def number_rows(
@@ -120,27 +132,27 @@ def number_rows(
                 side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
             )
             row = replace(row, head=estimate)
-            rows.append(with_calls(row, None, side) if metric.name == _OF_CALLS else row)
+            rows.append(with_calls(row, None, side) if metric.name == _METRIC_OF_CALLS else row)
     return tuple(rows)
 
 
 def left_out(
     case: Case,
     base: Sequence[WorkerOutput],
-    before: Collection[str] | None,
+    base_reported: Collection[str] | None,
     policy: Policy,
 ) -> tuple[Comparison, ...]:
     """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
 
-    Both sides run head's benchmark, so its ``metrics=`` limits both: ``before`` are those that
-    base's own benchmark reports, None for all.
+    Both sides run head's benchmark, so its ``metrics=`` limits both: ``base_reported`` are those
+    that base's own benchmark reports, None for all.
     """
     if case.metrics is None:
         return ()
     rows = []
     for metric in METRICS.values():
         side = Values.of(base, metric.name)
-        reported = before is None or metric.name in before
+        reported = base_reported is None or metric.name in base_reported
         if metric.name not in case.metrics and reported and side.values:
             row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
             rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
@@ -167,11 +179,11 @@ def empty_row(
 
 
 def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
-    """Return the finding that head's bursts were delayed more often, by the rounds, or None."""
+    """Return the finding that head's bursts were delayed more often, tested by rounds, or None."""
     before = {output.round: output for output in base}
     pairs = [(before[output.round], output) for output in head if output.round in before]
     p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
-    if p > ALPHA:
+    if p > _DELAY_ALPHA:
         return None
     return finding(
         DELAYED_MORE,
@@ -192,7 +204,7 @@ def _with_delayed(outputs: Sequence[WorkerOutput]) -> tuple[WorkerOutput, ...]:
 def _by_session(
     base: Sequence[WorkerOutput], counts: Sequence[int], metric: str
 ) -> tuple[tuple[float, ...], ...]:
-    """Return base's values of ``metric``, of the first ``counts[0]`` workers and so on."""
+    """Return base's values of ``metric`` by session: the first has ``counts[0]`` workers."""
     if not counts:
         return (Values.of(base, metric).values,)
     if sum(counts) != len(base):
@@ -207,7 +219,10 @@ def _by_session(
 def _with_thresholds(
     rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
 ) -> list[Comparison]:
-    """Return ``rows`` with the thresholds that ``rules`` have for what base's values are."""
+    """Return ``rows`` with the thresholds that ``rules`` give at base's values.
+
+    A threshold may depend on the value of another metric, its whole, so all rows are needed.
+    """
     base = {row.metric: row.base.center for row in rows if row.base}
 
     def threshold(row: Comparison) -> float:
@@ -228,7 +243,7 @@ def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
 
 
 def _without_blame(row: Comparison) -> Comparison:
-    """Return ``row`` without a rank to blame: in both sides' equal steps some rank is the last."""
+    """Return ``row`` without the slow rank: where ranks are equal, one is the last by chance."""
     kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
     return row if kept == row.findings else replace(row, findings=kept)
 
@@ -278,7 +293,7 @@ def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
 
 
 def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
-    """The metrics to report, in their order; ``Case.metrics`` can't limit those it added itself."""
+    """Yield the metrics to report, in their order; ``Case.metrics`` limits perfci's own only."""
     for metric in METRICS.values():
         if case.metrics is None or metric.name in case.metrics:
             yield metric
@@ -287,7 +302,7 @@ def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
         yield extra[name]
 
 
-def _exactly(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
+def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
     if problem := no_evidence((*base.values, *head.values)):
         return replace(empty, method="exact", findings=(*empty.findings, problem))
     empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
@@ -315,12 +330,13 @@ def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
 def is_exact(
     metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
 ) -> bool:
-    """Say whether the workers of each side agree: else the metric is one that was sampled.
+    """Say whether the workers agree, so that the metric is compared exactly, without a test.
 
-    They agree where they lie within a tenth of the threshold of each other: what is between them
-    then can't make the difference. With a threshold of 0 (one more graph break is one too many)
-    they have to be alike. Of an amount, two workers may agree by chance: few are enough only where
-    those of both sides do. What is no number is compared with nothing, and not tested either.
+    They do if each side's values lie within a tenth of the threshold. With a threshold of 0 (one
+    more graph break is one too many) they have to be alike. With fewer than ``DECIDING_ROUNDS``
+    workers, an amount (bytes, for example) may agree by chance; then both sides *together* must lie
+    within it, with at least ``AGREEING_ROUNDS`` workers each. A value that isn't finite counts as
+    agreeing, since such a row is not tested.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS
     if metric.absolute and threshold > 0.0 and few:
@@ -334,10 +350,10 @@ def _agree(metric: Metric, values: Sequence[float], threshold: float) -> bool:
     if not math.isfinite(lo) or not math.isfinite(hi):
         return True
     if metric.absolute:
-        return hi - lo <= _RESOLUTION * threshold
+        return hi - lo <= _AGREEING_SHARE * threshold
     if metric.floor is not None:
         lo, hi = max(lo, metric.floor), max(hi, metric.floor)
-    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= _RESOLUTION * math.log1p(threshold))
+    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= _AGREEING_SHARE * math.log1p(threshold))
 
 
 def compare_exactly(
@@ -350,31 +366,34 @@ def compare_exactly(
     before, after = upper_median(base), upper_median(head)
     if metric.absolute:
         change = after - before
-        status = _status(change if metric.direction == "lower" else -change, empty.threshold)
-        return _row(empty, status, difference=change)
+        worse_by = change if metric.direction == "lower" else -change
+        status = _status_of_difference(worse_by, empty.threshold)
+        return _with_exact_change(empty, status, difference=change)
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
         remark = finding("below-floor", floor=metric.floor)
         empty = replace(empty, findings=(*empty.findings, remark))
     if before == after:
-        return _row(empty, "unchanged", ratio=1.0)
+        return _with_exact_change(empty, "unchanged", ratio=1.0)
     worse = (after > before) == (metric.direction == "lower")
     moved: Status = "regressed" if worse else "improved"
     if before <= 0.0 or after <= 0.0:
-        return _row(replace(empty, findings=(*empty.findings, finding("no-ratio"))), moved)
+        empty = replace(empty, findings=(*empty.findings, finding("no-ratio")))
+        return _with_exact_change(empty, moved)
     ratio = after / before
     _, upper = margin(empty.threshold)
-    return _row(empty, moved if max(ratio, 1.0 / ratio) >= upper else "unchanged", ratio=ratio)
+    status = moved if max(ratio, 1.0 / ratio) >= upper else "unchanged"
+    return _with_exact_change(empty, status, ratio=ratio)
 
 
-def _row(
+def _with_exact_change(
     empty: Comparison,
     status: Status,
     *,
     ratio: float | None = None,
     difference: float | None = None,
 ) -> Comparison:
-    """Return an exact change, which is its own interval."""
+    """Return the row ``empty`` with an exact change, which is its own interval."""
     return replace(
         empty,
         method="exact",
@@ -388,17 +407,18 @@ def _row(
     )
 
 
-def _status(worse_by: float, threshold: float) -> Status:
+def _status_of_difference(worse_by: float, threshold: float) -> Status:
     if worse_by == 0.0 or abs(worse_by) < threshold:
         return "unchanged"
     return "regressed" if worse_by > 0.0 else "improved"
 
 
-def judge_exactly(row: Comparison, change: float | None, threshold: float) -> Status:
-    """Return what ``row``, an exact one, is by another threshold than its own.
+def exact_status_at(row: Comparison, change: float | None, threshold: float) -> Status:
+    """Return the status of an exact ``row`` at another threshold than its own.
 
-    ``change`` is by how much it is worse, on the scale of ``threshold``; without one it has moved
-    whatever the threshold. The ends of its sides are what their workers gave.
+    ``change`` is by how much it is worse, on the scale of ``threshold``; an unknown one exceeds
+    every threshold. A change that reaches a smaller one is inconclusive where the sides' values
+    overlap: workers that agree by the row's own threshold may not agree by that.
     """
     if change is None or row.base is None or row.head is None:
         return row.status

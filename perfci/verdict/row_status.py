@@ -1,8 +1,9 @@
 """Statuses: every tested comparison of a report, corrected for their number.
 
 A change is ``regressed`` or ``improved`` when the adjusted p is below alpha and the change reaches
-the threshold; in a ``check`` Cohen's d must be large enough, too. ``unchanged`` is earned: the
-interval lies within the margin. All else is ``inconclusive``, and says what it would take to know.
+the threshold; in a ``check`` Cohen's d must be large enough, too. ``unchanged`` has to be shown:
+the interval lies within the margin. Every other row is ``inconclusive``, with a finding on what
+would decide it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshol
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
-_SHARE = 0.5
+_SUSPECT_SHARE = 0.5
+"""Share of the threshold from which an undecided row is suspect."""
 SAME_CODE = finding("same-code")
-_OF_A_TEST = (
+_TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
     "p", "welch_p", "df", "cohens_d", "detectable", "caveat",
 )  # fmt: skip
@@ -45,9 +47,9 @@ def adjust(
     """Return the comparisons with adjusted p and final status, whatever was judged before.
 
     Gating comparisons are corrected for the gating ones alone, so that watching more metrics
-    doesn't blunt the gate; the others are corrected for all. Only p decides who is corrected
-    for: dropping comparisons after a look at them would undo the correction. ``scale`` is how
-    many times as many there would have been, had the session not been ended by what it saw.
+    doesn't blunt the gate; the others are corrected for all. Every comparison with a p counts:
+    dropping comparisons after a look at them would undo the correction. ``scale`` is the number of
+    comparisons of the whole report ÷ those here, where a shard or an early end left some out.
     """
     adjusted = list(comparisons)
     tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
@@ -65,9 +67,10 @@ def adjust(
 def readjust(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Judge a report's rows again, all together and a check's confirmations among themselves.
 
-    As in a check of the whole: what is measured against the baseline is corrected for all cases,
-    and what was measured again for what was measured again. Of its first p, which a confirmation
-    replaced, nothing is known. At 1 it counts, and eases no other correction.
+    A confirmed row's first p is lost: the confirmation replaced it. So in the correction over all
+    cases it takes part with p = 1: it still counts towards the number of comparisons, and makes no
+    other row easier to call significant. Confirmed rows are then corrected among themselves, and
+    that result is used.
     """
     first = adjust(
         [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
@@ -85,18 +88,18 @@ def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
 
 def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
     change, _, _ = worse_by(row)
-    moved: Status | None = None
+    direction: Status | None = None
     judged: tuple[Finding, ...] = ()
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
         large = _is_large(row, policy)
         if _reaches(change, threshold_of(row)) and large:
             why_not = _disbelief_reason(row, policy, family)
             if why_not:
-                judged = (because(f"looks-{_moved(change)}", why_not),)
+                judged = (because(f"looks-{_direction_of(change)}", why_not),)
             else:
-                moved = _moved(change)
+                direction = _direction_of(change)
         elif large:
-            judged = (finding("below-threshold", **_threshold(row)),)
+            judged = (finding("below-threshold", **_threshold_arguments(row)),)
         else:
             judged = (finding("small-effect", least=policy.cohens_d),)
     alpha = policy.alpha / max(1, family)
@@ -104,18 +107,18 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         row,
         p_adjusted=p_adjusted,
         detectable=_detectable(row, alpha),
-        findings=tuple(each for each in row.findings if each.code not in JUDGED),
+        findings=tuple(known for known in row.findings if known.code not in JUDGED),
     )
-    earned = _unchanged(row)
-    if earned and (why_not := not_unchanged_reason(row)):
-        earned, judged = False, (*judged, because("looks-unchanged", why_not))
-    status: Status = moved or ("unchanged" if earned else "inconclusive")
+    shown_unchanged = _is_within_threshold(row)
+    if shown_unchanged and (why_not := not_unchanged_reason(row)):
+        shown_unchanged, judged = False, (*judged, because("looks-unchanged", why_not))
+    status: Status = direction or ("unchanged" if shown_unchanged else "inconclusive")
     if status == "inconclusive" and not judged:
         judged = (_too_few(row) or _what_it_takes(row, alpha),)
     return replace(row, status=status, findings=(*row.findings, *judged))
 
 
-def _moved(change: float) -> Status:
+def _direction_of(change: float) -> Status:
     return "regressed" if change > 0.0 else "improved"
 
 
@@ -159,7 +162,7 @@ def _is_large(row: Comparison, policy: Policy) -> bool:
     return beyond or abs(row.cohens_d) >= policy.cohens_d
 
 
-def _unchanged(row: Comparison) -> bool:
+def _is_within_threshold(row: Comparison) -> bool:
     _, lo, hi = worse_by(row)
     if lo is None or hi is None:
         return False
@@ -177,7 +180,7 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
 
 
 def _too_few(row: Comparison) -> Finding | None:
-    """Return how many rounds carry an interval where there are fewer, or None."""
+    """Return that a side has fewer workers than an interval needs, or None where it has enough."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
     if not 0 < fewest < DECIDING_ROUNDS:
         return None
@@ -195,15 +198,17 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     pairs = row.base.workers if row.base else 0
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return finding("detectable", change=row.detectable)
-    # where rounds share ancestors, there have to be more of those
-    units, each = (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
+    # where rounds share ancestors, more ancestors are needed, with as many rounds each
+    units, pairs_per_unit = (
+        (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
+    )
     spread = row.se * math.sqrt(units)
     needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
-    rounds = None if needed is None else math.ceil(each * needed)
+    rounds = None if needed is None else math.ceil(pairs_per_unit * needed)
     if rounds is None:
         return finding("out-of-reach", change=row.detectable, threshold=row.threshold)
     if rounds <= pairs:
-        return finding("near-threshold", change=row.detectable, **_threshold(row))
+        return finding("near-threshold", change=row.detectable, **_threshold_arguments(row))
     return finding(
         "more-rounds",
         change=row.detectable,
@@ -218,19 +223,19 @@ def _setting(row: Comparison) -> str:
     return METRICS[row.metric].rounds_setting if row.metric in METRICS else "rounds"
 
 
-def _threshold(row: Comparison) -> dict[str, Plain]:
+def _threshold_arguments(row: Comparison) -> dict[str, Plain]:
     """Return the row's threshold as arguments: with its unit, or without one as a share."""
     in_unit: dict[str, Plain] = {} if row.difference is None else {"unit": row.unit}
     return {"threshold": row.threshold, **in_unit}
 
 
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Return the cases that may have regressed: what a stored baseline can say, and no more.
+    """Return the cases that may have regressed against a stored baseline, and need confirmation.
 
-    Those that regressed; undecided ones that would make the verdict inconclusive, where worse by
-    half of the threshold; and those that may stay undecided (cold start), where worse by all of it.
-    Two or three sessions leave so few degrees of freedom that hardly any change is significant
-    among many; the confirmation, not the suspicion, holds the error rate.
+    These are the cases that regressed; undecided ones that would make the verdict inconclusive,
+    where they are worse by half of the threshold; and those that may stay undecided (cold start),
+    where they are worse by all of it. Two or three sessions leave so few degrees of freedom that
+    hardly any change is significant among many. The error rate is held by the confirmation.
     """
     cases = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
     return tuple(dict.fromkeys(cases))
@@ -242,12 +247,12 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
     change, _, _ = worse_by(row)
     if row.status != "inconclusive" or row.method != "welch_t" or change is None:
         return False
-    share = _SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
+    share = _SUSPECT_SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
     return change >= share * threshold_of(row)
 
 
 def may_be_same_code(rows: Sequence[Comparison]) -> bool:
-    """Say whether the rows allow that both sides are the same code.
+    """Say whether nothing in the rows contradicts that both sides are the same code.
 
     Counts agree, both sides have each metric, and no metric that may fail the report moved by more
     than its threshold.
@@ -280,5 +285,5 @@ def _moved_despite_same_code(row: Comparison) -> bool:
 
 
 def _unchanged_as_same_code(row: Comparison) -> Comparison:
-    untested: dict[str, Any] = dict.fromkeys(_OF_A_TEST)
+    untested: dict[str, Any] = dict.fromkeys(_TEST_FIELDS)
     return replace(row, method="same_code", status="unchanged", findings=(SAME_CODE,), **untested)

@@ -1,4 +1,4 @@
-"""Reasons why a case moved, those first that explain most."""
+"""Differences between a case's sides, those first that best explain why its rows moved. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.errors import UsageError
 from perfci.instruments import LAST, instruments
-from perfci.metrics import Family, MovedCase, families
-from perfci.model.case import Case
 from perfci.model.finding import Difference
-from perfci.model.report import Comparison, Explanation
-from perfci.model.worker import WorkerOutput
+from perfci.model.report import Comparison
 
 MOST_DIFFERENCES = 20
 _LONGEST_FILE = 20_000
 """Lines of a file that is compared; a longer one is generated."""
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
-_LEAST_OF_MOST = 0.02
-"""A timed difference on a changed line is light below this share of the heaviest one."""
-_MOVES = {
+_LIGHT_SHARE = 0.02
+"""A timed difference is light below this share of the longest one."""
+_MOVED_METRICS = {
     "import_time": ("import_time", "cold_start"),
     "compile_time": ("compile_time", "cold_start"),
     "peak_host_memory": ("peak_host_memory", "host_memory_over_setup"),
@@ -36,27 +32,32 @@ def ranked(
 ) -> tuple[Difference, ...]:
     """Return the differences, those first that explain the rows that ``moved``.
 
-    Then those on a changed line, unless they are light, and then those that weigh most. An
-    instrument's place decides between differences without a weight. A difference that isn't exact
-    counts only where it goes the way of a row, which was measured in many processes.
+    Then come those on a changed line, unless they are light, and then those with the most seconds
+    or bytes. The place of the instrument decides between differences that have neither. A
+    difference that isn't exact counts only where it explains a row, which was measured in many
+    processes.
     """
     places = {name: instrument.place for name, instrument in instruments().items()}
 
-    def explains_any(difference: Difference) -> bool:
+    def explains_a_row(difference: Difference) -> bool:
         return any(explains(difference, row) for row in moved)
 
     believed = [
-        difference for difference in differences if difference.exact or explains_any(difference)
+        difference for difference in differences if difference.exact or explains_a_row(difference)
     ]
-    exact = (each for each in believed if each.exact and (explains_any(each) or not moved))
-    most_s = max((abs(difference.seconds) for difference in exact), default=0.0)
+    exact = (
+        difference
+        for difference in believed
+        if difference.exact and (explains_a_row(difference) or not moved)
+    )
+    longest_s = max((abs(difference.seconds) for difference in exact), default=0.0)
 
     def is_light(difference: Difference) -> bool:
-        return difference.code in _TIMED and abs(difference.seconds) < _LEAST_OF_MOST * most_s
+        return difference.code in _TIMED and abs(difference.seconds) < _LIGHT_SHARE * longest_s
 
     def rank(difference: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            bool(moved) and not explains_any(difference),
+            bool(moved) and not explains_a_row(difference),
             not difference.hunk or is_light(difference),
             -abs(difference.seconds),
             -abs(difference.bytes),
@@ -74,11 +75,16 @@ def leading(
     A difference that goes the other way than all rows explains none of them, however large it is.
     """
     rows = tuple(moved)
-    along = (
-        each for each in differences if not rows or any(_goes_along(each, row) for row in rows)
+    same_way = (
+        difference
+        for difference in differences
+        if not rows or any(_same_direction(difference, row) for row in rows)
     )
-    leads = [next(along, None)]
-    leads += [next((each for each in differences if explains(each, row)), None) for row in rows]
+    leads = [next(same_way, None)]
+    leads += [
+        next((difference for difference in differences if explains(difference, row)), None)
+        for row in rows
+    ]
     distinct: list[Difference] = []
     for lead in leads:
         if lead is not None and lead not in distinct:
@@ -88,20 +94,22 @@ def leading(
 
 def explains(difference: Difference, row: Comparison) -> bool:
     """Say whether a difference moves the row's metric the way that the row moved."""
-    metrics = (
-        _MOVES.get(difference.code) or _MOVES.get(difference.metric) or (difference.metric or "?",)
-    )
-    return row.metric.startswith(metrics) and _goes_along(difference, row)
+    metrics = _MOVED_METRICS.get(difference.code) or _MOVED_METRICS.get(difference.metric)
+    if not metrics and not difference.metric:
+        return False
+    beginnings = metrics or (difference.metric,)
+    return row.metric.startswith(beginnings) and _same_direction(difference, row)
 
 
-def _goes_along(difference: Difference, row: Comparison) -> bool:
+def _same_direction(difference: Difference, row: Comparison) -> bool:
+    """Say whether the row moved the way of the difference; one without a size goes either way."""
     worse = 1 if row.direction == "lower" else -1
     way = worse if row.status == "regressed" else -worse
     return (difference.seconds or difference.bytes) * way >= 0
 
 
 def size(row: Comparison) -> float:
-    """Return how large a change is, for an order of cases: a share of base."""
+    """Return how large a change is, to order cases by: the logarithm of the ratio, without sign."""
     return 0.0 if row.ratio is None or row.ratio <= 0 else abs(math.log(row.ratio))
 
 
@@ -130,40 +138,3 @@ def with_hunks(
         else difference
         for difference in differences
     )
-
-
-def explain(
-    case: Case,
-    base: Sequence[WorkerOutput],
-    head: Sequence[WorkerOutput],
-    comparisons: Sequence[Comparison],
-) -> tuple[Explanation, ...]:
-    """Return the changes inside the case that explain which of its ``comparisons`` regressed.
-
-    The last family comes first. A graph break says more than the phase that it made longer.
-    """
-    regressed = tuple(
-        row.metric for row in comparisons if row.case == case.id and row.status == "regressed"
-    )
-    if not regressed or not base or not head:
-        return ()
-    moved = MovedCase(case.id, regressed, base, head)
-    return tuple(
-        explanation for family in reversed(families()) for explanation in _explained(family, moved)
-    )
-
-
-def _explained(family: Family, moved: MovedCase) -> tuple[Explanation, ...]:
-    """Return a family's explanations, or that another distribution's family is broken."""
-    try:
-        return family.ask("its explain", lambda: tuple(map(_checked, family.explain(moved))))
-    except UsageError as error:
-        its_own = (metric for metric in moved.regressed if metric in family.about)
-        metric = next(its_own, moved.regressed[0])
-        return (Explanation(moved.case, metric, "broken_plugin", error.message),)
-
-
-def _checked(explanation: Explanation) -> Explanation:
-    if not isinstance(explanation, Explanation):
-        raise TypeError(f"{repr(explanation)[:80]} is no Explanation")
-    return explanation

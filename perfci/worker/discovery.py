@@ -15,7 +15,8 @@ from typing import Any
 from perfci import metrics
 from perfci.api.definition import Benchmark
 from perfci.errors import UsageError
-from perfci.model.case import Case, Discovery, Failure, FileImports
+from perfci.model.case import Case, Failure
+from perfci.model.discovery import Discovery, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.devices import DeviceKind, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state

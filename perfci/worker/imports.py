@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from perfci.errors import Unusable
-from perfci.model.case import FileImports
+from perfci.model.discovery import FileImports
 from perfci.model.worker import UNLIKE_FRESH
 
 _CHANGES = {"os.putenv": 2, "os.unsetenv": 1}

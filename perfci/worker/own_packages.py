@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from perfci.model.case import Copy
+from perfci.model.discovery import Copy
 
 _NOT_OURS = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}

@@ -10,7 +10,8 @@ import pytest
 from perfci.errors import Unusable
 from perfci.measure.executor import AncestorImports
 from perfci.measure.starters import compiler_in, compiler_of, preload_of, unlike_reason
-from perfci.model.case import Case, Discovery, FileImports
+from perfci.model.case import Case
+from perfci.model.discovery import Discovery, FileImports
 from perfci.model.words import words
 from perfci.worker.imports import DYNAMO, INDUCTOR, require_same_environment
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.model.case import FileImports
+from perfci.model.discovery import FileImports
 from perfci.worker.imports import ImportRecord
 from perfci.worker.loading import load
 
