@@ -28,7 +28,7 @@ from perfci.report.clean import clean_line
 from perfci.units import counted, format_value
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect import ChangeSearch
+    from perfci.commands.bisect import ChangeOutcome
     from perfci.commands.nightly import NightSummary
     from perfci.history.history import OpenHistory
     from perfci.model.run import GateOutcome, RecordedRun
@@ -286,15 +286,15 @@ def _show_night(summary: NightSummary) -> None:
         say("nothing to record: every case of these commits is in the history")
 
 
-def _show_search(search: ChangeSearch) -> None:
+def _show_search(outcome: ChangeOutcome) -> None:
     from perfci.report.bisection import render_bisection
 
-    change = f"{search.change.id}  {search.change.series.case}  {search.change.series.metric}"
-    if search.answer is None:
-        say(clean_line(f"not found {change}: {search.reason}", 300))
+    change = f"{outcome.change.id}  {outcome.change.series.case}  {outcome.change.series.metric}"
+    if outcome.answer is None:
+        say(clean_line(f"not found {change}: {outcome.reason}", 300))
         return
     say(clean_line(f"bisected  {change}", 200))
-    for line in render_bisection(search.answer):
+    for line in render_bisection(outcome.answer):
         say(f"  {line}")
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from perfci.bisect import Bisection, NamedCommit
-from perfci.bisect.search import Search
-from perfci.bisect.state import SearchedRange, SearchState
-from perfci.commands.bisect_driver import BisectOptions, SearchInProgress
+from perfci.bisect import Bisection
+from perfci.bisect.state import SearchState
+from perfci.commands.bisect_driver import BisectDriver, BisectOptions
+from perfci.commands.bisect_ranges import CommitRange, RangeSource, ReleaseRange
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (
@@ -27,17 +27,13 @@ from perfci.errors import (
     UsageError,
 )
 from perfci.files import read_regular, write_file
-from perfci.measure.checkout.build import Releases
-from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.disk import explaining, take_if_free
-from perfci.measure.checkout.git import Repository, ResolvedRev
-from perfci.measure.workplace import RequestedSide
 from perfci.model.codec import CodecError, decode, encode
 from perfci.trend import Change, Trend
 
 NO_TIME = "no time"
-_SHOWN = 8
-_SHORTEST = 4
+_SHORTEST_ID = 4
+"""Length from which the beginning of a change's id names it."""
 
 
 def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
@@ -47,19 +43,19 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
     and commits.
     """
     if ".." in wanted:
-        searched: SearchRange = (
+        source: RangeSource = (
             ReleaseRange(project, options.package, wanted, options.python)
             if options.package
             else CommitRange(project, wanted, options.python)
         )
-        return _search(project, searched, options)
-    _require_range(wanted, options)
+        return _search(project, source, options)
+    _refuse_range_options(wanted, options)
     change = _change_named(project, wanted, options.history)
     return _search(project, *_search_of(project, change, options))
 
 
-def _require_range(wanted: str, options: BisectOptions) -> None:
-    """Raise UsageError for options that don't go with a change of the trend."""
+def _refuse_range_options(wanted: str, options: BisectOptions) -> None:
+    """Raise UsageError for options that go with a range only, not with a change of the trend."""
     if options.package:
         raise UsageError(
             "bad-range",
@@ -76,11 +72,11 @@ def _require_range(wanted: str, options: BisectOptions) -> None:
 
 def _search_of(
     project: Project, change: Change, options: BisectOptions
-) -> tuple[SearchRange, BisectOptions]:
-    """Return the commits and the options of the search for what made a change.
+) -> tuple[RangeSource, BisectOptions]:
+    """Return the commits to search for the cause of a change, and the options of that search.
 
-    UsageError where no two commits are known between which it lies. The range is the one that
-    holds the change with 95 % confidence, not the one that fits best.
+    The commits are those that hold the change with 95 % confidence, not the likeliest ones.
+    Raises UsageError if the history doesn't know the two commits between which it lies.
     """
     older, newer = change.commits_within
     if not older or not newer or change.same_commit:
@@ -103,8 +99,8 @@ def _search_of(
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeSearch:
-    """A change of the trend and the answer of its search, or the ``reason`` for none."""
+class ChangeOutcome:
+    """A change of the trend, and the answer of its search or the ``reason`` why there is none."""
 
     change: Change
     answer: Bisection | None = None
@@ -112,32 +108,32 @@ class ChangeSearch:
 
 
 def search_new(
-    project: Project, environment: str, options: BisectOptions, *, now: str
-) -> tuple[ChangeSearch, ...]:
+    project: Project, environment: str, options: BisectOptions, *, at: str
+) -> tuple[ChangeOutcome, ...]:
     """Search for the commits of new changes in this environment, within the budget.
 
     The worst come first, then those whose search an earlier night began. Several changes of one
-    event are searched for once, as the worst of them. ``now`` is ISO 8601 in UTC.
+    event are searched for once, as the worst of them. ``at`` is the time, ISO 8601 in UTC.
     """
-    end = project.caller.executor.now() + options.budget_s
-    searches: list[ChangeSearch] = []
-    for change, new in _candidates(_trend_of_history(project, options.history, now), environment):
+    deadline = project.caller.executor.now() + options.budget_s
+    outcomes: list[ChangeOutcome] = []
+    for change, new in _candidates(_trend_of_history(project, options.history, at), environment):
         try:
-            left_s = end - project.caller.executor.now()
-            searched, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
-            if not new and not _is_begun(project, searched, narrowed):
+            left_s = deadline - project.caller.executor.now()
+            source, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
+            if not new and not _is_begun(project, source, narrowed):
                 continue
-            result = ChangeSearch(change, reason=NO_TIME)
+            outcome = ChangeOutcome(change, reason=NO_TIME)
             if left_s > 0.0:
-                result = ChangeSearch(change, _search(project, searched, narrowed))
+                outcome = ChangeOutcome(change, _search(project, source, narrowed))
         except BudgetTooShort:
-            result = ChangeSearch(change, reason=NO_TIME)
+            outcome = ChangeOutcome(change, reason=NO_TIME)
         except (MeasureError, UsageError, SearchRunning) as error:
-            result = ChangeSearch(change, reason=error.message)
-        searches.append(result)
-        if result.answer is not None and result.answer.ended == "interrupted":
+            outcome = ChangeOutcome(change, reason=error.message)
+        outcomes.append(outcome)
+        if outcome.answer is not None and outcome.answer.ended == "interrupted":
             break
-    return tuple(searches)
+    return tuple(outcomes)
 
 
 def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
@@ -154,27 +150,25 @@ def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]
     yield from ((change, change.status == "new") for change in steps)
 
 
-def _search(project: Project, search_range: SearchRange, options: BisectOptions) -> Bisection:
-    """Search, continuing where an earlier start ended. MeasureError where nothing moved."""
+def _search(project: Project, source: RangeSource, options: BisectOptions) -> Bisection:
+    """Search, continuing where an earlier start ended. MeasureError if nothing moved."""
     started = project.caller.executor.now()
-    with _state_file(project, search_range, options) as path:
+    with _state_file(project, source, options) as path:
         if options.restart:
             with explaining(f"removing {path}"):
                 path.unlink(missing_ok=True)
-        state = _read_state(path) or SearchState((search_range.whole,))
+        state = _read_state(path) or SearchState((source.searched,))
         keep = partial(write_state, path)
-        return SearchInProgress(project, search_range, options, state, keep, started).run()
+        return BisectDriver(project, source, options, state, keep, started).run()
 
 
 @contextmanager
-def _state_file(
-    project: Project, search_range: SearchRange, options: BisectOptions
-) -> Iterator[Path]:
-    """Yield the file of a search's state, and hold it meanwhile."""
+def _state_file(project: Project, source: RangeSource, options: BisectOptions) -> Iterator[Path]:
+    """Yield the file of a search's state, and keep other processes from it meanwhile."""
     folder = project.session_context().cache / project.repository.id / "bisect"
     # another configuration builds, skips and measures differently
     goal = (options.selection, options.case, options.metric, repr(project.config))
-    identity = "\0".join((*search_range.identity, *goal))
+    identity = "\0".join((*source.identity, *goal))
     name = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16]
     with explaining(f"making {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +186,7 @@ def _state_file(
 
 
 def _read_state(path: Path) -> SearchState | None:
-    """Return the state of an earlier start, or None. DamagedFile where it can't be read."""
+    """Return the state of an earlier start, or None. DamagedFile if it can't be read."""
     try:
         return decode(read_regular(path), SearchState)
     except FileNotFoundError:
@@ -206,135 +200,15 @@ def _read_state(path: Path) -> SearchState | None:
 
 
 def write_state(path: Path, state: SearchState) -> None:
-    """Keep the state of a search. OutsideError where the disk is full."""
+    """Write the state of a search. OutsideError if the disk is full."""
     with explaining(f"writing {path}"):
         write_file(path, encode(state))
 
 
-def _is_begun(project: Project, search_range: SearchRange, options: BisectOptions) -> bool:
+def _is_begun(project: Project, source: RangeSource, options: BisectOptions) -> bool:
     """Return whether an earlier start kept a state of this search."""
-    with _state_file(project, search_range, options) as path:
+    with _state_file(project, source, options) as path:
         return _read_state(path) is not None
-
-
-class CommitRange:
-    """The commits of ``GOOD..BAD``. All run the newest one's benchmark files."""
-
-    package = ""
-
-    def __init__(self, project: Project, wanted: str, python: str | None) -> None:
-        self._project = project
-        self._python = python
-        self.whole = commits_of(project.repository, wanted)
-        self.benchmarks_of: ResolvedRev = project.repository.resolve(self.whole.commits[-1].sha)
-        self.identity: tuple[str, ...] = (
-            self.whole.good.sha,
-            self.whole.commits[-1].sha,
-            self.side("head", self.whole.commits[-1]).python,
-        )
-        asked_for = project.repository.resolve(wanted.rpartition("..")[0])
-        if asked_for.commit != self.whole.good.sha:
-            project.caller.say(
-                f"{asked_for.short} is no first-parent ancestor of the newer end: the search "
-                f"begins at {self.whole.good.sha[:10]}, {self.whole.good.subject}",
-                err=True,
-            )
-
-    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
-        """Return a commit as a side to measure."""
-        return self._project.side(name, commit.sha, self._python)
-
-    def branches(self, sha: str) -> tuple[SearchedRange, ...]:
-        """Return the branches that a commit merged, or nothing for a commit that is no merge."""
-        first, *others = parents_of(self._project.repository, sha)
-        branches = []
-        for other in others:
-            try:
-                branches.append(commits_of(self._project.repository, f"{first}..{other}", sha))
-            except UsageError:  # an unrelated history, whose commits compare with nothing
-                continue
-        return tuple(branches)
-
-
-def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
-    """Return the commits of ``OLD..NEW`` by first parents, and the one before them."""
-    newest_first = commits(repository, wanted)
-    before = parents_of(repository, newest_first[-1].sha)
-    if not before:
-        raise UsageError(
-            "unrelated-commits",
-            f"no commit of {wanted} was made on its older end",
-            "Choose an older end that the newer one was made from.",
-        )
-    good = commit_of(repository, before[0])
-    named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
-    return SearchedRange(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
-
-
-class ReleaseRange:
-    """The releases ``GOOD..BAD`` of a package, with one commit of the project."""
-
-    def __init__(self, project: Project, package: str, wanted: str, python: str | None) -> None:
-        self.package = package
-        context = project.session_context()
-        self.benchmarks_of = project.repository.resolve("HEAD")
-        self._interpreter = project.side("head", "HEAD", python).python
-        # next to the cache, whose content counts as trees of the project
-        folder = context.cache.with_name(f"{context.cache.name}-releases")
-        self._releases = Releases(package, self._interpreter, folder, context.inherited)
-        self.whole = _release_range(package, wanted, self._releases.versions())
-        self.identity: tuple[str, ...] = (
-            *(package, self.whole.good.sha, self.whole.commits[-1].sha),
-            *(self.benchmarks_of.sha, self._interpreter),
-        )
-
-    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
-        """Return the project with a release as a side to measure. MeasureError without a wheel."""
-        return RequestedSide(name, self.benchmarks_of, self._releases.python_of(commit.sha))
-
-    def branches(self, _sha: str, /) -> tuple[SearchedRange, ...]:
-        """Return nothing: a release merges none."""
-        return ()
-
-
-SearchRange = CommitRange | ReleaseRange
-"""Commits or releases, from good to bad, as a search compares them."""
-
-
-def _release_range(package: str, wanted: str, versions: tuple[str, ...]) -> SearchedRange:
-    ends = [_release_index(package, end, versions) for end in wanted.split("..", 1)]
-    if ends[0] >= ends[1]:
-        raise UsageError(
-            "empty-range",
-            f"{wanted} has no release of {package} after the older end",
-            "Write the older release first: 2.11..2.13.",
-        )
-    named = [
-        NamedCommit(version, f"{package} {version}") for version in versions[ends[0] : ends[1] + 1]
-    ]
-    return SearchedRange(named[0], tuple(named[1:]), Search(len(named) - 1))
-
-
-def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
-    for index, version in enumerate(versions):
-        if given == version or _is_same_release(given, version):
-            return index
-    newest = ", ".join(reversed(versions[-_SHOWN:]))
-    raise UsageError(
-        "no-release",
-        f"pip finds no release {given!r} of {package!r} for this Python",
-        f"The newest are {newest}." if newest else "Check the name, and which index pip asks.",
-    )
-
-
-def _is_same_release(given: str, version: str) -> bool:
-    """Return whether 2.11 is 2.11.0 or 2.11.0+cpu."""
-    given, version = (name.partition("+")[0] for name in (given, version))
-    while given.endswith(".0"):
-        given = given[:-2]
-    while version.endswith(".0"):
-        version = version[:-2]
-    return given == version
 
 
 def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
@@ -356,7 +230,7 @@ def _change_named(project: Project, given: str, history: str | None) -> Change:
             raise
         changes = ()
     matching = [change for change in changes if change.id == given]
-    if not matching and len(given) >= _SHORTEST:
+    if not matching and len(given) >= _SHORTEST_ID:
         matching = [change for change in changes if change.id.startswith(given)]
     if len(matching) != 1:
         raise UsageError(

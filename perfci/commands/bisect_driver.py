@@ -1,4 +1,4 @@
-"""A search in progress: compares the ends, asks for commits, follows merges, explains culprits."""
+"""Drives a search: compares the ends, measures commits, follows merges, explains culprits."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect import SearchRange
+    from perfci.commands.bisect_ranges import RangeSource
     from perfci.model.report import Comparison, Report
 
-_LONGEST = 300
-_LEAST_SOUGHT = 0.05
+_LONGEST_REASON = 300
+"""Characters that are kept of the reason why a commit was skipped."""
+_ENDS_THRESHOLD = 0.05
+"""Relative threshold of the ends, before it is halved, for a metric that has no lower one."""
 _WHY_SHARE = 0.05
-"""Share of the budget for looking inside, or ``WHY_S`` where that is less."""
+"""Share of the budget that is kept for looking inside of culprits, up to ``WHY_S``."""
 WHY_S = 30.0
 """Longest time for looking inside of a culprit, besides the case's own run time."""
 
@@ -51,11 +53,12 @@ WHY_S = 30.0
 class BisectOptions:
     """The options of a search, besides what it runs over.
 
-    ``selection`` and ``metric`` narrow down what is searched for in a range. What moved most is
-    chosen where several cases or metrics are meant. A change of the trend sets ``case``, by its
+    ``selection`` and ``metric`` narrow down what is searched for in a range. If several cases or
+    metrics remain, the search is for what moved most. A change of the trend sets ``case``, by its
     id, and ``expected``, the ratio of bad to good that the trend saw. ``restart`` forgets what an
-    earlier start of the same search measured. ``quiet`` reports no answer on the way. With
-    ``package`` the range is of releases of that package. ``history`` is where a change is.
+    earlier start of the same search measured. ``quiet`` shows no answers on the way. With
+    ``package`` the range is of releases of that package. ``history`` is the address of the history
+    that has the change.
     """
 
     selection: str = ""
@@ -71,7 +74,7 @@ class BisectOptions:
 
 
 class _SearchEnded(Exception):
-    """The search ends here, and the same command continues it."""
+    """The search ends here. The same command continues it."""
 
     def __init__(self, ended: Ended) -> None:
         super().__init__(ended)
@@ -79,11 +82,14 @@ class _SearchEnded(Exception):
 
 
 @dataclass(slots=True)
-class SearchInProgress:
-    """A search. ``keep`` writes its state after each step. ``started`` is by the caller's clock."""
+class BisectDriver:
+    """A search in progress. ``keep`` writes its state after each step.
+
+    ``started`` is a time of the caller's clock.
+    """
 
     project: Project
-    range: SearchRange
+    source: RangeSource
     options: BisectOptions
     state: SearchState
     keep: Callable[[SearchState], None]
@@ -97,7 +103,7 @@ class SearchInProgress:
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
 
-        A signal ends it with what is known. KeyboardInterrupt where nothing is known yet.
+        A signal ends it with what is known. Raises KeyboardInterrupt if nothing is known yet.
         """
         ended: Ended = "done"
         for step in (self._search_ranges, self._confirm, self._explain):
@@ -117,10 +123,10 @@ class SearchInProgress:
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",
             )
-        return self.state.result(self.state.sought, ended, self.range.package)
+        return self.state.result(self.state.sought, ended, self.source.package)
 
     def _search_ranges(self) -> None:
-        """Compare the ends, narrow down what moved, and go on into merges' branches."""
+        """Compare the ends, narrow down what moved, and go on in the branches of merges."""
         sought = self.state.sought or self._compare_ends()
         number = 0
         while number < len(self.state.ranges):
@@ -130,13 +136,13 @@ class SearchInProgress:
             number += 1
 
     def _confirm(self) -> None:
-        """Compare changes with the commit before them where a search ended without doing so."""
+        """Compare each found change with the commit before it, unless the search did."""
         for searched in self.state.ranges:
             while question := self.state.next_confirmation(searched):
                 self._ask(searched, self._sought, question, self._why_s)
 
     def _compare_ends(self) -> SoughtMetric:
-        """Compare both ends, and choose what moved most of the selected cases and metrics."""
+        """Compare both ends. Choose what moved most of the selected cases and metrics."""
         whole = self.state.ranges[0]
         question = Question(len(whole.commits), 0.0)
         only = (self.options.case,) if self.options.case else ()
@@ -174,8 +180,8 @@ class SearchInProgress:
         """Ask until nothing is left to ask in one range."""
         while question := self.state.next_question(searched):
             confirmation = self.state.next_confirmation(searched)
-            others = confirmation is not None and confirmation != question
-            reserve_s = self._why_s + (self._longest_s if others else 0.0)
+            awaited = confirmation is not None and confirmation != question
+            reserve_s = self._why_s + (self._longest_s if awaited else 0.0)
             self._ask(searched, sought, question, reserve_s)
 
     def _follow_merges(self, searched: SearchedRange) -> None:
@@ -184,7 +190,7 @@ class SearchInProgress:
             sha = searched.at(change.last).sha
             known = any(branch.merged_by == sha for branch in self.state.ranges)
             if change.first == change.last and change.found and not known:
-                self.state.ranges += self.range.branches(sha)
+                self.state.ranges += self.source.branches(sha)
         self.keep(self.state)
 
     def _ask(
@@ -235,7 +241,7 @@ class SearchInProgress:
             raise _SearchEnded("budget")
         context = self.project.session_context()
         settings = context.config.settings
-        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer carry no interval
+        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer give no interval
         most = max(settings.max_rounds, rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
         config = structs.replace(context.config, policy=policy, settings=settings)
@@ -243,11 +249,11 @@ class SearchInProgress:
             self.options.selection,
             only=only,
             command="bisect",
-            benchmarks_of=self.range.benchmarks_of,
-            everything=bool(self.range.package),  # the trees of releases have the same files
+            benchmarks_of=self.source.benchmarks_of,
+            everything=bool(self.source.package),  # the trees of releases have the same files
         )
-        base = self.range.side("base", searched.at(question.base))
-        head = self.range.side("head", searched.at(question.position))
+        base = self.source.side("base", searched.at(question.base))
+        head = self.source.side("head", searched.at(question.position))
         try:
             _, report = compare(replace(context, config=config), base, head, options)
         except NoTimeToImport as error:
@@ -267,14 +273,14 @@ class SearchInProgress:
         return self.state.sought
 
     def _skip(self, searched: SearchedRange, question: Question, why: str) -> None:
-        searched.skip(question.position, why[:_LONGEST])
+        searched.skip(question.position, why[:_LONGEST_REASON])
         self.keep(self.state)
         self._say(f"{searched.at(question.position).short}  skipped: {why}")
 
     def _add(
         self, searched: SearchedRange, sought: SoughtMetric, answer: SessionAnswer, report: Report
     ) -> None:
-        """Keep and show an answer. An interrupted session's is the last."""
+        """Keep and show an answer. The answer of an interrupted session is the last."""
         searched.add(answer)
         self.keep(self.state)
         size = (
@@ -294,7 +300,7 @@ class SearchInProgress:
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
-        bisection = self.state.result(self._sought, "done", self.range.package)
+        bisection = self.state.result(self._sought, "done", self.source.package)
         for culprit in bisection.culprits if bisection.is_answered else ():
             if culprit.why is None:
                 measuring_begins()
@@ -310,8 +316,8 @@ class SearchInProgress:
         A failure here is only reported as the reason why nothing is known: the answer stands.
         """
         before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
-        sides = (self.range.side("base", before), self.range.side("head", after))
-        context, files = self.project.session_context(), self.range.benchmarks_of
+        sides = (self.source.side("base", before), self.source.side("head", after))
+        context, files = self.project.session_context(), self.source.benchmarks_of
         try:
             with open_workplace(context, sides, benchmarks_of=files) as workplace:
                 cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
@@ -324,7 +330,7 @@ class SearchInProgress:
 
 
 def _environment_of_good(report: Report) -> str:
-    """Return the environment of base. Head's may differ, where a package is what differs."""
+    """Return base's environment. Head's differs if a package's releases are searched."""
     return (report.base_environment or report.environment).key
 
 
@@ -364,37 +370,38 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
     """Return a policy in which ``metric`` alone decides how many rounds a session has.
 
-    Its threshold is ``threshold``, or its own.
+    Without ``threshold`` the metric keeps its own.
     """
-    own = policy.metrics.get(metric)
-    if own is None:
-        own = metric_policy(METRICS[metric]) if metric in METRICS else None
+    usual = policy.metrics.get(metric)
+    if usual is None:
+        usual = metric_policy(METRICS[metric]) if metric in METRICS else None
     metrics = {name: replace(policy.of(known), gate="info") for name, known in METRICS.items()}
-    metrics[metric] = MetricPolicy(own.threshold if own else 0.05, "fail", "inconclusive")
+    metrics[metric] = MetricPolicy(usual.threshold if usual else 0.05, "fail", "inconclusive")
     margins = {} if threshold is None else {metric: threshold}
     return replace(policy, metrics=metrics, margins=margins)
 
 
 def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:
-    """Return the threshold by which the ends are compared where ``metric`` is searched for.
+    """Return the threshold for comparing the ends when ``metric`` is searched for.
 
-    A user who names the metric knows that it moved, perhaps by less than fails a build. It is half
-    of 5 %, or half of the metric's own threshold where that is smaller or an amount. With
-    ``expected``, the ratio that the trend saw, it is half of that change where that is smaller.
+    A user who names the metric knows that it moved, perhaps by less than fails a build. So it is
+    half of the metric's own threshold. If that is a ratio, it is at most half of 5 %, and at most
+    half of the change of ``expected``, the ratio that the trend saw.
     """
-    own = policy.metrics.get(metric)
+    configured = policy.metrics.get(metric)
     known = METRICS.get(metric)
-    threshold = own.threshold if own else known.threshold if known else _LEAST_SOUGHT
+    default = known.threshold if known else _ENDS_THRESHOLD
+    threshold = configured.threshold if configured else default
     if known is not None and (known.absolute or known.kind == "exact"):
         return threshold / 2.0
-    threshold = min(threshold, _LEAST_SOUGHT)
+    threshold = min(threshold, _ENDS_THRESHOLD)
     if expected and expected != 1.0:
         threshold = min(threshold, math.expm1(abs(math.log(expected))))
     return threshold / 2.0
 
 
 def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
-    """Return the row to search for, or None where nothing of ``metric`` (any, if empty) moved.
+    """Return the row to search for, or None if nothing of ``metric`` (any, if empty) moved.
 
     Gating rows come first, then regressions before improvements, then the largest change in units
     of the threshold.
@@ -424,14 +431,14 @@ def _adjusted(row: Comparison) -> float:
 
 
 def _is_ratio(row: Comparison) -> bool:
-    """Return whether a row's change is searched for as a ratio. Exact amounts may be zero."""
+    """Return whether a row's change is searched for as a ratio. An exact amount may be zero."""
     return row.difference is None and row.method != "exact"
 
 
 def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnswer | None:
-    """Return a row's answer about the commit, or None where it carries no interval.
+    """Return a row's answer about the commit, or None if the row has no interval.
 
-    ``log``: it is the logarithm of the ratio.
+    With ``log`` the answer is the logarithm of the ratio.
     """
     if log:
         change = math.log(row.ratio) if row.ratio else None
@@ -453,7 +460,7 @@ def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnsw
 
 
 def _ran_out(report: Report, case: str) -> bool:
-    """Return whether time ran out before a case had the rounds that carry an interval."""
+    """Return whether time ran out before a case had enough rounds for an interval."""
     if case in report.same_code or any(failure.case == case for failure in report.failures):
         return False
     rows = [row for row in report.results if row.case == case]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfci.commands.bisect import ChangeSearch, search_new
+from perfci.commands.bisect import ChangeOutcome, search_new
 from perfci.commands.bisect_driver import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
 from perfci.commands.history import require_own, runner_name
@@ -108,7 +108,7 @@ class NightSummary:
     commits: tuple[Commit, ...] = ()
     wall_s: float = 0.0
     budget_s: float = 0.0
-    searched: tuple[ChangeSearch, ...] = ()
+    searched: tuple[ChangeOutcome, ...] = ()
 
     def require_progress(self) -> None:
         """Raise BudgetTooShort where not one case was done within the budget."""
@@ -145,9 +145,9 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
             BisectOptions(
                 python=options.python, budget_s=left_s, quiet=True, history=options.history
             ),
-            now=now(),
+            at=now(),
         )
-        ends = [search.answer.ended for search in summary.searched if search.answer]
+        ends = [outcome.answer.ended for outcome in summary.searched if outcome.answer]
         summary.interrupted = "interrupted" in ends
     summary.budget_s = options.budget_s
     return summary

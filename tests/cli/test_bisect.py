@@ -15,8 +15,8 @@ import pytest
 from perfci.bisect import NamedCommit
 from perfci.bisect.state import SearchState
 from perfci.commands import bisect
-from perfci.commands.bisect import CommitRange
-from perfci.commands.bisect_driver import SearchInProgress
+from perfci.commands.bisect_driver import BisectDriver
+from perfci.commands.bisect_ranges import CommitRange
 from perfci.commands.revisions import sides_of_report
 from perfci.history.history import open_history
 from perfci.measure.process_cleanup import InterruptHandler
@@ -363,8 +363,8 @@ def test_a_change_found_as_the_time_ends_is_an_answer_that_says_what_it_lacks(
             project.executor.time += 7200.0  # type: ignore[union-attr]
         return report_of(searched, *arguments)
 
-    report_of = SearchInProgress._report
-    monkeypatch.setattr(SearchInProgress, "_report", late)
+    report_of = BisectDriver._report
+    monkeypatch.setattr(BisectDriver, "_report", late)
     found = bisected(project, *asked)
     (culprit,) = found["culprits"]
     assert (shas(culprit), culprit["found"], found["ended"]) == ([made[4]], True, "budget")
