@@ -35,7 +35,7 @@ from perfci.collector import Work
 from perfci.errors import BenchmarkError
 from perfci.metrics import ExtraMetric
 from perfci.metrics.graphs import frames_traced
-from perfci.metrics.graphs.compile_listener import reason_of
+from perfci.metrics.graphs.compile_listener import RECOMPILE_LOGGER, reason_of
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
@@ -44,7 +44,6 @@ _LEARNING_RATE = 1e-3
 """Of the SGD that stands in where no optimizer is given: small, so that long runs stay finite."""
 _CALLS, _TIME_S = 5, 0.05
 _LONGEST_LABEL = 60
-_RECOMPILES = ".__recompiles"
 _HIT_RATE = "shape_hit_rate"
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
 
@@ -422,7 +421,7 @@ def _recompiles_heard() -> Iterator[list[str]]:
 
     class Ear(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.name.endswith(_RECOMPILES):
+            if record.name.endswith(RECOMPILE_LOGGER):
                 heard.append(reason_of(record.getMessage()))
 
     ear, logger = Ear(), logging.getLogger("torch._dynamo")

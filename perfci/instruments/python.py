@@ -1,9 +1,9 @@
 """Host time of a call outside of operators, by stack, sampled next to a profile.
 
-A thread looks at the stack of the main one; the profiler's events say whether an operator ran at
-that moment. An operator gives the interpreter's lock back, and Python code within the switch
-interval, which is 10 µs here: by the default of 5 ms, or by a signal's handler, most samples fall
-on the next operator's line (seen with torch 2.13).
+A thread samples the main thread's stack, and the profiler's events say whether an operator ran at
+that moment. torch's operators release the GIL, but pure Python code gives it up only every switch
+interval. At the default 5 ms most samples would land on the line of the next operator (seen with
+torch 2.13), as they would from a signal handler, so the interval is 10 µs while we sample.
 """
 
 from __future__ import annotations
@@ -30,20 +30,25 @@ PLACE = 40
 WHEN = "work"
 RUNS = 3
 
-_SECONDS, _MOST_CALLS = 0.3, 20_000
-_INTERVAL_S, _SWITCH_S = 0.0005, 1e-5
-_DEEPEST, _MOST_STACKS, _LONGEST = 60, 400, 160
-_LEAST_OF_CALL, _LEAST_GROWTH = 0.05, 0.25
-"""A function that takes so much more, as a share of base's call and of its own time, is named."""
-_LEAST_OF_GROWTH = 0.1
-"""Least share of the total growth that a function explains."""
-_FEWEST_SAMPLES, _ERRORS = 30, 3.0
-"""Least gain in standard errors, which are those of counting samples."""
+_SAMPLING_S, _MOST_CALLS = 0.3, 20_000
+"""A recording ends with whichever comes first."""
+_SAMPLE_EVERY_S, _SWITCH_INTERVAL_S = 0.0005, 1e-5
+_MOST_FRAMES, _MOST_STACKS, _LONGEST_TEXT = 60, 400, 160
+_LEAST_SHARE_OF_CALL = 0.05
+"""Least change of a function that is named, as a share of base's call."""
+_LEAST_SHARE_OF_ITSELF = 0.25
+"""Its least change as a share of its own time."""
+_LEAST_SHARE_OF_TOTAL = 0.1
+"""Its least change as a share of the change of all functions together."""
+_LEAST_STANDARD_ERRORS = 3.0
+"""Its least change in standard errors, which are those of counting samples."""
+_FEWEST_SAMPLES = 30
+"""Samples per run. With fewer, no function is named."""
 _MOST_FOLDED = 150
-"""Stacks of a flame graph; there are rarely more that take 0.1 % of a call."""
+"""Stacks of a flame graph. Rarely do more than these take 0.1 % of a call each."""
 
 _COMPREHENSION = re.compile(r"(?:\.<locals>)?\.?<(?:(?:list|dict|set)comp|genexpr)>")
-"""A frame of its own before Python 3.12. Its time is the function's."""
+"""Before Python 3.12 a comprehension has a frame. Its time counts as its function's."""
 
 # In the worker.
 
@@ -52,25 +57,25 @@ _Stack = tuple[tuple[CodeType, int], ...]
 
 @contextmanager
 def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
-    """Look at this thread's stack now and then. Times are in ns since the epoch."""
+    """Sample this thread's stack. Times are in ns since the epoch."""
     seen: list[tuple[int, _Stack]] = []
     over = threading.Event()
     thread = threading.get_ident()
 
     def look() -> None:
         while not over.is_set():
-            time.sleep(_INTERVAL_S)
+            time.sleep(_SAMPLE_EVERY_S)
             frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 (there is no other way)
             now = time.time_ns()
             stack: list[tuple[CodeType, int]] = []
-            while frame is not None and len(stack) < _DEEPEST:
+            while frame is not None and len(stack) < _MOST_FRAMES:
                 stack.append((frame.f_code, frame.f_lineno or 0))  # made code may have no lines
                 frame = frame.f_back
             seen.append((now, tuple(reversed(stack))))
 
     sampler = threading.Thread(target=look, daemon=True)
     switch_s = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     sampler.start()
     try:
         yield seen
@@ -106,7 +111,7 @@ def _calls(once: Callable[[], None]) -> tuple[int, float]:
     """Make calls for a while; return how many, and the time that they took."""
     started = time.perf_counter()
     calls, took = 0, 0.0
-    while calls < _MOST_CALLS and took < _SECONDS:
+    while calls < _MOST_CALLS and took < _SAMPLING_S:
         once()
         calls += 1
         took = time.perf_counter() - started
@@ -120,18 +125,18 @@ def _recorded(
     call_s: float,
 ) -> Recorded:
     outermost: list[tuple[int, int, str]] = []
-    for each in ran:
-        if not outermost or each[0] >= outermost[-1][1]:
-            outermost.append(each)
+    for operator_run in ran:
+        if not outermost or operator_run[0] >= outermost[-1][1]:
+            outermost.append(operator_run)
     starts = [start for start, _, _ in outermost]
     frames = _Frames(scene)
     counts: Counter[tuple[tuple[int, ...], str]] = Counter()
     for now, stack in seen:
         place = bisect_right(starts, now) - 1
         inside = place >= 0 and now < outermost[place][1]
-        operator = outermost[place][2][:_LONGEST] if inside else ""
-        if of_call := frames.of(stack):
-            counts[of_call, operator] += 1
+        operator = outermost[place][2][:_LONGEST_TEXT] if inside else ""
+        if numbers := frames.numbers_of(stack):
+            counts[numbers, operator] += 1
     return {
         "call_s": call_s,
         "samples": sum(counts.values()),
@@ -141,10 +146,9 @@ def _recorded(
 
 
 class _Frames:
-    """Frames by number: file, line and its text, function, and whether it is of the side's own.
+    """Frames by number: file, line, its text, function, and whether it is the side's own code.
 
-    perfci's frames are left out, and so is the line of a library's: one of its functions is one
-    frame.
+    perfci's frames are left out. Frames of libraries have no line, so that a function is one frame.
     """
 
     def __init__(self, scene: RecordingScene) -> None:
@@ -156,26 +160,26 @@ class _Frames:
     def rows(self) -> list[list[Any]]:
         return [list(row) for row in self._numbers]
 
-    def of(self, stack: _Stack) -> tuple[int, ...]:
+    def numbers_of(self, stack: _Stack) -> tuple[int, ...]:
         numbers = (self._number(code, line) for code, line in stack)
         return tuple(number for number in numbers if number >= 0)
 
     def _number(self, code: CodeType, line: int) -> int:
         if (code, line) not in self._known:
-            self._known[code, line] = self._new(code, line)
+            self._known[code, line] = self._add(code, line)
         return self._known[code, line]
 
-    def _new(self, code: CodeType, line: int) -> int:
+    def _add(self, code: CodeType, line: int) -> int:
         file = code.co_filename
         if file.startswith(PERFCI):
             return -1
         function = getattr(code, "co_qualname", code.co_name)
-        function = _COMPREHENSION.sub("", function)[:_LONGEST] or function
+        function = _COMPREHENSION.sub("", function)[:_LONGEST_TEXT] or function
         if own := self._scene.place(file):
-            text = linecache.getline(file, line).strip()[:_LONGEST]
-            row = (own[:_LONGEST], line, text, function, True)
+            text = linecache.getline(file, line).strip()[:_LONGEST_TEXT]
+            row = (own[:_LONGEST_TEXT], line, text, function, True)
         else:
-            row = ("/".join(file.split("/")[-3:])[:_LONGEST], 0, "", function, False)
+            row = ("/".join(file.split("/")[-3:])[:_LONGEST_TEXT], 0, "", function, False)
         return self._numbers.setdefault(row, len(self._numbers))
 
 
@@ -190,29 +194,31 @@ class _Line(NamedTuple):
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
-    """Yield the own functions that take longer outside of operators, each by the line that grew."""
+    """Yield the side's functions whose time outside of operators changed, and the line."""
     if min(len(base), len(head)) < RUNS:
         return
     if any(run["samples"] < _FEWEST_SAMPLES for run in (*base, *head)):
         return
-    before, after = (_by_function(runs) for runs in (base, head))
-    each_s = [run["call_s"] / run["samples"] for run in (*base, *head)]
+    base_times, head_times = (_by_function(runs) for runs in (base, head))
+    sample_s = [run["call_s"] / run["samples"] for run in (*base, *head)]
     call_s = min(run["call_s"] for run in base)
-    grown = sum(map(upper_median, after.values())) - sum(map(upper_median, before.values()))
-    for function in before.keys() | after.keys():
-        was = before.get(function, (0.0,) * len(base))
-        now = after.get(function, (0.0,) * len(head))
-        before_s, after_s = upper_median(was), upper_median(now)
+    total = sum(map(upper_median, head_times.values())) - sum(
+        map(upper_median, base_times.values())
+    )
+    for function in base_times.keys() | head_times.keys():
+        before = base_times.get(function, (0.0,) * len(base))
+        after = head_times.get(function, (0.0,) * len(head))
+        before_s, after_s = upper_median(before), upper_median(after)
         gain = after_s - before_s
-        apart = min(now) > max(was) if gain > 0 else min(was) > max(now)
-        least = max(
-            _LEAST_OF_CALL * call_s,
-            _LEAST_GROWTH * min(before_s, after_s),
-            _LEAST_OF_GROWTH * abs(grown),
-            _ERRORS * _standard_error((*was, *now), each_s),
+        apart = min(after) > max(before) if gain > 0 else min(before) > max(after)
+        least_gain = max(
+            _LEAST_SHARE_OF_CALL * call_s,
+            _LEAST_SHARE_OF_ITSELF * min(before_s, after_s),
+            _LEAST_SHARE_OF_TOTAL * abs(total),
+            _LEAST_STANDARD_ERRORS * _standard_error((*before, *after), sample_s),
         )
-        # what moved into another function is no gain
-        if apart and abs(gain) >= least and gain * grown > 0 and abs(grown) >= abs(gain) / 2:
+        # time that moved into another function is no gain
+        if apart and abs(gain) >= least_gain and gain * total > 0 and abs(total) >= abs(gain) / 2:
             line = _line_that_moved(function, base, head, gain)
             yield Difference(
                 "python",
@@ -226,53 +232,57 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
             )
 
 
-def _standard_error(times: Sequence[float], each_s: Sequence[float]) -> float:
-    """Return that of the difference of two sides' means, in s; a sample stands for ``each_s``."""
+def _standard_error(times: Sequence[float], sample_s: Sequence[float]) -> float:
+    """Return the standard error, in s, of the difference between both sides' means.
+
+    ``sample_s`` has the time that a sample of each run stands for. A function's samples in a run
+    are a count, whose variance is the count itself; 0 is taken for 1.
+    """
     runs = len(times) / 2
-    pairs = zip(times, each_s, strict=True)
+    pairs = zip(times, sample_s, strict=True)
     return math.sqrt(sum(max(time, one_s) * one_s for time, one_s in pairs)) / runs
 
 
 def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, ...]:
-    """Return both sides' stacks of functions, without their lines, those that take most first.
+    """Return both sides' stacks of functions, without lines, in descending order of time.
 
-    Raises ValueError where a worker sent what is no time.
+    Raises ValueError where a worker sent a number that can't be a time.
     """
     sides = [_folded(runs) for runs in (base, head)]
     if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
         raise ValueError("it is no time")
-    every = dict.fromkeys(name for side in sides for name in side)
-    stacks_of = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in every]
-    stacks_of.sort(key=lambda each: -(each.base + each.head))
-    return tuple(stacks_of[:_MOST_FOLDED])
+    names = dict.fromkeys(frames for side in sides for frames in side)
+    merged = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in names]
+    merged.sort(key=lambda stack: -(stack.base + stack.head))
+    return tuple(merged[:_MOST_FOLDED])
 
 
 def _folded(runs: Sequence[Recorded]) -> Mapping[tuple[str, ...], float]:
     times: dict[tuple[str, ...], float] = defaultdict(float)
     for run in runs:
-        each_s = run["call_s"] / max(1, run["samples"]) / len(runs)
+        sample_s = run["call_s"] / max(1, run["samples"]) / len(runs)
         names = [f"{function} ({file})" for file, _, _, function, _ in run["frames"]]
         for numbers, operator, count in run["stacks"]:
             frames = [names[number] for number in numbers] + [str(operator)] * bool(operator)
-            times[tuple(frames)] += count * each_s
+            times[tuple(frames)] += count * sample_s
     return times
 
 
 def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[float, ...]]:
-    """Return the own time of each own function in each run, in s a call."""
-    each = [_times(run) for run in runs]
-    names = {(line.file, line.function) for times in each for line in times}
+    """Return the time of each of the side's functions in each run, in s per call."""
+    by_run = [_times_by_line(run) for run in runs]
+    names = {(line.file, line.function) for times in by_run for line in times}
     return {
         name: tuple(
             sum(time for line, time in times.items() if (line.file, line.function) == name)
-            for times in each
+            for times in by_run
         )
         for name in names
     }
 
 
-def _times(run: Recorded) -> Mapping[_Line, float]:
-    """Return a run's time outside of operators by the innermost own line, in s a call."""
+def _times_by_line(run: Recorded) -> Mapping[_Line, float]:
+    """Return a run's time outside of operators by the side's innermost line, in s per call."""
     times: dict[_Line, float] = defaultdict(float)
     for numbers, operator, count in run["stacks"]:
         own = [run["frames"][number] for number in numbers if run["frames"][number][4]]
@@ -285,18 +295,20 @@ def _times(run: Recorded) -> Mapping[_Line, float]:
 def _line_that_moved(
     function: tuple[str, str], base: Sequence[Recorded], head: Sequence[Recorded], gain: float
 ) -> int:
-    """Return the line of head's function that moved most the way of ``gain``, matched by text."""
+    """Return the line of head's function that moved most in ``gain``'s direction.
+
+    Lines of both sides are matched by their text.
+    """
     gains: dict[str, float] = defaultdict(float)
     lines: dict[str, int] = {}
     for runs, sign in ((base, -1.0), (head, 1.0)):
         for run in runs:
-            for line, seconds in _times(run).items():
+            for line, seconds in _times_by_line(run).items():
                 if (line.file, line.function) == function:
                     gains[line.text] += sign * seconds / len(runs)
                     if sign > 0:
                         lines[line.text] = line.line
-    here = {text: gains[text] for text in lines}
-    return lines[max(here, key=lambda text: here[text] * gain)] if here else 0
+    return lines[max(lines, key=lambda text: gains[text] * gain)] if lines else 0
 
 
 WORDS = {

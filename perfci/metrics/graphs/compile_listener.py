@@ -1,4 +1,4 @@
-"""Graph breaks and recompiles, heard as torch.compile meets them.
+"""Graph breaks and recompiles, heard from torch.compile's log as they occur.
 
 What is private to torch is read guarded: where it is absent the metric is missing, never 0.
 Verified on torch 2.13: a break inside a loop skips the whole frame (no graph at all); a nested
@@ -22,19 +22,19 @@ from perfci.model.worker import GraphEvent
 
 # What torch.compile's messages say: where in the user's code, and why, in one line.
 
-_BREAK = re.compile(r"in user code at (?P<file>[^\n]+):(?P<line>\d+)")
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
-_RECOMPILE = re.compile(r"(?:in |\()(?P<file>/[^\n)]+):(?P<line>\d+)")
+_BREAK_PLACE = re.compile(r"in user code at (?P<file>[^\n]+):(?P<line>\d+)")
+_FRAME_PLACE = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
+_RECOMPILE_PLACE = re.compile(r"(?:in |\()(?P<file>/[^\n)]+):(?P<line>\d+)")
 _REASON = re.compile(r"^(?:Graph Break )?Reason: ", re.MULTILINE)
 _GUARD = re.compile(r"^\s*- (?:\d+/\d+: )?(?P<guard>\S[^\n]*)", re.MULTILINE)
-_GUARDS_LINE = re.compile(r"# +(?P<file>\S+):(?P<line>\d+) in ")
+_GUARD_PLACE = re.compile(r"# +(?P<file>\S+):(?P<line>\d+) in ")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_LONGEST = 300
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
 class UserLine:
-    """A line of the user's code; ``leaf`` is where torch says it is, perhaps inside torch."""
+    """A line of the user's code. ``leaf`` is the place that torch names, perhaps inside torch."""
 
     file: str
     line: int
@@ -43,8 +43,8 @@ class UserLine:
 
 def break_place(message: str) -> UserLine:
     """Return the innermost line outside torch that a graph break's message names."""
-    frames = [(match["file"], int(match["line"])) for match in _FRAME.finditer(message)]
-    named = _BREAK.search(message)
+    frames = [(match["file"], int(match["line"])) for match in _FRAME_PLACE.finditer(message)]
+    named = _BREAK_PLACE.search(message)
     leaf = (named["file"], int(named["line"])) if named else (frames[-1] if frames else ("", 0))
     if not _inside_torch(leaf[0]):
         return UserLine(*leaf, leaf=leaf)
@@ -53,17 +53,17 @@ def break_place(message: str) -> UserLine:
 
 
 def recompile_place(message: str) -> UserLine:
-    """Return the line of the guard that failed, or of the function that a message names.
+    """Return the line of the guard that failed, or else of the function that a message names.
 
-    Torch cuts the beginning of a guard's path off.
+    Torch shortens a guard's path to its end.
     """
-    match = _RECOMPILE.search(message)
+    match = _RECOMPILE_PLACE.search(message)
     if not match:
         return UserLine("", 0)
     guard = _GUARD.search(message)
-    of_guard = _GUARDS_LINE.search(guard["guard"]) if guard else None
-    if of_guard and match["file"].endswith(of_guard["file"]):
-        return UserLine(match["file"], int(of_guard["line"]))
+    guard_place = _GUARD_PLACE.search(guard["guard"]) if guard else None
+    if guard_place and match["file"].endswith(guard_place["file"]):
+        return UserLine(match["file"], int(guard_place["line"]))
     return UserLine(match["file"], int(match["line"]))
 
 
@@ -89,7 +89,7 @@ def relative_to(root: str, text: str) -> str:
 
 def _short(text: str) -> str:
     plain = _ADDRESS.sub("", text).strip()  # an address differs in every process
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+    return plain if len(plain) <= _LONGEST_REASON else plain[: _LONGEST_REASON - 1] + "…"
 
 
 def _inside_torch(file: str) -> bool:
@@ -97,11 +97,11 @@ def _inside_torch(file: str) -> bool:
     return bool(origin) and file.startswith(str(Path(str(origin)).parent) + "/")
 
 
-_FRONT_END = "torch._dynamo"
-_BREAKS, _RECOMPILES = ".__graph_breaks", ".__recompiles"
+_DYNAMO = "torch._dynamo"
+BREAK_LOGGER, RECOMPILE_LOGGER = ".__graph_breaks", ".__recompiles"
+"""Endings of the names of torch's loggers."""
 _LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
-
-
+"""First arguments of the warnings that torch logs where it gives up recompiling."""
 _LATE = "torch.compile ran before perfci could listen: import torch at the top of the file"
 
 
@@ -109,10 +109,10 @@ _LATE = "torch.compile ran before perfci could listen: import torch at the top o
 class GraphWatch:
     """Listens to one worker's compilations, whatever calls torch.compile.
 
-    ``install`` goes where torch is loaded, before anything is compiled, and once more after
-    set-up, which may have set torch's logs. It imports nothing that torch hasn't.
-    ``summary`` may be asked at any time after. ``traced_before`` are the frames that Dynamo had
-    looked at when the measurement began.
+    Call ``install`` where torch is loaded, before anything is compiled, and again after set-up,
+    which may have set torch's logs. It imports nothing that torch has not imported. ``summary`` may
+    be called at any time after. ``traced_before`` is the number of frames that Dynamo had looked at
+    when the measurement began.
     """
 
     traced_before: int = field(default_factory=frames_traced)
@@ -126,7 +126,7 @@ class GraphWatch:
     _why_unheard: str = "the worker didn't listen to torch.compile"
 
     def install(self) -> None:
-        """Listen from now on. Nothing that torch would not print anyway is printed."""
+        """Listen from now on. Torch prints no more than it would without perfci."""
         if "TORCH_LOGS" in os.environ:
             self._why_unheard = (
                 "TORCH_LOGS is set, which keeps perfci from listening to torch.compile"
@@ -139,32 +139,33 @@ class GraphWatch:
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             self._why_unheard = f"this torch can't log graph breaks ({error})"
             return
-        front_end = logging.getLogger(_FRONT_END)
-        for torchs_own in front_end.handlers:
-            if torchs_own is not self._listener:
-                torchs_own.addFilter(_is_not_ours)
+        dynamo_logger = logging.getLogger(_DYNAMO)
+        # set_logs also makes torch print these records; its own handlers must drop them
+        for handler in dynamo_logger.handlers:
+            if handler is not self._listener:
+                handler.addFilter(_torch_would_print)
         if self._listener is None:
             self._listener = _Listener(self)
             self._before = counters() or {}
             self._resumed_before = len(_resumed())
             self._why_unheard = _LATE if frames_traced() > self.traced_before else ""
-        if self._listener not in front_end.handlers:
-            front_end.addHandler(self._listener)
+        if self._listener not in dynamo_logger.handlers:
+            dynamo_logger.addHandler(self._listener)
 
     def hear(self, record: logging.LogRecord) -> None:
-        """Take what one record of torch's front end says."""
-        if record.name.endswith(_BREAKS):
+        """Keep the break, recompile or reached limit that a record of Dynamo's log reports."""
+        if record.name.endswith(BREAK_LOGGER):
             message = record.getMessage()
-            self._breaks.append((self._users(break_place(message)), reason_of(message)))
-        elif record.name.endswith(_RECOMPILES):
+            self._breaks.append((self._known_user_line(break_place(message)), reason_of(message)))
+        elif record.name.endswith(RECOMPILE_LOGGER):
             message = record.getMessage()
             self._recompiles.append((recompile_place(message), reason_of(message)))
         elif isinstance(record.args, tuple) and record.args and record.args[0] in _LIMITS:
             message = record.getMessage()
             self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
 
-    def _users(self, place: UserLine) -> UserLine:
-        """Return the user's line for a break inside torch; torch names it the first time only."""
+    def _known_user_line(self, place: UserLine) -> UserLine:
+        """Return the user's line for a break. Inside torch, torch names it the first time only."""
         if (place.file, place.line) != place.leaf:
             self._by_leaf[place.leaf] = place
         return self._by_leaf.get(place.leaf, place)
@@ -177,9 +178,9 @@ class GraphWatch:
         counted = counters()
         values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
         missing: dict[str, str] = {}
-        graphs = self._graphs(counted)
+        graphs = self._graph_count(counted)
         events = [
-            *_events("graph_break", self._breaks, root, self._skipped(counted)),
+            *_events("graph_break", self._breaks, root, self._places_not_resumed(counted)),
             *_events("recompile", self._recompiles, root),
             *_events("recompile_limit", self._limits, root),
         ]
@@ -202,26 +203,28 @@ class GraphWatch:
             values["graph_breaks"] = float(len(broken))
         return Reading(values, missing, tuple(events), self._warnings(events, counted))
 
-    def _graphs(self, counted: dict[str, Counter[str]] | None) -> int | None:
+    def _graph_count(self, counted: dict[str, Counter[str]] | None) -> int | None:
         """Return the number of graphs that were made, or None where torch doesn't count them."""
         if not counted:
             return None
         if "unique_graphs" in counted.get("stats", {}):
-            return self._since(counted, "stats", "unique_graphs")
+            return self._increase(counted, "stats", "unique_graphs")
         # Frames were looked at and no graph counted: that is zero, not unknown.
-        return 0 if self._since(counted, "frames", "total") else None
+        return 0 if self._increase(counted, "frames", "total") else None
 
-    def _skipped(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
+    def _places_not_resumed(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
         """Return the breaks that torch could not resume from: their frames run in eager."""
         if not counted or "total" not in counted.get("frames", {}):
             return frozenset()
-        failed = self._since(counted, "frames", "total") - self._since(counted, "frames", "ok")
+        failed = self._increase(counted, "frames", "total") - self._increase(
+            counted, "frames", "ok"
+        )
         if failed <= len(self._limits):
             return frozenset()
         resumed = frozenset(_resumed()[self._resumed_before :])
         return frozenset(place for place, _ in self._breaks if place.leaf not in resumed)
 
-    def _since(self, counted: dict[str, Counter[str]], group: str, name: str) -> int:
+    def _increase(self, counted: dict[str, Counter[str]], group: str, name: str) -> int:
         now = counted.get(group, Counter())[name]
         return now - self._before.get(group, Counter())[name]
 
@@ -234,7 +237,7 @@ class GraphWatch:
         skipped = sum(event.kind == "skipped_frame" for event in events)
         if skipped:
             warnings.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
-        if counted and self._since(counted, "inductor", "cudagraph_skips") > 0:
+        if counted and self._increase(counted, "inductor", "cudagraph_skips") > 0:
             warnings.append("CUDA graphs were asked for and not used (on a CPU there are none)")
         return tuple(warnings)
 
@@ -251,8 +254,8 @@ class _Listener(logging.Handler):
             self.handleError(record)
 
 
-def _is_not_ours(record: logging.LogRecord) -> bool:
-    return not record.name.endswith((_BREAKS, _RECOMPILES))
+def _torch_would_print(record: logging.LogRecord) -> bool:
+    return not record.name.endswith((BREAK_LOGGER, RECOMPILE_LOGGER))
 
 
 def _events(
@@ -275,7 +278,7 @@ def _events(
 
 
 def _resumed() -> list[tuple[str, int]]:
-    """Return (file, line) of each break that torch resumes after, as objects rather than text."""
+    """Return (file, line) of each break that torch resumes after, from objects, not text."""
     reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
     stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
     return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]
