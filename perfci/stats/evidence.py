@@ -5,6 +5,7 @@ Error rates of many comparisons are Holm's or Benjamini and Hochberg's, of many 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -91,7 +92,7 @@ def paired_evidence(
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
-    scale = _Scale.of(base, head, absolute=absolute, step=step)
+    scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))
     return scale.evidence(
@@ -123,7 +124,7 @@ def unpaired_evidence(
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
         return Evidence("welch_t", warnings=(problem,))
-    scale = _Scale.of(base, head, absolute=absolute, step=step)
+    scale = _Scale.of(base_sessions, head, absolute=absolute, step=step)
     sessions = [scale.to(session) for session in base_sessions]
     after = scale.to(head)
     test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
@@ -142,11 +143,18 @@ class _Scale:
 
     @classmethod
     def of(
-        cls, base: Sequence[float], head: Sequence[float], *, absolute: bool, step: float
+        cls,
+        base_sessions: Sequence[Sequence[float]],
+        head: Sequence[float],
+        *,
+        absolute: bool,
+        step: float,
     ) -> _Scale:
-        values = (*base, *head)
+        """Return the scale. Base's mean is that of its sessions' means, as the estimate's is."""
+        values = (*itertools.chain.from_iterable(base_sessions), *head)
         largest = max(map(abs, values), default=0.0)
-        base_mean = mean(base) if base else None
+        means = [mean(session) for session in base_sessions if session]
+        base_mean = mean(means) if means else None
         plain = Resolution(_ROUNDING * largest, step)
         if absolute:
             return cls("difference", plain, base_mean)

@@ -187,3 +187,8 @@ def test_sessions_that_differ_widen_the_interval_of_the_same_workers() -> None:
     assert with_sessions.se == pytest.approx(0.05 * math.sqrt(4 / 3))
     assert with_sessions.df == pytest.approx(2)
     assert with_sessions.p > without.p
+
+
+def test_a_share_of_a_baseline_with_zeros_is_of_the_mean_of_its_sessions() -> None:
+    evidence = unpaired_evidence([[1.0], [8.0], [1.0, 1.0]], [1.0, 0.0], alpha=0.01)
+    assert evidence.ratio == pytest.approx(0.5 / (10.0 / 3.0))
