@@ -104,7 +104,7 @@ class CodeRan:
             self._add(state.case.id, side, provenance)
 
     def settles(self, state: CaseState) -> bool:
-        """Say whether the case is the same code on both sides, and nothing says otherwise."""
+        """Return whether the case ran the same code on both sides, without doubt."""
         return (
             not self._everything
             and state.rounds == 1
@@ -113,24 +113,24 @@ class CodeRan:
             and may_be_same_code(state.compared(self._policy))
         )
 
-    def of_sides(self) -> Ran:
+    def by_side(self) -> Ran:
         """Return what ran on each side."""
         base = self._side("base") if len(self._plan.sides) > 1 else None
         return Ran(base, self._side("head"))
 
     def same(self, states: Sequence[CaseState]) -> tuple[str, ...]:
-        """Return the cases of which nothing that ran differs between the sides."""
+        """Return the cases whose code that ran doesn't differ between the sides."""
         if not self._may_be_the_same():
             return ()
         return tuple(state.case.id for state in states if self._ran_the_same(state))
 
     def unexercised(self, states: Sequence[CaseState]) -> Mapping[str, tuple[str, ...]]:
-        """Return the changes by kind where no case used anything that differs; else nothing."""
+        """Return the changes by kind if no case used anything that differs, else nothing."""
         all_same = bool(states) and len(self.same(states)) == len(states)
         return self._plan.changes if all_same else {}
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the report should say of it."""
+        """Return notes for the report."""
         notes: list[str] = []
         if files := {name for files in self._cases.values() for name in files.not_its_own}:
             what = "which differ" if len(files) > 1 else "which differs"
@@ -148,7 +148,7 @@ class CodeRan:
         self._openings.close()
 
     def _may_be_the_same(self) -> bool:
-        """Say whether there are two sides, under one Python, nothing injected."""
+        """Return whether there are two sides under one Python, with nothing injected."""
         sides, injected = self._plan.sides, self._plan.config.settings.inject
         one_python = len({side.python for side in sides}) == 1
         return len(sides) > 1 and one_python and not any(injected.values())
@@ -164,23 +164,26 @@ class CodeRan:
     def _add(self, case: str, side: str, ran: Provenance) -> None:
         tree = self._sides[side]
         roots = tree.root, self._plan.temporary_of(side).resolve()
-        mine = self._cases.setdefault((case, side), CaseFiles())
-        for paths, files in ((ran.used, mine.files), (ran.loaded, mine.loaded)):
+        case_files = self._cases.setdefault((case, side), CaseFiles())
+        for paths, files in ((ran.used, case_files.files), (ran.loaded, case_files.loaded)):
             for path in paths:
                 label, digest = _label(path, roots), self._digest(path)
                 files.add((label, digest))
                 if not digest:
-                    mine.unknown.add(f"gone {label}")
+                    case_files.unknown.add(f"gone {label}")
         for look in ran.looked_at:
             label = _label(look.path, roots)
-            if len({answer(look.how, each.root / label) for each in self._plan.sides}) > 1:
-                mine.looked_at.add((f"{look.how} {label}", answer(look.how, Path(look.path))))
+            answers = {answer(look.how, plan.root / label) for plan in self._plan.sides}
+            if len(answers) > 1:
+                case_files.looked_at.add((f"{look.how} {label}", answer(look.how, Path(look.path))))
         used = {_label(path, roots) for path in ran.used}
         pattern = self._plan.config.pattern
-        mine.not_its_own |= {
+        case_files.not_its_own |= {
             name for name in used & tree.overlay.changed if not fnmatch(Path(name).name, pattern)
         }
-        mine.unknown |= {reason for reason in ran.unknown if reason.partition(" ")[2] not in _TOOLS}
+        case_files.unknown |= {
+            reason for reason in ran.unknown if reason.partition(" ")[2] not in _TOOLS
+        }
         self._outside[side] |= set(ran.outside)
         self._installed[side] |= {
             (module.name.partition(".")[0], module.path) for module in ran.elsewhere
@@ -193,8 +196,8 @@ class CodeRan:
 
     def _side(self, name: str) -> SideRan:
         """Return what this side's workers ran, over all cases."""
-        mine = {case: files for (case, side), files in self._cases.items() if side == name}
-        files = {pair for of_case in mine.values() for pair in of_case.files}
+        by_case = {case: files for (case, side), files in self._cases.items() if side == name}
+        files = {pair for used in by_case.values() for pair in used.files}
         # what all sides imported from the same file: a copy each is meant to differ
         installed = set.intersection(*self._installed.values())
         return SideRan(
@@ -203,23 +206,23 @@ class CodeRan:
             compiled=tuple(Compiled(*pair) for pair in sorted(files) if is_library(pair[0])),
             outside=tuple(sorted(self._outside[name])),
             installed=tuple(sorted({package for package, _ in installed})),
-            unknown=tuple(sorted({why for of_case in mine.values() for why in of_case.unknown})),
-            cases={case: digest for case in mine if (digest := self._code_digest(case, name))},
+            unknown=tuple(sorted({why for used in by_case.values() for why in used.unknown})),
+            cases={case: digest for case in by_case if (digest := self._code_digest(case, name))},
         )
 
     def _code_digest(self, case: str, side: str) -> str:
-        """Return one hash of all that ``case`` used on ``side``; empty where not all is known."""
-        mine = self._cases.get((case, side))
-        if mine is None or mine.unknown or mine.not_its_own or not mine.files:
+        """Return one hash of all that ``case`` used on ``side``, or "" if not all is known."""
+        used = self._cases.get((case, side))
+        if used is None or used.unknown or used.not_its_own or not used.files:
             return ""
-        pairs = sorted(mine.files | mine.loaded | mine.looked_at)
+        pairs = sorted(used.files | used.loaded | used.looked_at)
         text = "\n".join(f"{digest} {path}" for path, digest in pairs)
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
     def _digest(self, path: str) -> str:
         """Return the SHA-256 of a file, or of the archive that it is in.
 
-        Empty where it is gone, or can't be read any more.
+        Empty if it is gone, or can't be read any more.
         """
         place = Path(path)
         with suppress(OSError):

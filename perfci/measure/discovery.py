@@ -91,7 +91,7 @@ def _discovered(listing: _ListingWorker) -> SideDiscovery:
         discovered = listing.answer()
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
-            failure = _of_file(ended.failure, order)
+            failure = _as_import_failure(ended.failure, order)
             discovered = SideDiscovery(Discovery((), (failure,), {}), {})
         else:
             discovered = _one_by_one(listing, order)
@@ -145,9 +145,9 @@ def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
     for number, file in enumerate(order.benchmark_files):
         alone = replace(order, benchmark_files=(file,), saved=() if number else order.saved)
         try:
-            results.append(listing.of(alone).answer())
+            results.append(listing.again(alone).answer())
         except WorkerEnded as ended:
-            failure = _of_file(ended.failure, alone)
+            failure = _as_import_failure(ended.failure, alone)
             results.append(SideDiscovery(Discovery((), (failure,), {}), {}))
     return _joined(results)
 
@@ -190,15 +190,15 @@ class _ListingWorker:
         self._closed = False
         self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
 
-    def of(self, order: WorkOrder) -> _ListingWorker:
-        """Return another one of the same side, which lists by ``order``."""
+    def again(self, order: WorkOrder) -> _ListingWorker:
+        """Return another worker of the same side, which lists by ``order``."""
         return _ListingWorker(self.plan, self.side, self._executor, order, self._budget_end)
 
     def answer(self) -> SideDiscovery:
-        """Wait for the answer; a file that hangs takes half of what is left, no more.
+        """Wait for the answer. A file that hangs takes at most half of what is left.
 
-        WorkerEnded is a ``timeout`` where it had all the time it may take: then the import is at
-        fault.
+        WorkerEnded has the kind ``timeout`` only if the import had all the time it may take, and so
+        is at fault.
         """
         timeout, worker = self.plan.config.settings.timeout, self._worker
         left_s = max(0.0, self._budget_end - self._executor.now())
@@ -229,13 +229,13 @@ class _ListingWorker:
 
 
 def _with_advice(failure: Failure, advice: str) -> Failure:
-    """Return an import that failed with what to set, where that may be why."""
+    """Return the failure of an import with advice on what to set, if that may be the reason."""
     if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
         return failure
     return replace(failure, message=f"{failure.message}\n{advice}")
 
 
-def _of_file(failure: Failure, order: WorkOrder) -> Failure:
+def _as_import_failure(failure: Failure, order: WorkOrder) -> Failure:
     named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
     return replace(failure, case=", ".join(named) or "saved models", stage="import")
 
@@ -275,8 +275,8 @@ def separate_packages(discoveries: Mapping[str, SideDiscovery]) -> frozenset[str
     """Return the packages that each side has installed in a Python of its own."""
     files: dict[str, list[str]] = {}
     for side in discoveries.values():
-        mine = {module.name: module.path for ran in side.ran for module in ran.elsewhere}
-        for name, path in mine.items():
+        files_by_name = {module.name: module.path for ran in side.ran for module in ran.elsewhere}
+        for name, path in files_by_name.items():
             if "." not in name:
                 files.setdefault(name, []).append(path)
     return frozenset(name for name, paths in files.items() if len(set(paths)) > 1)

@@ -36,6 +36,7 @@ from perfci.verdict.stopping import (
 EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that cost calls of their own and say the same in each round."""
 MOST_LOOKED_INTO = 8
+"""Number of moved cases that are looked into."""
 _LOOK_ROUNDS = 1.0
 """Rounds that looking into a case takes, besides two starts (benchmarks/time_left.py)."""
 _CLOSING_S = 0.8
@@ -164,7 +165,7 @@ class CaseNeeds:
     settings: MeasureSettings
     policy: Policy
 
-    def least(self, state: CaseState) -> int:
+    def minimum_rounds(self, state: CaseState) -> int:
         """Return how many rounds the case has in any event."""
         settings = self.settings
         return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
@@ -172,8 +173,8 @@ class CaseNeeds:
     def exact_parts(self, state: CaseState) -> frozenset[str]:
         """Return which of ``EXACT_PARTS`` the next round measures.
 
-        Where the workers of the first rounds agree there is nothing left to know. A side alone is
-        compared another day, with unknown workers: it has as many as decide.
+        If the workers of the first rounds agree, nothing is left to know. A side that is measured
+        alone is compared another day, with unknown workers. So it gets enough rounds to decide.
         """
         if state.rounds >= DECIDING_ROUNDS:
             return frozenset()
@@ -183,8 +184,8 @@ class CaseNeeds:
         return EXACT_PARTS & {row.metric for row in open_rows}
 
     def wants_more(self, state: CaseState, family: int, left_s: float) -> bool:
-        """Say whether rounds that there is time for may decide more; the state notes of what."""
-        if state.same_code or state.failures or state.rounds >= self.most(state):
+        """Return whether more rounds may decide something, and note in the state which metrics."""
+        if state.same_code or state.failures or state.rounds >= self.maximum_rounds(state):
             return False
         compared = state.compared(self.policy)
         undecided = undecided_metrics(compared, state.case, self.policy, family)
@@ -192,25 +193,25 @@ class CaseNeeds:
         state.undecided = tuple(metric for metric in undecided if metric not in state.out_of_reach)
         return bool(state.undecided)
 
-    def most(self, state: CaseState) -> int:
+    def maximum_rounds(self, state: CaseState) -> int:
         """Return how many rounds the case has at most."""
-        return max(self.settings.max_rounds, self.least(state))
+        return max(self.settings.max_rounds, self.minimum_rounds(state))
 
     def _out_of_reach(
         self, state: CaseState, undecided: Collection[str], family: int, left_s: float
     ) -> tuple[str, ...]:
         """Return the metrics that no round which there is still time for could decide."""
-        most = self.most(state) - state.rounds
+        rounds_left = self.maximum_rounds(state) - state.rounds
         if state.rounds:
-            most = int(min(most, left_s * state.rounds / max(state.wall_s, 1e-9)))
+            rounds_left = int(min(rounds_left, left_s * state.rounds / max(state.wall_s, 1e-9)))
         return tuple(
             row.metric
             for row in state.compared(self.policy)
-            if row.metric in undecided and is_out_of_reach(row, self.policy, family, most)
+            if row.metric in undecided and is_out_of_reach(row, self.policy, family, rounds_left)
         )
 
     def gating_comparisons(self, states: list[CaseState]) -> int:
-        """Return how many there are so far that Holm will correct for."""
+        """Return the number of comparisons so far that Holm's correction will be for."""
         return sum(
             comparison.gate == "fail" and comparison.method == "paired_t"
             for state in states
@@ -220,7 +221,7 @@ class CaseNeeds:
     def next_of(
         self, undecided: list[CaseState], family: int, *, start_s: float, left_s: float
     ) -> list[CaseState]:
-        """Return those that the next rounds help most; ``start_s`` is what an ancestor costs."""
+        """Return the cases that the next rounds help most. An ancestor starts in ``start_s``."""
         candidates = [
             Candidate(
                 state.case.id,
@@ -233,7 +234,7 @@ class CaseNeeds:
                 ),
             )
             for state in undecided
-            if (most := self.most(state) - state.rounds)
+            if (most := self.maximum_rounds(state) - state.rounds)
         ]
         names = next_cases(candidates, start_s=start_s, left_s=left_s)
         return [state for state in undecided if state.case.id in names]
@@ -243,7 +244,7 @@ class CaseNeeds:
         stopped = [
             f"{state.case.id} ({', '.join(state.out_of_reach)})"
             for state in states
-            if state.out_of_reach and state.rounds < self.most(state)
+            if state.out_of_reach and state.rounds < self.maximum_rounds(state)
         ]
         if not stopped:
             return []
@@ -253,7 +254,7 @@ class CaseNeeds:
 
     def budget_notes(self, states: list[CaseState]) -> list[str]:
         """Say what a session lacks that its time cut short."""
-        short = [s for s in states if s.rounds < self.least(s) and not s.failures]
+        short = [s for s in states if s.rounds < self.minimum_rounds(s) and not s.failures]
         if not short:
             return ["The time budget ended before every case was decided; raise --budget."]
         names = first_of([state.case.id for state in short], 5)
@@ -303,33 +304,33 @@ class RemainingTime:
         return max(0.0, min(to_do * between, left_s)) + self._look_s(known) + _CLOSING_S
 
     def _rounds(self, state: CaseState, family: int) -> int:
-        """Return how many rounds more the case is likely to get."""
-        least = self._needs.least(state) - state.rounds
+        """Return how many more rounds the case is likely to get."""
+        missing = self._needs.minimum_rounds(state) - state.rounds
         if not state.rounds or len(state.outputs) < 2:
-            return max(0, least)
+            return max(0, missing)
         if self._more.get(state.case.id, (0, 0))[0] != state.rounds:
             self._more[state.case.id] = (state.rounds, self._to_decide(state, family))
-        return max(0, least, self._more[state.case.id][1])
+        return max(0, missing, self._more[state.case.id][1])
 
     def _to_decide(self, state: CaseState, family: int) -> int:
-        policy, most = self._needs.policy, self._needs.most(state) - state.rounds
+        policy, rounds_left = self._needs.policy, self._needs.maximum_rounds(state) - state.rounds
         compared = state.compared(policy)
         undecided = undecided_metrics(compared, state.case, policy, family)
         return max(
             (
-                self._rounds_of(row, family, most)
+                self._rounds_of(row, family, rounds_left)
                 for row in compared
-                if row.metric in undecided and not is_out_of_reach(row, policy, family, most)
+                if row.metric in undecided and not is_out_of_reach(row, policy, family, rounds_left)
             ),
             default=0,
         )
 
-    def _rounds_of(self, row: Comparison, family: int, most: int) -> int:
-        """Return what decides a row; before it has an interval, what makes its change believed."""
+    def _rounds_of(self, row: Comparison, family: int, rounds_left: int) -> int:
+        """Return the rounds that decide a row, or before it has an interval, make it believed."""
         policy = self._needs.policy
         if worse_by(row)[1] is None and _moves(row):
-            return min(most, rounds_to_believe(family, policy.alpha) - min(draws(row)))
-        return rounds_to_decide(row, policy, family, most) or most
+            return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
+        return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
 
     def _look_s(self, known: Sequence[CaseState]) -> float:
         """Return what looking into the cases takes that seem to move so far."""

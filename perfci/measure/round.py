@@ -43,35 +43,35 @@ from perfci.model.worker import (
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 ENERGY_S = 0.2
-"""NVML's counter moves every 20 to 100 ms."""
-_SHOWING, _FAR_SHORTER = 2, 1.5
+"""Time for which a side runs alone to measure energy. NVML's counter moves every 20 to 100 ms."""
+_REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 """After that number of blocks a round is planned again, if its calls are that factor shorter."""
 _STOPPED_S = 2.0
 """A worker that only waited for its turn answers in that time."""
-KIND = "no_room_for_both"
-_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
-_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
-"""Of CUDA, of its libraries, and of torch on the host, in RuntimeErrors that have no name."""
-_CLOCK_S = 1e-6
-"""Readings of one clock, as floating numbers, are that far apart at most."""
+NO_ROOM_FOR_BOTH = "no_room_for_both"
+_MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
+_MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
+"""Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
+_CLOCK_ROUNDING_S = 1e-6
+"""Rounding of a clock's readings, as floating-point numbers."""
 
 
 def ran_out_of_memory(failure: Failure) -> bool:
-    """Say whether it failed for memory, the device's or the host's."""
+    """Return whether the device's or the host's memory ran out."""
     message = failure.message.lower()
-    return failure.kind in _KINDS or any(word in message for word in _WORDS)
+    return failure.kind in _MEMORY_KINDS or any(word in message for word in _MEMORY_WORDS)
 
 
 def no_room_for_both(failure: Failure, side: str) -> Failure:
-    """Return ``side``'s failure where ``failure`` came up with the other side alive, and not alone.
+    """Return ``side``'s failure if memory ran out next to the other side, but not alone.
 
-    Which side got the memory first depends on the order: neither is to blame.
+    Neither side is to blame: the order decides which one gets the memory first.
     """
     first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
     return replace(
         failure,
         side=side,
-        kind=KIND,
+        kind=NO_ROOM_FOR_BOTH,
         message=f"both sides don't fit at once: next to the other one {failure.side} failed in "
         f"{failure.stage}, and alone it ran: {first_line}\n"
         "Make the benchmark smaller (its batch, say), or measure where there is more memory: a "
@@ -89,12 +89,11 @@ def measure_round(
     starters: OpenStarters | None = None,
     gpu: GpuWatches,
 ) -> tuple[RoundSide, ...]:
-    """Measure one round; ``tasks`` come in starting order. A failed side leaves the other going.
+    """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
-    Where a side has no memory next to the other, and enough alone, both fail: they don't fit at
-    once. Workers are forked by their side's starter where there are ``starters`` and all live, else
-    both are started afresh.
-    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt; no worker outlives it.
+    If a side runs out of memory next to the other, but not alone, both fail: they don't fit at
+    once. If all ``starters`` live, they fork the workers. Otherwise both are fresh processes.
+    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt. No worker outlives it.
     """
     slots = [RoundSide(task) for task in tasks]
 
@@ -104,7 +103,7 @@ def measure_round(
 
     measure(slots)
     if starters and starters.ancestor and not starters.alive():
-        _blame(slots, round_number)
+        _blame_for_killed_ancestor(slots, round_number)
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and crowded.failure:
         alone = RoundSide(crowded.task)
@@ -119,10 +118,10 @@ def measure_round(
     return tuple(slots)
 
 
-def _blame(slots: Sequence[RoundSide], round_number: int) -> None:
-    """Lay a fork that could not be had on the worker that was there before: it killed the ancestor.
+def _blame_for_killed_ancestor(slots: Sequence[RoundSide], round_number: int) -> None:
+    """If the second worker couldn't be forked, blame the first one: it killed the ancestor.
 
-    Its own side's code did that, and the other side has none that ran.
+    Only the first side's code had run by then.
     """
     for before, slot in itertools.pairwise(slots):
         if before.worker and slot.worker is None and slot.failure:
@@ -139,7 +138,7 @@ def _blame(slots: Sequence[RoundSide], round_number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _RoundWorkers:
-    """The workers of ``slots``: started, let run blocks of bursts in turn, and ended."""
+    """Starts the workers of ``slots``, has them run blocks of bursts in turn, and ends them."""
 
     slots: Sequence[RoundSide]
     round_number: int
@@ -150,7 +149,7 @@ class _RoundWorkers:
     gpu: GpuWatches
 
     def run(self) -> None:
-        """Give every slot its result; no worker outlives this."""
+        """Give every slot its result. No worker outlives this."""
         slots = self.slots
         if len(slots) > 1:
             for slot, end in zip(slots, socket.socketpair(), strict=True):
@@ -176,21 +175,21 @@ class _RoundWorkers:
         if slot.result is None:
             try:
                 step(slot)
-            except WorkerEnded as ended:  # of a starter that died, it doesn't name the case
+            except WorkerEnded as ended:  # if a starter died, the failure doesn't name the case
                 failure = replace(ended.failure, case=slot.task.order.case)
-                slot.crowded = ran_out_of_memory(failure) and _lives_beside(slot, self.slots)
+                slot.crowded = ran_out_of_memory(failure) and _other_is_living(slot, self.slots)
                 slot.result = WorkerFailure(self.round_number, failure)
-                self._stop()  # the other one may be waiting for it
+                self._stop()  # the other worker may be waiting for it
 
     def _stop(self) -> float:
-        """End the block; return how long a worker that only waits for its turn may take."""
+        """End the block. Return how long a worker that only waits for its turn may take."""
         for slot in self.slots:
             if slot.worker and slot.result is None:
                 slot.worker.send({"do": "stop"})
         return _STOPPED_S
 
     def _start(self, slot: RoundSide) -> None:
-        """Start one worker: forked by its side's starter, or afresh."""
+        """Start one worker: forked by its side's starter, or as a fresh process."""
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
         if self.forking:
             slot.ancestor = self.forking.ancestor
@@ -213,9 +212,9 @@ class _RoundWorkers:
         slot.await_ready(self.gpu)
 
     def _blocks(self) -> None:
-        """Fill the round with blocks, planned again where the first two show far shorter calls.
+        """Fill the round with blocks. Plan again if the first blocks show far shorter calls.
 
-        What else the machine did meanwhile may have drawn out the warm-up, which the plan is of.
+        The plan comes from the warm-up, which other work of the machine may have prolonged.
         """
         call_s, plan = self._plan()
         number = 0
@@ -224,19 +223,19 @@ class _RoundWorkers:
             if self.forking:
                 self.forking.meanwhile()
             number += 1
-            if number == _SHOWING:
+            if number == _REPLAN_AFTER:
                 for slot in self.slots:
                     slot.learn_call()
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
 
     def _plan(self) -> tuple[float, BurstPlan]:
-        """Return the slower side's call in s, and the turns of a round of it."""
+        """Return the slower side's time of a call in s, and the turns of a round of such calls."""
         slowest = max(slot.call_s for slot in self.slots)
         return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
 
     def _block(self, plan: BurstPlan, number: int) -> None:
-        """Order a block from all that live, and read what they did."""
+        """Order a block from each living worker, and read what it did."""
         living = [slot for slot in self.slots if slot.result is None]
         order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
         for place, slot in enumerate(block_order(living, number)):
@@ -256,7 +255,7 @@ class _RoundWorkers:
 
 
 def _measure_energy(slot: RoundSide) -> None:
-    """Read what the card takes while this side alone runs: it can't be separated in turns."""
+    """Read the card's energy while this side runs alone: turns can't be separated."""
     if slot.watch is None:
         return
     before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
@@ -275,15 +274,15 @@ def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
         slot.result = output
 
 
-def _lives_beside(slot: RoundSide, slots: Sequence[RoundSide]) -> bool:
-    """Say whether the other side's worker is there too, and so holds memory."""
+def _other_is_living(slot: RoundSide, slots: Sequence[RoundSide]) -> bool:
+    """Return whether the other side's worker lives, and so holds memory."""
     others = (other for other in slots if other is not slot)
     return any(other.worker and not other.failure for other in others)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """One worker of a round: what it does, how it is started, and where it says what it ran."""
+    """One worker of a round: its order, its launch, and the watch on the code that it runs."""
 
     order: WorkOrder
     launch: Launch
@@ -293,7 +292,7 @@ class WorkerTask:
 
 
 class RoundSide:
-    """One side of a round: its worker, and the ``result``, ``log`` and code of that. Times in s."""
+    """One side of a round: its worker, and what came of it. Times in s."""
 
     def __init__(self, task: WorkerTask) -> None:
         self.task = task
@@ -320,7 +319,7 @@ class RoundSide:
 
     @property
     def failure(self) -> Failure | None:
-        """The failure that it ended with, if any."""
+        """The failure that the worker ended with, if any."""
         return self.result.failure if isinstance(self.result, WorkerFailure) else None
 
     @property
@@ -330,7 +329,7 @@ class RoundSide:
         return self.worker
 
     def await_ready(self, gpu: GpuWatches) -> None:
-        """Wait until it is warm. Raises WorkerEnded, and BudgetEnded."""
+        """Wait until the worker is warm. Raises WorkerEnded and BudgetEnded."""
         answer = self.living.expect("ready", self.task.timeout_s)
         self.call_s = max(0.0, self.living.field(answer, "call_s", float))
         self.on_device = self.living.field(answer, "on_device", bool)
@@ -344,9 +343,9 @@ class RoundSide:
         self.living.send({"do": "block", **order})
 
     def take_block(self, values: Mapping[str, object], workers: Sequence[int]) -> None:
-        """Keep the block that was ordered; ``workers`` are the round's processes.
+        """Keep the block that was ordered. ``workers`` are the round's processes.
 
-        Raises WorkerEnded for one that can't be true.
+        Raises WorkerEnded for a block that can't be true.
         """
         fields = {name: value for name, value in values.items() if name != "say"}
         block = self.living.field({"say": "block", "block": fields}, "block", Block)
@@ -356,11 +355,11 @@ class RoundSide:
             reason = set_aside_reason(self._before, self.watch.read(), workers)
             block = replace(block, set_aside=reason)
         self.measured_s += block.duration
-        if block.bursts:  # none, where the other side was gone at once
+        if block.bursts:  # it has none if the other side was gone at once
             self.blocks.append(block)
 
     def learn_call(self) -> None:
-        """Believe the blocks, where they show a shorter call than the warm-up did."""
+        """Believe the blocks if they show a shorter call than the warm-up did."""
         shown = (
             block.duration / (block.bursts * block.samples)
             for block in self.blocks
@@ -369,14 +368,14 @@ class RoundSide:
         self.call_s = min(self.call_s, *shown, math.inf)
 
     def finish(self, round_number: int) -> None:
-        """Have its output as the result. Raises WorkerEnded."""
+        """Take the worker's output as the result. Raises WorkerEnded."""
         self.living.send({"do": "finish"})
         answer = self.living.expect("output", self.task.timeout_s)
         self.living.stage = "done"
         self.result = self._reduced(answer, round_number)
 
     def end(self, round_number: int) -> None:
-        """End its worker and all that this started; fail one that ran what isn't its side's."""
+        """End the worker and all that it started. Fail it if it ran code of another place."""
         if self.worker is None:
             return
         left = self.worker.close()
@@ -387,7 +386,7 @@ class RoundSide:
             self._judge(self.task.watched, round_number)
 
     def _judge(self, watched: WorkerWatch, round_number: int) -> None:
-        """Fail a worker that ran what isn't its side's, whatever else it came to."""
+        """Fail a worker that ran code of another place, whatever else came of it."""
         failure = self.failure
         self.ran = watched.provenance(failed=self.living.pid if failure else 0)
         if self.ran.wrong:
@@ -429,7 +428,7 @@ class RoundSide:
             to_plain(output.values)
         except UsageError as error:
             raise self.living.broken_plugin(str(error)) from error
-        except (ValueError, ArithmeticError) as error:  # CodecError for what isn't finite
+        except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite
             raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
         return output
 
@@ -437,12 +436,12 @@ class RoundSide:
 def wrong_time(block: Block, ordered: float, answered: float) -> str:
     """Return why a block can't lie between its order and its answer, by the parent's clock.
 
-    Both read the machine's monotonic clock: a worker's that says otherwise was replaced.
+    Both read the machine's monotonic clock. If the worker's says otherwise, it was replaced.
     """
     elapsed = answered - ordered
-    if not ordered - _CLOCK_S <= block.started <= answered + _CLOCK_S:
+    if not ordered - _CLOCK_ROUNDING_S <= block.started <= answered + _CLOCK_ROUNDING_S:
         apart = block.started - ordered
         return f"a block began {apart:.3g} s after its order, which it answered after {elapsed:.3g}"
-    if not 0.0 <= block.duration <= answered - block.started + _CLOCK_S:
+    if not 0.0 <= block.duration <= answered - block.started + _CLOCK_ROUNDING_S:
         return f"{block.duration:.3g} s of bursts in a block that took {elapsed:.3g} s"
     return ""

@@ -172,7 +172,7 @@ def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
         return {}
-    statements = tuple(_of_the_module(tree.body))
+    statements = tuple(_run_on_import(tree.body))
     packages, decorators = _imported(statements)
     constants = _constants(statements)
     unconditional = set(tree.body)
@@ -186,7 +186,7 @@ def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
     }
 
 
-def _of_the_module(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _run_on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that run when the module is imported, those in `if` and `try` too."""
     for statement in body:
         yield statement
@@ -194,9 +194,9 @@ def _of_the_module(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         for inner in ast.iter_child_nodes(statement):
             if isinstance(inner, ast.stmt):
-                yield from _of_the_module((inner,))
+                yield from _run_on_import((inner,))
             elif isinstance(inner, (ast.ExceptHandler, ast.match_case)):
-                yield from _of_the_module(inner.body)
+                yield from _run_on_import(inner.body)
 
 
 def _imported(statements: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:

@@ -41,9 +41,9 @@ from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ance
 
 _STARTS = frozenset({"cold_start", "import_time"})
 """What only a round that starts the sides one after the other measures."""
-_FIRST = 2
+_PROVISIONAL_ROUNDS = 2
 """Rounds of each case after which a session says what looks worse."""
-_AHEAD = 2
+_ANCESTORS_AHEAD = 2
 """Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
 
 
@@ -51,11 +51,11 @@ _AHEAD = 2
 class SessionOptions:
     """The options of a session besides its configuration.
 
-    ``fail_fast`` ends it at the first regression or failure. A case that ran the same code on both
-    sides, without doubt, has one round, and all of them where ``everything`` is measured.
-    ``looks``: cases that moved will be looked into, which takes time, too. ``scale`` is the number
-    of comparisons in the report, divided by those of this session: a shard's session is as sure as
-    one that measures everything.
+    ``fail_fast`` ends it at the first regression or failure. A case that certainly ran the same
+    code on both sides has one round, but with ``everything`` as many as any other. ``looks``: cases
+    that moved will be looked into, which takes time, too. ``scale`` is the number of comparisons in
+    the report, divided by the number in this session. It makes a shard's session as sure as one
+    that measures everything.
     """
 
     fail_fast: bool = False
@@ -67,9 +67,9 @@ class SessionOptions:
 def measure_cases(
     workplace: Workplace, cases: Sequence[Case], options: SessionOptions = SessionOptions()
 ) -> SessionResult:
-    """Measure those of ``cases`` that every side has and that aren't skipped.
+    """Measure the ``cases`` that every side has and that aren't skipped.
 
-    Where the sides' environments differ, everything is measured.
+    If the sides' environments differ, cases of the same code are measured as any other.
     """
     sides = workplace.discoveries.values()
     known = [{case.id for case in side.discovery.cases} for side in sides]
@@ -151,19 +151,19 @@ class Session:
                 *self._workplace.gpu.notes(),
                 *self._workplace.journal.notes(),
             ),
-            scale=_times_seen(states) if ended == "fail-fast" else 1.0,
-            ran=self._code.of_sides(),
+            scale=_cases_per_measured(states) if ended == "fail-fast" else 1.0,
+            ran=self._code.by_side(),
             same_code=self._code.same(states),
             unexercised=self._code.unexercised(states),
         )
 
     def _minimum(self, states: list[CaseState]) -> str:
-        """Sweep over all cases again and again, so that drift meets all alike.
+        """Sweep over all cases until each has its minimum of rounds, so that drift meets all alike.
 
-        With --fail-fast each case gets it before the next, and what it takes to believe a change
-        that shows: there the first answer counts.
+        With --fail-fast the first answer counts. So each case gets its minimum before the next one
+        begins, and if a change shows, the rounds that it takes to believe it.
         """
-        self._planned = sum(self._needs.least(state) for state in states)
+        self._planned = sum(self._needs.minimum_rounds(state) for state in states)
         batches = (
             [[state] for state in visiting_order(states, self._rng)]
             if self._options.fail_fast
@@ -178,7 +178,7 @@ class Session:
     def _is_due(self, state: CaseState) -> bool:
         if state.same_code:
             return False
-        if state.failures or state.rounds < self._needs.least(state):
+        if state.failures or state.rounds < self._needs.minimum_rounds(state):
             return not state.failures
         if not self._options.fail_fast or state.rounds >= self._settings.max_rounds:
             return False
@@ -202,7 +202,7 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState]) -> str:
-        """Measure each state, those together whose workers have one ancestor; or one round each."""
+        """Measure a round of each case, or several if an ancestor serves the cases of a group."""
         self._sweeps += 1
         self._starters.learn(states)
         groups = visiting_order_by(
@@ -213,7 +213,7 @@ class Session:
             while waiting:
                 if not self._has_time_for(waiting[0]):
                     return "budget"
-                with self._starters.of(
+                with self._starters.serving(
                     [state.case for state in waiting],
                     self._sweeps,
                     concurrent=self._may_start_concurrently(waiting),
@@ -227,19 +227,19 @@ class Session:
     def _following(
         self, groups: Sequence[Sequence[CaseState]], index: int
     ) -> tuple[list[Case], ...]:
-        """Return the cases of the ancestors after this group's, which may still be wanted."""
-        most = self._settings.max_rounds
-        ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _AHEAD)
+        """Return the cases of the next ancestors, without groups that get no more rounds."""
+        maximum = self._settings.max_rounds
+        ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _ANCESTORS_AHEAD)
         return tuple(
             [state.case for state in group]
             for group in ahead
-            if any(most > state.rounds + self._rounds_of_ancestor(state) for state in group)
+            if any(maximum > state.rounds + self._rounds_of_ancestor(state) for state in group)
         )
 
     def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
-        """Measure those that are ``waiting``, and remove them; stop early where these starters end.
+        """Measure the cases that are ``waiting``, and remove each. Stop early if the starters end.
 
-        They end where a benchmark kills them, or where a worker isn't what a fresh process is.
+        They end if a benchmark kills them, or if a worker differs from a fresh process.
         """
         while waiting:
             state = waiting[0]
@@ -265,11 +265,11 @@ class Session:
             state.compared(self._policy),
             state.undecided,
             rounds=state.rounds,
-            least=self._needs.least(state),
+            least=self._needs.minimum_rounds(state),
         )
 
     def _round(self, state: CaseState, starters: OpenStarters | None) -> bool:
-        """Measure one round; return whether it counts, and more of ``starters`` can follow."""
+        """Measure one round. Return whether it counts, and ``starters`` may serve another."""
         number = state.rounds + 1
         self._show(state.case.id, number)
         started = self._executor.now()
@@ -311,9 +311,9 @@ class Session:
         )
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
-        """Run base once more without head, where it failed next to it: that shows the culprit.
+        """If base failed next to head, run it once more without head. That shows the culprit.
 
-        The numbers are of no pair, and are not kept.
+        The numbers are not kept, because they belong to no pair.
         """
         if len(self._plan.sides) < 2:
             return
@@ -321,15 +321,15 @@ class Session:
         for state in states:
             if not failed_on_base(state.failures) or not self._has_time_for(state):
                 continue
-            # by a starter, as before: a benchmark may kill its parent, which must not be perfci
-            with self._starters.of([state.case], self._sweeps) as starters:
+            # a starter forks base, because a benchmark may kill its parent: that must not be perfci
+            with self._starters.serving([state.case], self._sweeps) as starters:
                 measured = self._measured(state, base, state.rounds + 1, frozenset(), starters)
             self._note(state, measured)
             outcome = "failed" if any(side.failure for side in measured) else "ran"
             state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
 
     def _note(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
-        """Note the results of a round in the log; a failure next to the other side is of both."""
+        """Note the results of a round in the log. A failure may be of the other side's worker."""
         logs = {side.side: side.log for side in measured}
         for side in measured:
             if side.result:
@@ -344,7 +344,7 @@ class Session:
         exact: frozenset[str],
         starters: OpenStarters | None,
     ) -> tuple[RoundSide, ...]:
-        """Run one worker for each of ``sides``, in their order; cold caches are used up."""
+        """Run one worker for each of ``sides``, in their order. Cold caches are then used up."""
         measured = measure_round(
             [self._plan.task(side, state.case, number, state.slug, exact) for side in sides],
             number,
@@ -360,14 +360,15 @@ class Session:
     def _provisional(self) -> tuple[Comparison, ...]:
         """Return what looked worse when each case had its first rounds."""
         if self._looks is None and all(
-            state.failures or state.same_code or state.rounds >= _FIRST for state in self._states
+            state.failures or state.same_code or state.rounds >= _PROVISIONAL_ROUNDS
+            for state in self._states
         ):
             rows = [row for state in self._states for row in state.compared(self._policy)]
             self._looks = looking_worse(rows, self._policy)
         return self._looks or ()
 
     def _accuse(self, state: CaseState) -> None:
-        """Fail the case whose round ended with a side's tree gone; the session ends there."""
+        """Fail the case if its round left a side without its tree. The session ends there."""
         for side in self._plan.sides:
             if not side.root.is_dir():
                 message = "its workers left no tree: the benchmark deleted the folder it ran in"
@@ -376,16 +377,17 @@ class Session:
                 )
 
     def _may_start_concurrently(self, group: Sequence[CaseState]) -> bool:
-        """Say whether no case of ``group`` needs more cold starts, and nothing else would differ.
+        """Return whether both starters of ``group`` may start at the same time.
 
-        Without a fixed number of threads each side would take its own from the cores it starts on.
+        No case may need more cold starts. Without a fixed number of threads each side would derive
+        its own from the cores that it starts on.
         """
         cold = self._settings.cold_start_rounds
-        least = self._settings.rounds if cold is None else cold
+        needed = self._settings.rounds if cold is None else cold
         return (
             len(self._plan.sides) > 1
             and self._plan.config.quiet.threads
-            and all(state.rounds >= least for state in group)
+            and all(state.rounds >= needed for state in group)
             and not any(_STARTS.intersection(state.undecided) for state in group)
         )
 
@@ -403,14 +405,15 @@ class Session:
         return self._needs.wants_more(state, family, self._left_s())
 
     def _is_decided(self, state: CaseState) -> bool:
-        """Say whether the rest of an ancestor's rounds is not needed, after the minimum."""
+        """Return whether a case that has its minimum doesn't need its ancestor's other rounds."""
         return bool(self._family) and not self._wants_more(state, self._family)
 
     def _is_bad(self) -> bool:
-        """Say whether a case failed on head, or one that is decided regressed.
+        """Return whether a case failed on head, or a case that is decided regressed.
 
-        By the rule that ends a case in any session, and as one of all cases: looking after every
-        round, or for the cases so far alone, would find a regression in noise.
+        A case is decided by the rule that ends it in any session, and the correction is for all
+        cases. Looking after every round, or correcting for the cases so far, would find
+        regressions in noise.
         """
         if any(failure.side == "head" for state in self._states for failure in state.failures):
             return True
@@ -429,18 +432,18 @@ class Session:
         return [
             state
             for state in self._states
-            if state.same_code or state.rounds >= self._needs.least(state)
+            if state.same_code or state.rounds >= self._needs.minimum_rounds(state)
         ]
 
     def _expected(self) -> tuple[int, float]:
-        """Return how many gating comparisons all cases will have, and per one that is ready."""
+        """Return how many gating comparisons all cases will have, and how many per ready case."""
         ready = self._ready()
         scale = self._options.scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
 
 
 def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:
-    """Say which variables of its job the ranks did not get; nothing where there are no ranks."""
+    """Return a note on the variables of its job that the ranks did not get, if there are ranks."""
     outputs = (output for state in states for side in state.outputs.values() for output in side)
     if not any("collectives" in output.values for output in outputs):
         return []
@@ -451,14 +454,14 @@ def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]
     return [f"{note}; `pass_env` passes what you name."]
 
 
-def _times_seen(states: Sequence[CaseState]) -> float:
-    """Return how many times the cases that were measured there are."""
+def _cases_per_measured(states: Sequence[CaseState]) -> float:
+    """Return the number of cases divided by the number that were measured."""
     seen = sum(bool(state.rounds) for state in states)
     return len(states) / seen if seen else 1.0
 
 
 def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
-    """Yield a failure for each tree whose sources are not what they were before."""
+    """Yield a failure for each tree whose sources changed during the session."""
     names = {plan.own_base: "base"} | {plan_side.root: plan_side.name for plan_side in plan.sides}
     for root, before in plan.uncommitted.items():
         if root.is_dir():  # a tree that is gone failed its case

@@ -1,10 +1,9 @@
-"""The processes that fork a sweep's workers: one ancestor of both sides, or a starter of each.
+"""The processes that fork a sweep's workers: one ancestor of both sides, or a starter per side.
 
-An ancestor where both sides import the same libraries in the same way (``ancestor``), else
-starters; where these can't fork, each worker is a fresh process.
-
-It imports what both sides' benchmark files ask for of their libraries. What a side does on its way
-there, an ancestor does not do: so it must be seen that nothing else comes of the imports.
+If both sides import the same libraries in the same way, there is an ancestor. It imports the
+libraries that both sides' benchmark files ask for. It doesn't do what a side does on its way there.
+So this module checks that the imports come out the same. Otherwise each side has a starter. If that
+can't fork, each worker is a fresh process.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Starters:
         self._following: Sequence[Sequence[Case]] = ()
 
     @contextmanager
-    def of(
+    def serving(
         self,
         cases: Sequence[Case],
         sweep: int,
@@ -55,12 +54,12 @@ class Starters:
         concurrent: bool = False,
         following: Sequence[Sequence[Case]] = (),
     ) -> Iterator[OpenStarters | None]:
-        """Yield what forks both sides' workers, or None where each has to start afresh.
+        """Yield what forks the workers of ``cases``, or None if each has to be a fresh process.
 
-        ``cases`` are of one group. Both sides are started alike: a forked worker next to a fresh
-        one would compare the ways to start. ``concurrent``: starters start at the same time, the
-        second one on the parent's cores, which have nothing else to do. ``following`` are the cases
-        of the next ancestors, which start there one after the other. Raises BudgetEnded.
+        ``cases`` belong to one group. Both sides start alike: a forked worker next to a fresh one
+        would compare the ways to start. ``concurrent``: both starters start at the same time, the
+        second one on the parent's cores, which are idle. ``following`` are the cases of the next
+        ancestors, which start there one after the other. Raises BudgetEnded.
         """
         file = cases[0].file
         self._following = ()
@@ -84,9 +83,9 @@ class Starters:
     def _prepare(self) -> None:
         """Start one more of the ancestors that follow, on the parent's idle cores.
 
-        Once those before it have imported: two at once would draw out each other's start, which
-        cold start counts. Without a fixed number of threads it would take its own from the cores
-        that it starts on.
+        It starts when the ancestors before it have imported: two at once would prolong each other's
+        start, which cold start counts. Without a fixed number of threads it isn't started here,
+        because it would derive its own from the cores that it starts on.
         """
         if not (self._plan.cores.parent and self._quiet.threads):
             return

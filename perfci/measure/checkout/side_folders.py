@@ -42,8 +42,8 @@ class SideFolders:
         <cache>/<repository id>/trees/<name>    one use; removed at its end
                                 builds/<name>   kept; see ``KeptBuilds``
 
-    Each has ``<name>.lock`` next to it, which its user holds: what lies there unlocked was left
-    by a process that was killed. ``notes`` are the report's notes on the trees.
+    Each has ``<name>.lock`` next to it, which its user holds. An unlocked folder was left by a
+    process that was killed. ``notes`` are the report's notes on the trees.
     """
 
     def __init__(self, cache: Path, repository: Repository) -> None:
@@ -57,22 +57,22 @@ class SideFolders:
     def side(self, resolved: ResolvedRev, recipe: BuildRecipe | None = None) -> Iterator[Path]:
         """Give ``resolved`` a folder of its own, built by ``recipe``.
 
-        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``. What
-        has commands is shared with all that want the same build. Submodules that the user's clone
-        has are checked out, unless a command does so. Raises UsageError for a command that can't be
-        read, MeasureError where a submodule's commit is missing, OutsideError where git, the disk
-        or a command fails.
+        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``. A
+        recipe with commands shares its folder with all that want the same build. Submodules that
+        the user's clone has are checked out, unless a command does so. Raises UsageError for a
+        command that can't be read, MeasureError if a submodule's commit is missing, OutsideError if
+        git, the disk or a command fails.
         """
         recipe = replace(recipe or BuildRecipe(), tree=resolved.tree, commit=resolved.commit)
         recipe.commands()  # one that can't be read costs no check-out
         self._prepare()
         self._note_what_is_missing(resolved)
         recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
-        with self._built(recipe) if recipe.build else self._own(recipe) as path:
+        with self._in_kept_build(recipe) if recipe.build else self._in_worktree(recipe) as path:
             yield path
 
     def sweep(self) -> tuple[Path, ...]:
-        """Remove what killed runs left and return the paths; what living ones use stays."""
+        """Remove what killed runs left, and return the paths. What living runs use stays."""
         if not self._trees.parent.exists():
             return ()
         removed = list(self._builds.sweep())
@@ -86,7 +86,7 @@ class SideFolders:
         return tuple(removed)
 
     @contextmanager
-    def _own(self, recipe: BuildRecipe) -> Iterator[Path]:
+    def _in_worktree(self, recipe: BuildRecipe) -> Iterator[Path]:
         name = new_name()
         path = self._trees / name
         with explaining(f"making {path}"):
@@ -98,7 +98,7 @@ class SideFolders:
             self._end(path, lock)
 
     @contextmanager
-    def _built(self, recipe: BuildRecipe) -> Iterator[Path]:
+    def _in_kept_build(self, recipe: BuildRecipe) -> Iterator[Path]:
         path, lock = self._builds.ready(recipe)
         try:
             yield path
@@ -107,7 +107,7 @@ class SideFolders:
             self._builds.evict()
 
     def _end(self, path: Path, lock: FolderLock) -> bool:
-        """Remove a tree and its lock file; what can't be removed must not cost the results."""
+        """Remove a tree and its lock file. A failure to remove must not cost the results."""
         try:
             remove_tree(self._repository, path)
         except OutsideError as error:
@@ -132,7 +132,7 @@ class SideFolders:
             self.notes.append(text)
 
     def _submodules(self, resolved: ResolvedRev, recipe: BuildRecipe) -> tuple[Submodule, ...]:
-        """Return what to check out; notes what the user's clone leaves empty, too."""
+        """Return the submodules to check out. Note those that the clone leaves empty, too."""
         if recipe.checks_out_submodules:
             return ()
         submodules = submodules_of(self._repository, resolved.tree)
@@ -176,7 +176,7 @@ class TreeDifferences:
 
 def make_manifest(tree: Path) -> str:
     """Return the manifest of all that lies below ``tree``, which no process writes to. OSError."""
-    return json.dumps({name: _told(entry) for name, entry in _entries(tree)})
+    return json.dumps({name: _identity(entry) for name, entry in _entries(tree)})
 
 
 def changed_since(before: str, after: str) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def changed_since(before: str, after: str) -> tuple[str, ...]:
 
 
 def compare_with(manifest: str, tree: Path) -> TreeDifferences:
-    """Return how ``tree`` differs from what it was; ValueError where that is no manifest.
+    """Return how ``tree`` differs from ``manifest``. ValueError if that is no manifest.
 
     Bytecode that differs is listed separately: Python makes it again. Added files aren't read.
     """
@@ -204,7 +204,7 @@ def compare_with(manifest: str, tree: Path) -> TreeDifferences:
     try:
         for name, entry in _entries(tree, lambda name: name in kept or _is_bytecode(name)):
             left.discard(name)
-            if name in kept and _told(entry, kept[name]) == kept[name]:
+            if name in kept and _identity(entry, kept[name]) == kept[name]:
                 continue
             if _is_bytecode(name):
                 bytecode.append(name)
@@ -220,7 +220,7 @@ def compare_with(manifest: str, tree: Path) -> TreeDifferences:
 def _entries(
     tree: Path, enter: Callable[[str], bool] = lambda _: True
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the paths below ``tree``, those in folders that ``enter`` refuses left out.
+    """Yield the paths below ``tree``, but nothing below folders that ``enter`` refuses.
 
     Links aren't followed. Without recursion: a benchmark can nest folders without end.
     """
@@ -236,10 +236,10 @@ def _entries(
                 waiting.append(name)
 
 
-def _told(entry: os.DirEntry[str], kept: object = None) -> list[object]:
+def _identity(entry: os.DirEntry[str], kept: object = None) -> list[object]:
     """Return what identifies an entry: its mode, size and SHA-256, or where a link leads.
 
-    A file whose mode or size isn't that of ``kept`` isn't read: it is another one anyway.
+    A file whose mode or size differs from ``kept`` isn't read, because it differs anyway.
     """
     status = entry.stat(follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
@@ -262,11 +262,11 @@ def _is_bytecode(name: str) -> bool:
 
 
 class _BuildFolder:
-    """The folder of one build. Its users share the lock. Its builder holds it alone.
+    """The folder of one build. Its users share the lock. Its builder holds the lock alone.
 
-    The ``marker`` is there only after every command succeeded; its time is that of the last use.
-    Its first line names the commit's files that the build changed, the rest is the manifest of
-    what was built. ``partial`` is the marker while it is written.
+    The ``marker`` is written after every command succeeded. Its time is that of the last use. Its
+    first line names the commit's files that the build changed, the rest is the manifest of what was
+    built. ``partial`` is the marker while it is written.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -291,7 +291,7 @@ class _BuildFolder:
         return self._marked()[0]
 
     def _marked(self) -> tuple[tuple[str, ...], str]:
-        """ValueError where it is damaged."""
+        """Return the marker's changed files and manifest. ValueError if it is damaged."""
         first, _, manifest = self.marker.read_text(encoding="utf-8").partition("\n")
         changed = json.loads(first)
         if not isinstance(changed, list) or not manifest:
@@ -308,12 +308,12 @@ class KeptBuilds:
         self._note = note
 
     def ready(self, recipe: BuildRecipe) -> tuple[Path, FolderLock]:
-        """Return the built tree and the lock that keeps it there; build it if no one did.
+        """Return the built tree and the lock that keeps it there. Build it if no one did.
 
-        Waits where another process is building the same. OutsideError where a command fails;
-        the next one who asks tries again. What was measured in it before may have changed it: it
-        is put back, or built again, and that is noted, as is what of the commit the build itself
-        changed; MeasureError where another session is at work in it.
+        If another process builds the same, wait. Raises OutsideError if a command fails, and the
+        next call tries again. What was measured in the tree before may have changed it. Then it is
+        put back or built again, and that is noted. If another session is at work in it, raises
+        MeasureError. Files of the commit that the build itself changed are noted, too.
         """
         place = _BuildFolder(self._folder, PREFIX + recipe.key)
         with explaining(f"building in {self._folder}"):
@@ -335,7 +335,7 @@ class KeptBuilds:
                 lock.release()
 
     def evict(self) -> None:
-        """Give up the builds that were not used for longest, but none in use."""
+        """Remove the builds whose last use is longest ago, but none in use."""
         with explaining(f"giving up old builds in {self._folder}"):
             markers = sorted(self._folder.glob("*.complete"), key=_last_use)
             excess = len(markers) - KEPT
@@ -367,11 +367,11 @@ class KeptBuilds:
         return removed
 
     def _put_back(self, place: _BuildFolder) -> bool:
-        """Remove what was added since it was built; say whether all else is as it was."""
+        """Remove what was added since the build. Return whether all else is unchanged."""
         differences = place.differences()
         if differences.changed:
             self._note(
-                f"A kept build was changed after it was made ({_some(differences.changed)}), "
+                f"A kept build was changed after it was made ({_few_of(differences.changed)}), "
                 "and built again: what was measured in it wrote to it."
             )
             return False
@@ -384,19 +384,19 @@ class KeptBuilds:
         if differences.added:
             self._note(
                 f"Removed from a kept build what was added to it after it was made: "
-                f"{_some(differences.added)}."
+                f"{_few_of(differences.added)}."
             )
         return True
 
     def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
-        """Raise where a file changed. Files that other sessions add meanwhile don't count."""
+        """Raise if a file changed. Files that other sessions add meanwhile don't count."""
         differences = place.differences()
         if differences.changed:
             lock.release()
             raise MeasureError(
                 "build-changed",
                 f"the kept build {place.tree} was changed by what another session measures in it: "
-                f"{_some(differences.changed)}",
+                f"{_few_of(differences.changed)}",
                 "Try again when that session has ended; the build is then made again.",
             )
 
@@ -406,7 +406,7 @@ class KeptBuilds:
             files = counted(len(changed), "tracked file")
             self._note(
                 f"The build of {recipe.commit[:12]} changed {files}, so what is measured isn't "
-                f"the commit's: {_some(changed)}."
+                f"the commit's: {_few_of(changed)}."
             )
 
     def _build(self, recipe: BuildRecipe, place: _BuildFolder) -> None:
@@ -429,7 +429,7 @@ class KeptBuilds:
         place.partial.replace(place.marker)  # whole, or not at all
 
     def _remove(self, place: _BuildFolder, lock: FolderLock) -> bool:
-        """The marker goes first: from then on what is left is no build."""
+        """Remove a build. The marker goes first: from then on what is left is no build."""
         place.marker.unlink(missing_ok=True)
         removed = self._remove_tree(place)
         if removed:
@@ -439,7 +439,7 @@ class KeptBuilds:
         return removed
 
     def _remove_tree(self, place: _BuildFolder) -> bool:
-        """Remove it. A failure must cost neither the results nor the error that is on its way."""
+        """Remove the tree. A failure must hide neither the results nor an error on its way."""
         try:
             remove_tree(self._repository, place.tree)
         except OutsideError as error:
@@ -448,7 +448,7 @@ class KeptBuilds:
         return True
 
 
-def _some(names: Sequence[str]) -> str:
+def _few_of(names: Sequence[str]) -> str:
     return first_of([*map(ascii, names)], 3)
 
 

@@ -1,6 +1,6 @@
-"""Trees in git's objects: one with another's benchmark files, and how two of them differ.
+"""Git's trees: a tree with another tree's benchmark files, and how two trees differ.
 
-Both sides have the same benchmark files, each in its own tree: what a benchmark reaches through
+Both sides have the same benchmark files, each in its own tree. So what a benchmark reaches through
 ``__file__`` is its own side's. Nothing is written to a working tree or to the user's index.
 """
 
@@ -30,8 +30,8 @@ _Entries: TypeAlias = Mapping[str, tuple[str, str]]
 _LINK = "120000"
 _MOST_LINKS = 40
 """As many as Linux follows before it gives up."""
-MOST = 5_000
-"""Of more files than these no use is followed: a change so large is measured."""
+MOST_FOLLOWED = 5_000
+"""If more files differ, their use isn't followed: a change so large is measured anyway."""
 _UNWATCHABLE = frozenset({"120000", MODE})
 """git's modes of a symbolic link, which is followed without being opened, and of a submodule."""
 _COMPARING = ("diff-tree", "-r", "--raw", "--no-renames", "-z")
@@ -66,20 +66,20 @@ _CI_FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitlab/", ".forgejo/", ".gitea/"),
     *(".circleci/", ".buildkite/", ".devcontainer/"),
 )
-_OF_PROJECT = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
+_PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
 _ENTRY_POINTS = ("scripts", "gui-scripts", "entry-points")
 _BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-python", "pdm", "uv")
-_OF_POETRY = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
+_POETRY_KEYS = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
 _SHA1_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A git ``tree``: a commit's own, with the benchmark files of another commit.
+    """A commit's git ``tree`` with the benchmark files of another commit.
 
-    The commit lacks those that were ``added``, and has those that were ``changed`` with another
-    content. Of ``converted`` both commits have other ``.gitattributes``, by which git may write
-    another content when it checks them out. All are paths relative to the tree's root.
+    The commit lacks the files ``added``, and has the files ``changed`` with another content. For
+    the files ``converted`` the commits have different ``.gitattributes``, so git may check out
+    another content of them. All are paths relative to the tree's root.
     """
 
     tree: str
@@ -104,9 +104,9 @@ class BenchmarkFiles:
     def selection(
         self, names: Collection[str], target_of: Callable[[str], str | None]
     ) -> tuple[Callable[[str], bool], Mapping[str, str]]:
-        """Return what says whether a file is of the benchmarks, and links out of these.
+        """Return a predicate of paths that are benchmark files, and the links out of these.
 
-        ``names`` are the files of the tree whose benchmarks run; ``target_of`` returns where a
+        ``names`` are the files of the tree whose benchmarks run. ``target_of`` returns where a
         symbolic link of that tree leads, and None for any other path. The links are benchmark
         files, each with the file outside of the benchmarks that it leads to.
         """
@@ -134,10 +134,10 @@ class BenchmarkFiles:
         return lambda name: is_benchmark(name) or name in behind or name in through, links
 
     def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
-        """Return whether all of the folder is the benchmarks', helpers and data included.
+        """Return whether all of the folder belongs to the benchmarks, helpers and data included.
 
-        Where libraries are imported from it (``benchmarks = "."``), or where it is in such a
-        package (``benchmarks = "mylib"``), what lies next to the benchmark files is the library.
+        If libraries are imported from it (``benchmarks = "."``), or if it is in such a package
+        (``benchmarks = "mylib"``), what lies next to the benchmark files is the library.
         """
         libraries = [PurePosixPath(os.path.normpath(entry)) for entry in self.python_path]
         return folder.parts != () and not any(
@@ -154,7 +154,7 @@ def _is_in_package(folder: PurePosixPath, library: PurePosixPath, names: Collect
 
 
 def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> PurePosixPath:
-    """Return where ``path`` leads inside the tree; itself where it leads out of it."""
+    """Return where ``path`` leads inside the tree, or ``path`` itself if it leads out of it."""
     real = path
     for _ in range(_MOST_LINKS):
         parts = (*reversed(real.parents), real)
@@ -174,28 +174,28 @@ def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> Pu
 def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
     """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
 
-    UsageError for a benchmark that is a link to a file of which each side has another content: each
-    would run its own. OutsideError where git fails.
+    UsageError for a benchmark that is a link to a file that differs between the sides: each would
+    run its own. OutsideError if git fails.
     """
     if tree == source:
         return Overlay(tree)
-    theirs = _entries(repository, source)
+    source_files = _entries(repository, source)
     targets: dict[str, str] = {}
 
     def target_of(name: str) -> str | None:
-        mode, blob = theirs.get(name, ("", ""))
+        mode, blob = source_files.get(name, ("", ""))
         if mode != _LINK:
             return None
         if name not in targets:
             targets[name] = git(repository, "cat-file", "blob", blob)
         return targets[name]
 
-    is_benchmark, links = benchmarks.selection(theirs, target_of)
-    laid = {name: entry for name, entry in theirs.items() if is_benchmark(name)}
-    mine = _entries(repository, tree)
-    replaced = {name: entry for name, entry in mine.items() if is_benchmark(name)}
+    is_benchmark, links = benchmarks.selection(source_files, target_of)
+    laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
+    tree_files = _entries(repository, tree)
+    replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
     for name, target in links.items():
-        if mine.get(target) != theirs.get(target):
+        if tree_files.get(target) != source_files.get(target):
             raise UsageError(
                 "linked-benchmark",
                 f"{readable(name)} is a link to {readable(target)}, which differs between the "
@@ -203,40 +203,42 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
                 f"Give it a name that matches `pattern`, {benchmarks.pattern}, or make "
                 f"{readable(name)} a file.",
             )
-    declared = _declarations(mine, theirs, laid)
+    declared = _declarations(tree_files, source_files, laid)
     return Overlay(
         tree if laid == replaced else _written(repository, tree, replaced, {**laid, **declared}),
-        frozenset(laid.keys() - mine.keys()),
-        frozenset(name for name in laid.keys() & mine.keys() if laid[name] != mine[name]),
-        _converted(mine, theirs, laid),
+        frozenset(laid.keys() - tree_files.keys()),
+        frozenset(
+            name for name in laid.keys() & tree_files.keys() if laid[name] != tree_files[name]
+        ),
+        _converted(tree_files, source_files, laid),
     )
 
 
-def _converted(mine: _Entries, theirs: _Entries, laid: _Entries) -> frozenset[str]:
+def _converted(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> frozenset[str]:
     """Return the files that lie below ``.gitattributes`` which differ between the trees."""
     folders = {
         PurePosixPath(name).parent
-        for name in {**mine, **theirs}
+        for name in {**tree_files, **source_files}
         if PurePosixPath(name).name == ".gitattributes"
         and name not in laid
-        and mine.get(name) != theirs.get(name)
+        and tree_files.get(name) != source_files.get(name)
     }
     return frozenset(name for name in laid if folders.intersection(PurePosixPath(name).parents))
 
 
-def _declarations(mine: _Entries, theirs: _Entries, laid: _Entries) -> _Entries:
-    """Return ``.gitmodules`` of the other tree where it declares all submodules that are there.
+def _declarations(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> _Entries:
+    """Return the ``.gitmodules`` of the source if it declares all submodules that are there.
 
-    Submodules among the benchmarks need it. Nothing where there are none, and where that file
-    would leave out a submodule outside of the benchmarks.
+    Submodules among the benchmarks need it. Return nothing if there are none, or if that file would
+    leave out a submodule outside of the benchmarks.
     """
 
     def submodules(entries: _Entries) -> frozenset[str]:
         return frozenset(name for name, (mode, _) in entries.items() if mode == MODE)
 
-    if not submodules(laid) or not submodules(mine) - laid.keys() <= submodules(theirs):
+    if not submodules(laid) or not submodules(tree_files) - laid.keys() <= submodules(source_files):
         return {}
-    return {name: entry for name, entry in theirs.items() if name == ".gitmodules"}
+    return {name: entry for name, entry in source_files.items() if name == ".gitmodules"}
 
 
 def _entries(folder: Path, tree: str, *options: str) -> dict[str, tuple[str, str]]:
@@ -278,14 +280,14 @@ def _written(
 def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
     """Return the paths, relative to both roots, of the files that differ or are in one root only.
 
-    ``trees`` are git's hashes of what was checked out. ``.git`` is among them: it names the commit.
-    Submodules that are checked out in both are looked into. None where a link, another submodule or
-    ``.gitattributes`` (what git makes of a file as it checks it out) differs, and where there are
-    more than ``MOST``. Bytecode that Python makes of a source counts as its source. OutsideError
-    where git fails.
+    ``trees`` are git's hashes of what was checked out. ``.git`` is among the paths, because it
+    names the commit. Submodules that are checked out in both are looked into. None if a link,
+    another submodule or ``.gitattributes`` (what git makes of a file as it checks it out) differs,
+    or if more than ``MOST_FOLLOWED`` files do. Bytecode that Python makes of a source counts as its
+    source. OutsideError if git fails.
     """
     changed = _differing(path, other, trees)
-    return frozenset(changed) if changed is not None and len(changed) <= MOST else None
+    return frozenset(changed) if changed is not None and len(changed) <= MOST_FOLLOWED else None
 
 
 def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | None:
@@ -300,9 +302,9 @@ def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | Non
         if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
             changed.add(name)
     for name in submodules:
-        inner_one, inner_other = base / name, head / name
-        commits = (git(inner_one, "rev-parse", "HEAD"), git(inner_other, "rev-parse", "HEAD"))
-        inner = _differing(inner_one, inner_other, commits)
+        inner_base, inner_head = base / name, head / name
+        commits = (git(inner_base, "rev-parse", "HEAD"), git(inner_head, "rev-parse", "HEAD"))
+        inner = _differing(inner_base, inner_head, commits)
         if inner is None:
             return None
         changed |= {f"{name}/{path}" for path in inner}
@@ -310,9 +312,9 @@ def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | Non
 
 
 def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) -> set[str] | None:
-    """Return the files in which two trees of git's differ; None where one can't be watched.
+    """Return the files in which two git trees differ, or None if one of them can't be watched.
 
-    Those of ``submodules`` are left out. None, too, where this repository lacks one of the trees.
+    The files of ``submodules`` are left out. None, too, if this repository lacks one of the trees.
     """
     outcome = attempt(root, *_COMPARING, *trees)
     if outcome.status != 0:
@@ -364,7 +366,7 @@ def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of the changed file ``name``; empty where no benchmark need exercise it."""
+    """Return the kind of the changed file ``name``, or "" if no benchmark need exercise it."""
     path = PurePosixPath(name)
 
     def is_named(patterns: tuple[str, ...]) -> bool:
@@ -385,7 +387,7 @@ def kind_of(name: str) -> str:
 
 
 def _runs_otherwise(base: Path, head: Path) -> bool:
-    """Say whether dependencies, entry points or the build differ; where unreadable, yes."""
+    """Return whether dependencies, entry points or the build differ, or can't be read."""
     try:
         before, after = (
             tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -404,9 +406,9 @@ def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
     poetry = parts(tools, ("poetry",))[0]
     return [
         *parts(pyproject, ("build-system", "dependency-groups")),
-        *parts(pyproject.get("project"), (*_OF_PROJECT, *_ENTRY_POINTS)),
+        *parts(pyproject.get("project"), (*_PROJECT_KEYS, *_ENTRY_POINTS)),
         *parts(tools, _BUILDERS),
-        *parts(poetry, _OF_POETRY),
+        *parts(poetry, _POETRY_KEYS),
     ]
 
 

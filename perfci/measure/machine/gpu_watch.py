@@ -166,7 +166,7 @@ class GpuWatches:
         self._opened: dict[str, CardWatch | UnwatchableCard] = {}
 
     def of(self, uuid: str) -> CardWatch | None:
-        """Return the watch on the card that torch calls ``uuid``; None where there can't be one."""
+        """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
         if uuid not in self._opened:
             try:
                 self._opened[uuid] = self._open(uuid)

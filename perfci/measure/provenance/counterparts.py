@@ -104,8 +104,8 @@ class Counterparts:
     def declares_otherwise(self, root: str, file: str, group: str) -> bool:
         """Return whether an installed ``entry_points.txt`` differs from the side's at ``root``.
 
-        Of one ``group``, or where that is empty of all; groups that don't differ between the
-        sides are left out.
+        Only ``group`` is compared, or every group if that is empty. Groups that don't differ
+        between the sides are left out.
         """
         distribution = distribution_at(str(Path(file).parent))
         groups = self._changed_groups(distribution)
@@ -113,8 +113,10 @@ class Counterparts:
             installed = installed_entry_points(Path(file))
         except OSError:  # it is gone
             return False
-        mine = self._declared[root].get(distribution, {})
-        return any(installed.get(name) != mine.get(name) for name in groups if group in {"", name})
+        declared = self._declared[root].get(distribution, {})
+        return any(
+            installed.get(name) != declared.get(name) for name in groups if group in {"", name}
+        )
 
     def changed_scripts(self) -> frozenset[str]:
         """Return the names of the console scripts that the sides declare differently."""
@@ -141,7 +143,7 @@ class Counterparts:
     def changed_names(self) -> tuple[str, ...]:
         """Return the names of the files and of the scripts that differ between the sides.
 
-        There are none of a huge change.
+        A huge change gives none.
         """
         names = {path.rpartition("/")[2] for path in self._changed} - _COMMON
         names |= self.changed_scripts()
@@ -167,12 +169,12 @@ class Counterparts:
         ``files`` has each file's path relative to the folder that it is imported from; empty where
         that isn't known.
         """
-        mine = self._trees.get(root, {})
+        tree = self._trees.get(root, {})
         unequal: dict[str, tuple[str, list[str]]] = {}
         for path, relative in files.items():
             alike = self._named(relative) if relative else self._changed_alike(path)
             blob = self._id(path) if alike or _is_compiled(path) else ""
-            if blob and not any(mine.get(candidate) == blob for candidate in alike):
+            if blob and not any(tree.get(candidate) == blob for candidate in alike):
                 unequal[path] = blob, alike
         known = self._known({blob for blob, alike in unequal.values() if alike})
         result = {}
@@ -180,7 +182,7 @@ class Counterparts:
             seen = blob in known or any(self._has(candidate, blob) for candidate in alike)
             certain = seen and Path(path).stat().st_size >= _SMALLEST
             if files[path]:
-                hit = self._of_package(files[path], alike, certain=certain)
+                hit = self._source_of_installed(files[path], alike, certain=certain)
             else:  # of a place that says nothing: by the content of this change alone
                 hit = next(
                     (candidate for candidate in alike if certain and self._has(candidate, blob)), ""
@@ -189,11 +191,11 @@ class Counterparts:
                 result[path] = Resemblance(hit, certain)
         return result
 
-    def _of_package(self, relative: str, alike: Sequence[str], *, certain: bool) -> str:
-        """Return the repository's file that an installed one stands for; empty where it needn't.
+    def _source_of_installed(self, relative: str, alike: Sequence[str], *, certain: bool) -> str:
+        """Return the repository's file that an installed file stands for, or "" without one.
 
-        A public library has another content than the repository's copy of it. That is wrong where
-        this change is one of that copy.
+        An installed public library may differ from the repository's copy of it. That is wrong only
+        if this change is one of that copy.
         """
         if certain:
             return alike[0]
