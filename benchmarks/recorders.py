@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import in_order, recorded
 from tests.history.postgres import binaries, server
 

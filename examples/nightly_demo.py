@@ -19,7 +19,7 @@ from typing import Any
 from nightly.commits import COMMITS, OUTLIER, RAMP, STEP, build, near
 from nightly.replay import replayed
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.measure.checkout.commits import commits
 from perfci.measure.checkout.git import open_repository
 from perfci.model.run import RecordedRun

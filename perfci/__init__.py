@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
-    from perfci.history.loading import History
+    from perfci.history.arrays import History
     from perfci.model.report import Report
 
 __version__ = _version.VERSION
@@ -50,7 +50,7 @@ _MODULES = {
     "generate": "perfci.api.generation",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
-    "History": "perfci.history.loading",
+    "History": "perfci.history.arrays",
     "PerfciError": "perfci.errors",
     "Report": "perfci.model.report",
 }

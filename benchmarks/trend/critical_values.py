@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, SIGMA, ar1
-from perfci.trend.moves import segment
+from perfci.trend.change_points import segment
 from perfci.trend.noise import prepare
 
 SEED = 5

@@ -19,7 +19,7 @@ import numpy as np
 from peers import asv, otava
 
 from perfci.trend import TrendSettings
-from perfci.trend.moves import examine_all
+from perfci.trend.change_points import examine_all
 
 POINTS = 365
 CHUNK = 256

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.trend.synthetic import SIGMA, ar1
 from perfci.model.run import RunHeader
 from perfci.trend import Change, Series, SeriesKey, Timeline, TrendEvent
-from perfci.trend.analysis import analyse
+from perfci.trend.changes import analyse
 from perfci.trend.events import group_events
 
 SEED = 23

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.trend.labelled import Labelled
 from perfci.model.run import RunHeader
 from perfci.trend import Change, Series, SeriesKey, Timeline, TrendSettings
-from perfci.trend.analysis import analyse
+from perfci.trend.changes import analyse
 
 SETTINGS = {
     "defaults": TrendSettings(),

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.trend.synthetic import LEVEL, RHOS, SIGMA, ar1
 from perfci.trend import TrendSettings
-from perfci.trend.moves import examine
+from perfci.trend.change_points import examine
 
 SEED = 11
 NIGHTS = 120

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from perfci.baselines.store import make_environment
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.metrics import METRICS
 from perfci.model.run import Point, RecordedRun
 

@@ -26,7 +26,7 @@ from nightly_demo import EARLIER, NEWEST
 from perfci.measure.checkout.commits import Commit
 from perfci.model.run import Environment, Point, RecordedRun, RunHeader
 from perfci.trend import Change, Series, SeriesKey, Timeline
-from perfci.trend.analysis import analyse
+from perfci.trend.changes import analyse
 
 CASES = ("tokenise", "encode", "parse")
 NOW = "2026-03-02T00:00:00+00:00"

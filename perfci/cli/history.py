@@ -30,7 +30,7 @@ from perfci.units import counted, format_value
 if TYPE_CHECKING:
     from perfci.commands.bisect import ChangeOutcome
     from perfci.commands.nightly import NightSummary
-    from perfci.history.history import OpenHistory
+    from perfci.history.store import OpenHistory
     from perfci.model.run import GateOutcome, RecordedRun
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
@@ -192,7 +192,7 @@ def _opened(
     """Open the history that the option or the configuration names, else the repository's own."""
     from perfci.commands.history import history_address
     from perfci.commands.project import configuration
-    from perfci.history.history import open_history
+    from perfci.history.store import open_history
 
     root = root_here()
     address = history_address(given, configuration(root, config_path), root)

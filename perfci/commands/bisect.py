@@ -214,7 +214,7 @@ def _is_begun(project: Project, source: RangeSource, options: BisectOptions) -> 
 def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
     """Return the project's history analysed, as ``perfci trend`` does it at this time."""
     from perfci.commands.trend import trend_of
-    from perfci.history.history import open_history
+    from perfci.history.store import open_history
 
     config = project.config
     with open_history(project.history_address(history), create=False) as opened:

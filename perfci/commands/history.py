@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from perfci.errors import PerfciError, UsageError
 from perfci.files import expanded, write_lines
 from perfci.history.address import files_at, own_file
-from perfci.history.records import superfluous
+from perfci.history.conversion import superfluous
 from perfci.measure.checkout.commits import (
     branch_of,
     commit_of,
@@ -33,7 +33,7 @@ from perfci.units import counted
 if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.config.loading import Config
-    from perfci.history.history import OpenHistory
+    from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository, ResolvedRev
     from perfci.model.report import Report
     from perfci.model.run import RecordedRun, Run
@@ -147,9 +147,9 @@ class Recorder:
         Where the history fails, they are written to a file, which the error names.
         """
         from perfci.commands.project import cache_folder
-        from perfci.history.history import open_history
+        from perfci.history.conversion import outcome_of
         from perfci.history.interchange import keeping
-        from perfci.history.records import outcome_of
+        from perfci.history.store import open_history
 
         if report.interrupted:
             self.say("perfci: interrupted. Nothing was recorded.", err=True)
@@ -168,7 +168,7 @@ class Recorder:
         self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
     def _recorded(self, run: Run, side: ResolvedRev, command: str) -> RecordedRun:
-        from perfci.history.records import recorded_run
+        from perfci.history.conversion import recorded_run
 
         commit = commit_of(self.repository, side.commit)
         return recorded_run(
@@ -187,7 +187,7 @@ def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Record
 
     UsageError where a side is no commit, or is made worse on purpose.
     """
-    from perfci.history.history import open_history
+    from perfci.history.store import open_history
 
     for side in sides:
         require_commit(
@@ -240,7 +240,7 @@ def with_past(
     They are of the default branch's runs, under the case's name or an earlier one. The verdict
     doesn't depend on them, so an unreadable history is only reported.
     """
-    from perfci.history.history import open_history
+    from perfci.history.store import open_history
     from perfci.model.report import Past
     from perfci.report.outline import outline
     from perfci.trend import SeriesKey

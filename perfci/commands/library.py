@@ -21,7 +21,7 @@ from perfci.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from perfci.baselines.store import Baselines
     from perfci.commands.project import Project
-    from perfci.history.loading import History
+    from perfci.history.arrays import History
     from perfci.measure.progress import Progress
     from perfci.model.report import Report
 
@@ -191,8 +191,8 @@ def _baselines(folder: Path) -> Baselines:
 
 
 def _history(address: str, shown: str) -> History:
-    from perfci.history.history import open_history
-    from perfci.history.loading import History
+    from perfci.history.arrays import History
+    from perfci.history.store import open_history
 
     with open_history(address, create=False) as opened:
         loaded = opened.load()
@@ -201,8 +201,8 @@ def _history(address: str, shown: str) -> History:
 
 
 def _exported(path: Path) -> History:
-    from perfci.history.history import open_history
     from perfci.history.importing import importer
+    from perfci.history.store import open_history
 
     add = importer(path)
     with tempfile.TemporaryDirectory(prefix="perfci-load-") as folder:

@@ -23,7 +23,7 @@ from perfci.trend import Change, KnownChange, Trend
 if TYPE_CHECKING:
     from perfci.config.loading import Config
     from perfci.forges.github import GitHubClient
-    from perfci.history.history import OpenHistory
+    from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
     from perfci.trend import Distributions, SeriesKey, TrendSettings
@@ -160,7 +160,7 @@ def report_trend(
     ``written`` is called between the two, so that its output isn't lost where a recipient can't be
     reached. News that could not be sent stay new.
     """
-    from perfci.history.history import open_history
+    from perfci.history.store import open_history
 
     settings = config.trend
     if request.last_days is not None:
@@ -216,7 +216,7 @@ def trend_of(
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.catalogue import release_runs
     from perfci.trend import dates_of
-    from perfci.trend.analysis import analyse, settled
+    from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
     from perfci.trend.health import health, replaced_environments, replacements, series_gone
     from perfci.trend.timelines import arrange

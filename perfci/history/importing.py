@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from perfci.errors import OutsideError, PerfciError, UsageError
 from perfci.files import read_regular
 from perfci.history.database import copy_file
-from perfci.history.history import OpenHistory, open_history
 from perfci.history.importers import foreign_parts, read_foreign
 from perfci.history.interchange import BEGINNING, from_lines
 from perfci.history.runs import require_recordable
+from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import GateOutcome, RecordedRun
 from perfci.trend import KnownChange, benchmark_of
 from perfci.units import counted

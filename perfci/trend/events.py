@@ -21,7 +21,7 @@ from perfci.trend import (
     TrendEvent,
     dates_of,
 )
-from perfci.trend.analysis import BACK, first_claims
+from perfci.trend.changes import BACK, first_claims
 from perfci.trend.noise import CRITICAL
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import GateOutcome, RecordedRun
 from tests.builders.project import Project
 

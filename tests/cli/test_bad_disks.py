@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.project import Done, Project, rows
 
 pytestmark = pytest.mark.processes

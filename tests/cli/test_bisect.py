@@ -18,7 +18,7 @@ from perfci.commands import bisect
 from perfci.commands.bisect_driver import BisectDriver
 from perfci.commands.bisect_ranges import CommitRange
 from perfci.commands.revisions import sides_of_report
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.measure.process_cleanup import InterruptHandler
 from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point

@@ -9,7 +9,7 @@ import pytest
 
 from perfci.errors import UsageError
 from perfci.history.address import files_at
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.outputs import require_distinct
 from tests.builders.project import Done, Project
 from tests.builders.recorded import recorded

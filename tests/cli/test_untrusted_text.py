@@ -17,7 +17,7 @@ import perfci
 from perfci.baselines.store import BaselineStore
 from perfci.cli.main import cli
 from perfci.cli.printing import rewrite
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import Environment
 from perfci.report.clean import clean_json, clean_styled
 from perfci.report.exporters.json import render as render_json

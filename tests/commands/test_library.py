@@ -15,7 +15,7 @@ import pytest
 import perfci
 from perfci.baselines.store import BaselineStore
 from perfci.commands.history import json_lines, write_export
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.baselines.runs import run
 from tests.builders.project import Project
 from tests.builders.recorded import change, recorded

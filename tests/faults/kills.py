@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfci.errors import PerfciError
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import GateOutcome, RecordedRun
 from tests.attacks import keep, kept
 from tests.builders.project import Project

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfci.errors import PerfciError
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import THERE, recorded
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,7 +14,7 @@ from typing import IO
 import pytest
 
 from perfci.forges.http import Pace
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from tests.builders.in_process import Done, in_process
 from tests.builders.recorded import header

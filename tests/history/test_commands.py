@@ -23,8 +23,8 @@ from perfci.config.loading import Config
 from perfci.errors import OutsideError
 from perfci.history.address import parse_address
 from perfci.history.database import Database, copy_file, upgrade
-from perfci.history.history import open_history
 from perfci.history.interchange import from_lines
+from perfci.history.store import open_history
 from perfci.measure.checkout.git import open_repository
 from tests.baselines.runs import run
 from tests.builders.project import Project

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
-from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
+from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 
 from perfci.errors import OutsideError
 from perfci.history import database
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import in_order, recorded
 from tests.history.postgres import Server
 
@@ -121,7 +121,7 @@ def test_a_writer_without_psycopg_is_told_what_to_install() -> None:
     program = (
         "import sys\nsys.modules['psycopg'] = None\n"
         "from perfci.errors import UsageError\n"
-        "from perfci.history.history import open_history\n"
+        "from perfci.history.store import open_history\n"
         "try:\n    open_history('postgresql://h/d').__enter__()\n"
         "except UsageError as error:\n    print(error.advice)\n"
     )

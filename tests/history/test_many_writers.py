@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import in_order, recorded
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history import schema
 from perfci.history.address import parse_address
 from perfci.history.database import MIGRATIONS, Database
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import in_order, recorded
 from tests.history.postgres import PASSWORD, Server
 
@@ -229,7 +229,7 @@ def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Se
 def test_processes_that_open_a_new_history_make_one(place: str) -> None:
     program = (
         "import sys\nfrom tests.builders.recorded import recorded\n"
-        "from perfci.history.history import open_history\n"
+        "from perfci.history.store import open_history\n"
         "with open_history(sys.argv[1]) as history:\n"
         "    print(history.record([recorded(int(sys.argv[2]))]))\n"
     )

@@ -7,7 +7,7 @@ import pytest
 from perfci.errors import OutsideError, UsageError
 from perfci.history import database
 from perfci.history.address import parse_address
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.project import Project
 from tests.history.postgres import PASSWORD, Server
 from tests.history.refusing_server import refusing

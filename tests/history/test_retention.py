@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from perfci.history.records import superfluous
+from perfci.history.conversion import superfluous
 from perfci.model.run import RunHeader
 from perfci.trend import KnownChange
 from tests.builders.recorded import change

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.branch import QUICKEST, Branch, measured
 from tests.builders.project import Project
 from tests.history.postgres import Server
 
 _HOLDER = """\
 import sys, time
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 
 with open_history(sys.argv[1]) as history, history.claim("environment", "commit") as mine:
     print(mine, flush=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perfci.errors import OutsideError, PerfciError, UsageError
-from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, keeping
+from perfci.history.store import open_history
 from tests.builders.recorded import recorded
 from tests.history.refusing_server import refusing
 

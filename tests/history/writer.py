@@ -12,7 +12,7 @@ import sys
 
 from sqlalchemy import Engine, event
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from tests.builders.recorded import recorded
 
 _LAST_STATEMENT = "INSERT INTO perfci_worker_values"

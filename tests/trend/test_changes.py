@@ -1,267 +1,325 @@
-"""What is a change and what is none, in one series."""
+"""A whole report: ids that last, statuses, false-discovery control, drift."""
 
-import math
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from perfci.trend import TrendSettings
-from perfci.trend.moves import SizedMove, examine, examine_all
-from tests.trend.histories import wobbling
+from perfci.stats.evidence import benjamini_hochberg
+from perfci.trend import Change, KnownChange, Timeline, TrendSettings
+from perfci.trend.changes import Analysis, _recent_row, analyse
+from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
-SETTINGS = TrendSettings()
-OVERLAPPING = (196, 455, 483, 731, 738, 775)
-"""Seeds of ``slopes`` where two ramps claim the same points."""
-
-
-def found(values: np.ndarray) -> tuple[SizedMove, ...]:
-    return examine(np.asarray(values, dtype=np.float64), SETTINGS)
+NOW = "2026-11-21T00:00:00Z"
 
 
-def stepped(at: int, ratio: float, **fields: object) -> np.ndarray:
-    values = wobbling(**fields)
-    values[at:] *= ratio
+def report(*many, size=200, known=(), now=NOW, **settings) -> Analysis:
+    return analyse(many, timelines(size), known=known, now=now, settings=TrendSettings(**settings))
+
+
+def stepped(*steps, size=120, seed=0) -> np.ndarray:
+    values = wobbling(size, seed=seed)
+    for at, ratio in steps:
+        values[at:] *= ratio
     return values
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
-def test_a_step_is_found_where_and_as_large_as_it_is(rho):
-    (move,) = found(stepped(70, 1.06, rho=rho))
+def remembered(change: Change, **fields: object) -> KnownChange:
+    known = KnownChange(change.id, change.series, *change.names, change.worse, change.first_seen_at)
+    return replace(known, **fields)
 
-    assert (move.kind, move.before, move.after) == ("step", 69, 70)
-    assert move.ratio_lo < 1.06 < move.ratio_hi
-    assert move.ratio_hi - move.ratio_lo < 0.03
 
+def test_a_change_says_between_which_commits_and_when():
+    (change,) = report(series(stepped((70, 1.06)))).changes
 
-@pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_the_true_night_is_in_the_range_told_and_large_steps_have_small_ones(rho):
-    outside, wide = 0, {1.02: 0, 1.2: 0}
-    for seed in range(100):
-        for ratio in wide:
-            moves = found(stepped(70, ratio, rho=rho, seed=seed))
-            if len(moves) == 1:
-                before, after = moves[0].within
-                assert before <= moves[0].before < moves[0].after <= after
-                outside += not before < 70 <= after
-                wide[ratio] += after - before > 1
+    assert change.commits == (f"{69:040x}", f"{70:040x}")
+    assert change.at == timelines(200)["machine"].runs[70].committed_at
+    assert (change.status, change.first_seen_at, change.worse) == ("new", NOW, True)
+    assert change.difference == pytest.approx(6.0, abs=0.7)
+    assert change.confidence > 0.999
 
-    assert outside <= 10  # of 200 at most
-    assert wide[1.2] == 0
-    assert wide[1.02] > 50 * (1 - rho)
 
+def test_more_of_a_metric_that_should_be_high_is_no_regression():
+    (change,) = report(series(stepped((70, 1.06)), direction="higher", unit="items/s")).changes
 
-def test_the_place_of_an_exact_value_is_sure():
-    (move,) = found([17.0] * 20 + [18.0] * 20)
+    assert not change.worse
 
-    assert move.within == (move.before, move.after) == (19, 20)
 
+def test_a_known_change_keeps_its_id_though_newer_nights_move_it():
+    values = stepped((70, 1.06))
+    (first,) = report(series(values)).changes
+    moved = remembered(first, sha_before=f"{67:040x}", sha_after=f"{68:040x}", id="kept")
 
-def test_several_steps_are_found_each():
-    values = wobbling(200)
-    for at, ratio in ((40, 1.05), (90, 0.93), (150, 1.06)):
-        values[at:] *= ratio
+    (again,) = report(series(values), known=[moved], now="later").changes
 
-    assert [move.after for move in found(values)] == pytest.approx([40, 90, 150], abs=1)
+    assert (again.id, again.status, again.first_seen_at) == ("kept", "known", NOW)
 
 
-@pytest.mark.parametrize("at", [0, 1, 60, 118, 119])
-@pytest.mark.parametrize("ratio", [0.5, 1.1, 1.5, 10.0])
-def test_one_odd_night_is_never_a_change(at, ratio):
-    values = wobbling()
-    values[at] *= ratio
+def test_a_small_change_is_known_again_wherever_it_may_lie():
+    values = stepped((70, 1.02))
+    (first,) = report(series(values)).changes
+    before, after = first.within
+    assert first.commits_within == (f"{before:040x}", f"{after:040x}")
+    assert after - first.after > 4
+    inside, outside = (
+        remembered(first, sha_before=f"{at - 1:040x}", sha_after=f"{at:040x}", id="kept")
+        for at in (after, after + 4)
+    )
 
-    assert found(values) == ()
+    assert [one.id for one in report(series(values), known=[inside]).changes] == ["kept"]
+    assert [one.id for one in report(series(values), known=[outside]).changes] == [first.id]
 
 
-@pytest.mark.parametrize("at", [0, 60, 118])
-def test_two_odd_nights_in_a_row_are_no_change(at):
-    values = wobbling()
-    values[at : at + 2] *= 1.3
+def test_a_change_far_away_or_the_other_way_is_another_one():
+    values = stepped((70, 1.06))
+    (first,) = report(series(values)).changes
+    far = remembered(first, sha_before=f"{20:040x}", sha_after=f"{21:040x}", id="far")
+    better = remembered(first, worse=False, id="better")
 
-    assert found(values) == ()
+    analysed = report(series(values), known=[far, better])
 
+    assert [(c.id, c.status) for c in analysed.changes] == [(first.id, "new")]
+    assert analysed.notes == ("2 known changes are no longer seen in what is now recorded.",)
 
-def test_a_few_nights_that_end_where_they_began_are_no_change():
-    values = wobbling(rho=0.0)
-    values[60:66] *= 1.1
 
-    assert found(values) == ()
+def test_the_id_does_not_depend_on_what_came_later():
+    values = stepped((70, 1.06), (150, 0.9), size=200)
 
+    early = report(series(values[:100])).changes
+    late = report(series(values)).changes
 
-def test_noise_in_two_modes_is_no_change_and_hides_none():
-    slow = np.random.default_rng(1).random(300) < 0.3
-    values = wobbling(300, rho=0.0) * np.where(slow, 1.04, 1.0)
-    assert found(values) == ()
+    assert early[0].id in {change.id for change in late}
 
-    values[150:] *= 1.05
-    (move,) = found(values)
 
-    assert abs(move.after - 150) <= 2
+def test_a_change_without_commits_keeps_its_id():
+    lines = timelines(120)
+    bare = {
+        key: replace(line, runs=tuple(replace(one, sha="") for one in line.runs))
+        for key, line in lines.items()
+    }
+    one = series(stepped((70, 1.06)))
+    (first,) = analyse([one], bare, now=NOW).changes
 
+    (again,) = analyse([one], bare, known=[remembered(first)], now="later").changes
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_slow_ramp_is_one_change_with_its_begin_and_end(seed):
-    share = np.clip((np.arange(300) - 99) / 50, 0, 1)
+    assert (again.id, again.status) == (first.id, "known")
+    moved = remembered(first, id="kept", sha_before="run-67", sha_after="run-68")
+    (again,) = analyse([one], bare, known=[moved], now="later").changes
+    assert (again.id, again.status) == ("kept", "known")
 
-    (move,) = found(wobbling(300, seed=seed) * np.exp(0.1 * share))
 
-    assert move.kind == "ramp"
-    assert abs(move.before - 99) <= 10
-    assert abs(move.after - 149) <= 10
-    assert move.ratio == pytest.approx(np.exp(0.1), rel=0.015)
+def test_an_acknowledged_change_says_so_with_its_note():
+    values = stepped((70, 1.06))
+    (first,) = report(series(values)).changes
+    known = remembered(first, acknowledged=True, note="wanted")
 
+    (again,) = report(series(values), known=[known]).changes
 
-def test_a_level_that_wanders_has_to_jump_further():
-    path = np.cumsum(np.random.default_rng(4).standard_normal(400)) * 0.003
-    wandering = wobbling(400, rho=0.0) * np.exp(path)
-    assert len(found(wandering)) <= 2
+    assert (again.status, again.note) == ("acknowledged", "wanted")
 
-    wandering[200:] *= 1.2
 
-    assert any(abs(move.after - 200) <= 2 for move in found(wandering))
+def test_a_regression_is_fixed_when_the_old_level_is_back():
+    regression, fix = report(series(stepped((50, 1.06), (90, 1 / 1.06)))).changes
 
+    assert (regression.worse, regression.status) == (True, "fixed")
+    assert (fix.worse, fix.status) == (False, "new")
 
-def test_an_exact_value_that_stays_two_nights_is_a_change_and_a_sure_one():
-    (move,) = found([17.0] * 20 + [18.0] * 2)
 
-    assert (move.before, move.after) == (19, 20)
-    assert move.p < 1e-12
-    assert move.ratio_lo == pytest.approx(18 / 17) == move.ratio_hi
+def test_half_a_way_back_is_no_fix():
+    changes = report(series(stepped((50, 1.12), (90, 1 / 1.06)))).changes
 
+    assert [change.status for change in changes] == ["new", "new"]
 
-def test_an_exact_value_of_one_night_is_none():
-    assert found([17.0] * 20 + [18.0]) == ()
-    assert found([17.0] * 20 + [18.0] + [17.0] * 20) == ()
 
+def test_a_change_where_the_benchmark_itself_changed_says_so():
+    values = stepped((70, 1.06))
 
-def test_a_count_that_was_zero_has_a_difference_and_no_ratio():
-    (move,) = found([0.0] * 10 + [3.0] * 3)
+    (there,) = report(series(values, source_changes=(70,))).changes
+    (elsewhere,) = report(series(values, source_changes=(30,))).changes
 
-    assert move.ratio is None
-    assert move.level_after - move.level_before == pytest.approx(3.0)
+    assert there.benchmark_changed
+    assert not elsewhere.benchmark_changed
 
 
-def test_a_value_that_often_repeats_but_is_not_exact_makes_no_alarm():
-    flips = np.random.default_rng(3).random((100, 365)) < 0.15
+def test_the_worst_stands_first_and_what_got_better_last():
+    changes = report(
+        series(stepped((60, 1.05), seed=1), "a"),
+        series(stepped((60, 0.8), seed=2), "b"),
+        series(stepped((60, 1.2), seed=3), "c"),
+    ).changes
 
-    assert [found(100.0 + row) for row in flips] == [()] * 100
+    assert [change.series.case for change in changes] == ["c", "a", "b"]
 
 
-def test_a_change_below_the_floor_is_not_named():
-    values = [1000.0] * 20 + [1004.0] * 20
+def test_missing_nights_shift_no_commit():
+    values = stepped((70, 1.06))
+    kept = np.flatnonzero(np.arange(120) % 7 != 3)
+    one = series(values[kept], rows=kept.astype(np.int32))
 
-    assert found(values) == ()
-    assert len(examine(np.array(values), TrendSettings(floor=0.001))) == 1
+    (change,) = report(one).changes
 
+    assert change.commits == (f"{69:040x}", f"{70:040x}")
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e12])
-def test_the_unit_of_the_values_does_not_matter(scale):
-    values = stepped(70, 1.06)
 
-    (plain,), (scaled,) = found(values), found(values * scale)
+def test_a_pools_map_finds_the_same():
+    many = [series(stepped((20, 1.05), size=30, seed=seed), str(seed)) for seed in range(270)]
+    chunks = []
 
-    assert (scaled.before, scaled.after) == (plain.before, plain.after)
-    assert scaled.ratio == pytest.approx(plain.ratio)
-    assert scaled.p == pytest.approx(plain.p, rel=1e-6)
+    def counting(function, items):
+        for item in items:
+            chunks.append(len(item))
+            yield function(item)
 
+    analysed = analyse(many, timelines(200), now=NOW, run_all=counting)
 
-def test_backwards_a_slowdown_is_a_speedup_of_the_same_size():
-    values = stepped(70, 1.06)
+    assert chunks == [256, 14]
+    assert analysed == analyse(many, timelines(200), now=NOW)
 
-    (forward,), (backward,) = found(values), found(values[::-1])
 
-    assert backward.after == len(values) - forward.after
-    assert backward.ratio == pytest.approx(1 / forward.ratio, rel=1e-6)
+def test_a_weak_change_is_named_alone_but_not_among_thousands_of_quiet_series():
+    weak = stepped((90, 1.012), seed=9)
+    (alone,) = report(series(weak), alpha=0.05).changes
+    assert alone.q == alone.p > 1e-5
 
+    crowd = [series(np.full(5, 1.0), str(i)) for i in range(5_000)]
 
-@pytest.mark.parametrize("size", range(12))
-def test_a_series_too_short_to_tell_says_nothing(size):
-    assert found(wobbling(size) if size else np.array([])) == ()
+    assert report(series(weak), *crowd, alpha=0.05).changes == ()
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_quiet_series_have_less_than_one_false_alarm_in_1000_points(rho):
-    series = [wobbling(120, rho=rho, seed=seed) for seed in range(150)]
+def test_q_values_are_those_of_benjamini_and_hochberg():
+    # as of p.adjust(…, "BH") in R
+    q_values = benjamini_hochberg([0.01, 0.04, 0.03, 0.005, 0.6], 5)
 
-    alarms = sum(len(found(values)) for values in series)
+    assert q_values == pytest.approx([0.025, 0.05, 0.05, 0.025, 0.6])
 
-    assert 1000 * alarms / (120 * len(series)) <= 0.2
 
+def test_false_discoveries_stay_rare_where_metrics_of_a_case_move_together():
+    rng = np.random.default_rng(4)
+    shares = []
+    for _ in range(150):
+        shared = rng.standard_normal((100, 1))
+        z = 0.8 * shared + 0.6 * rng.standard_normal((100, 5)) * rng.choice([-1, 1], 5)
+        z[:10] += 4.0
+        p = np.array([2 * 0.5 * np.exp(-(abs(x) ** 2) / 2) for x in z.ravel()])  # bounds the tail
+        named = np.array(benjamini_hochberg(p.tolist(), p.size)) <= 0.05
+        shares.append(named[50:].sum() / max(1, named.sum()))
 
-@pytest.mark.parametrize("curve", [np.linspace, np.geomspace])
-@pytest.mark.parametrize("ends", [(1.0, 10.0), (10.0, 1.0), (1.0, 2.0)])
-@pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
-@pytest.mark.parametrize("size", [365, 2000])
-def test_no_rise_is_counted_twice(curve, ends, noise, size):
-    seed = np.random.default_rng(size)
-    values = curve(*ends, size) * np.exp(noise * seed.standard_normal(size))
+    assert np.mean(shares) <= 0.05
 
-    moves = found(values)
 
-    assert all(one.after <= two.before for one, two in pairwise(moves))
-    told = abs(math.fsum(math.log(move.ratio) for move in moves))
-    assert told < 1.05 * abs(math.log(ends[1] / ends[0]))
+def test_series_too_short_to_tell_are_counted():
+    analysed = report(series(np.ones(3), "a"), series(wobbling(4), "b"), series(wobbling(30), "c"))
 
+    (note,) = analysed.notes
+    assert note.startswith("2 of 3 series have too few runs: 8 are needed, 5 where")
 
-def test_a_straight_rise_of_the_logarithm_is_one_ramp():
-    seed = np.random.default_rng(0)
 
-    (move,) = found(np.geomspace(1, 10, 365) * np.exp(0.01 * seed.standard_normal(365)))
+def test_many_small_steps_that_no_one_is_named_for_are_a_drift():
+    creeping = wobbling(200, rho=0.0) * np.exp(0.05 * np.arange(200) / 200)
+    # a floor that no single move of this series reaches
+    (drift,) = report(series(creeping), floor=0.2).drifts
 
-    assert (move.kind, move.ratio) == ("ramp", pytest.approx(10, rel=0.05))
-    assert move.level_before == pytest.approx(1, rel=0.05)
-    assert move.level_after == pytest.approx(10, rel=0.05)
+    assert drift.worse
+    assert drift.ratio_lo < 1.045 < drift.ratio_hi
+    assert (drift.days, drift.baseline_sha) == (14, f"{0:040x}")
 
 
-def slopes(seed: int) -> np.ndarray:
-    """Return straight rises and falls, one after the other, under 1 % of noise."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(80, 300))
-    corners = np.sort(rng.choice(np.arange(5, size - 5), 4, replace=False))
-    heights = rng.normal(0.0, 0.15, len(corners))
-    return np.exp(np.interp(np.arange(size), corners, heights) + rng.normal(0.0, 0.01, size))
+def test_a_drift_that_a_named_change_explains_is_not_told_twice():
+    analysed = report(series(stepped((70, 1.1), size=200)))
 
+    assert len(analysed.changes) == 1
+    assert analysed.drifts == ()
 
-@pytest.mark.parametrize("seed", [*range(8), *OVERLAPPING])
-def test_the_reciprocal_of_a_series_has_the_same_changes_the_other_way(seed):
-    values = slopes(seed)
-    moves, mirrored = found(values), found(1.0 / values)
 
-    assert [(one.kind, one.before, one.after) for one in moves] == [
-        (one.kind, one.before, one.after) for one in mirrored
-    ]
-    for one, other in zip(moves, mirrored, strict=True):
-        assert one.level_before * other.level_before == pytest.approx(1.0)
-        assert one.level_after * other.level_after == pytest.approx(1.0)
-        assert (one.level_after > one.level_before) == (one.ratio > 1.0)
+@pytest.mark.parametrize("at", [10, 20])
+def test_nor_is_one_of_the_first_nights_whose_level_is_no_mixture(at):
+    analysed = report(series(stepped((at, 1.1), size=100)), size=100)
 
+    assert len(analysed.changes) == 1
+    assert analysed.drifts == ()
 
-def any_series(rng: np.random.Generator) -> np.ndarray:
-    """Return noise of some length and kind: with steps, ramps, odd runs, whole numbers, a walk."""
-    size = int(rng.choice((5, 6, 7, 8, 13, 60, 200)))
-    noise = rng.normal(0.0, rng.choice((0.0, 0.001, 0.01, 0.05)), size)
-    levels = noise + rng.uniform(0.0, 0.6) * np.append(0.0, noise[:-1])
-    for begin in rng.integers(0, size, rng.integers(0, 4)):
-        levels[begin:] += rng.normal(0.0, 0.1)
-    match rng.integers(0, 6):
-        case 0:
-            return np.round(100.0 * np.exp(levels))
-        case 1:
-            return levels
-        case 2:
-            return 10.0 + np.cumsum(levels)
-        case 3:
-            levels += np.linspace(0.0, 0.3, size)
-        case 4:
-            levels[rng.integers(0, size, 2)] += 1.0
-    return np.exp(levels)
 
+def test_an_acknowledged_level_is_what_drift_is_told_from():
+    creeping = wobbling(200, rho=0.0)
+    creeping[60:] *= 1.3
+    (first,) = report(series(creeping)).changes
+    creeping[60:] *= np.exp(0.05 * np.arange(140) / 140)
+    known = remembered(first, acknowledged=True)
 
-def test_each_of_many_series_has_the_very_answer_that_it_has_alone() -> None:
-    rng = np.random.default_rng(0)
-    many = [any_series(rng) for _ in range(600)]
-    alone = [examine(values, TrendSettings()) for values in many]
-    assert sum(map(len, alone)) > 120
-    assert examine_all(many, TrendSettings()) == alone
-    assert examine_all(many[280:], TrendSettings()) == alone[280:]
+    (drift,) = report(series(creeping), known=[known], floor=0.2).drifts
+
+    assert drift.baseline_sha == f"{60:040x}"
+    assert 1.02 < drift.ratio < 1.06
+
+
+def test_quiet_series_drift_nowhere():
+    analysed = report(*(series(wobbling(200, seed=seed), str(seed)) for seed in range(50)))
+
+    assert analysed.drifts == ()
+
+
+def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
+    nights = tuple(run(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    values = stepped((20, 1.1), (40, 1.1), size=60)
+
+    found = analyse([series(values)], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, now=NOW).changes
+
+    assert {change.at for change in found} == {date(40), date(60)}
+    assert all(change.same_commit for change in found)
+    assert len({change.id for change in found}) == 2
+
+
+def test_two_steps_between_nights_of_one_commit_keep_each_its_own_acknowledgement():
+    sha = f"{7:040x}"
+    nights = tuple(run(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
+    one, line = series(stepped((20, 1.1), (40, 1.1), size=60)), Timeline(ENVIRONMENT, nights)
+    early, late = sorted(analyse([one], {ENVIRONMENT: line}, now=NOW).changes, key=_place)
+    of_old = {"sha_before": sha, "sha_after": sha}  # all that earlier versions remembered
+    moved = remembered(early, id="kept", sha_before="run18", sha_after="run19")
+
+    for first, second in (
+        (remembered(early), remembered(late)),
+        (remembered(early, **of_old), remembered(late, **of_old)),
+        (moved, remembered(late)),
+    ):
+        accepted = replace(first, acknowledged=True, note="wanted")
+        for known in ([accepted, second], [second, accepted]):
+            again = analyse([one], {ENVIRONMENT: line}, known=known, now="later").changes
+            told = [(change.id, change.status) for change in sorted(again, key=_place)]
+            assert told == [(first.id, "acknowledged"), (late.id, "known")]
+
+
+def _place(change: Change) -> int:
+    return change.before
+
+
+def test_where_the_last_days_are_all_there_is_no_drift_is_told_and_a_note_says_so():
+    (told,) = report(series(wobbling(200)), drift_days=400).notes
+
+    assert told == "No drift can be tested: fewer than 4 runs are older than the last 400 days."
+
+
+@pytest.mark.parametrize(
+    ("values", "few"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], True),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], False),
+        ([1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.97], True),
+        ([1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.97, 1.01], False),
+    ],
+)
+def test_with_too_few_nights_a_series_is_said_to_be_untold(values, few):
+    one = series(np.array(values))
+
+    analysed = report(one)
+
+    assert analysed.too_few == (frozenset({one.key}) if few else frozenset())
+    assert bool(analysed.notes) == few
+
+
+def test_on_a_branch_that_rests_drift_is_told_of_the_last_days_not_of_the_last_commit():
+    moving = [run(number) for number in range(30)]
+    resting = [run(29, id=f"again{n}", measured_at=date(29 + n)) for n in range(1, 31)]
+    old = [run(3, id="late", measured_at=date(70))]  # a gap that was filled today
+    rows = Timeline(ENVIRONMENT, (*moving[:4], *old, *moving[4:], *resting))
+    assert len(rows.runs) - _recent_row(rows, 14) == 14

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.trend.events import score
 from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
-from perfci.trend.analysis import analyse
+from perfci.trend.changes import analyse
 from perfci.trend.events import Span, common_places, group_events
 from tests.trend.histories import run, wobbling
 

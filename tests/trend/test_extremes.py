@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
-from perfci.trend.analysis import analyse
+from perfci.trend.changes import analyse
 from perfci.trend.health import health
 from perfci.trend.timelines import arrange
 from tests.trend.histories import ENVIRONMENT, run, wobbling

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.trend.moves import segment
+from perfci.trend.change_points import segment
 from perfci.trend.noise import Wander, prepare
 
 SEEDS = range(60)

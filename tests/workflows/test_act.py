@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from perfci.history.history import open_history
 from perfci.history.interchange import to_lines
+from perfci.history.store import open_history
 from perfci.model.run import Environment, Point
 from tests.builders.project import Project
 from tests.builders.recorded import recorded

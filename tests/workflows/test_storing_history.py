@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from perfci.commands.workflows import render_workflow
-from perfci.history.history import open_history
 from perfci.history.interchange import from_lines, to_lines
+from perfci.history.store import open_history
 from perfci.model.run import RecordedRun
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, recorded

@@ -20,7 +20,7 @@ from perfci.trend import (
     Trend,
     TrendEvent,
 )
-from perfci.trend.moves import NOISY_SERIES
+from perfci.trend.change_points import NOISY_SERIES
 from perfci.units import counted, format_change, format_difference, listed
 
 LONGEST_NAME = 200

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.worker import WorkOrder
 from tests.builders.in_process import in_process
 from tests.builders.simulated import Simulated

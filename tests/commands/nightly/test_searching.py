@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import Point
 from tests.builders.project import Project
 from tests.builders.recorded import recorded

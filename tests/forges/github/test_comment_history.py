@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from perfci.history.history import open_history
+from perfci.history.store import open_history
 from perfci.model.run import Point
 from perfci.report.exporters.json import render as render_json
 from tests.builders.recorded import recorded

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.history.history import open_history
-from perfci.history.records import superfluous
+from perfci.history.conversion import superfluous
+from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from tests.builders.project import Project
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
-from perfci.history.history import OpenHistory, open_history
+from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from perfci.trend import SeriesKey
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded

@@ -22,7 +22,7 @@ from perfci.trend import (
     TrendSettings,
     dates_of,
 )
-from perfci.trend.moves import (
+from perfci.trend.change_points import (
     NOISY_SERIES,
     SHORTEST_SERIES,
     SizedMove,

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, case, exists, false, insert, or_, select, tex
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
 from perfci.history.address import parse_address
+from perfci.history.conversion import kind_of_field
 from perfci.history.database import WAIT_S, Database, insert_into, require_current, translated
-from perfci.history.records import kind_of_field
 from perfci.history.runs import (
     HistoryStatistics,
     header_of,
@@ -105,7 +105,7 @@ class OpenHistory:
 
     def load(self) -> LoadedHistory:
         """Return all runs and all series."""
-        from perfci.history.loading import load_history  # numpy, which recording does not need
+        from perfci.history.arrays import load_history  # numpy, which recording does not need
 
         with self._database.reading() as connection:
             return load_history(connection)
