@@ -1,4 +1,7 @@
-"""The search for changes: the commit to measure next, the end, and the result."""
+"""The search for changes: the commit to measure next, the end, and the result.
+
+A *gap* lies between two neighbouring measured positions; its number indexes ``Beliefs.changed``.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,24 @@ from perfci.bisect.posterior import Beliefs, SessionAnswer, believe
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
 
 SURE = 0.95
-"""Probability of a place from which a change counts as found. Of a hundred such answers 95 are
+"""A gap with at least this probability counts as a found change. Of a hundred such answers 95 are
 right."""
 SUSPECT = 0.05
 """Least probability of a change that is searched for. With 0.1, one of three changes of 10 % is
 missed in 4 % of searches, because the ends are compared in few rounds, whose t has heavy tails."""
-MOST_OF_ONE = 4
-"""Limit of measurements of one commit. The luck of its build doesn't average out."""
+MOST_PER_COMMIT = 4
+"""Limit of measurements of a commit. The luck of its build doesn't average out."""
 NEIGHBOURS = 4
-"""Commits measured on either side of a change where a step must be separated from luck."""
+"""Commits measured on either side of a change, the gap's own end included, where a step must be
+separated from luck."""
 _ONE_CHANGE = 1.2
 """Total probability up to which neighbouring gaps hold one change."""
+_LIKELY = 0.5
+"""Total probability from which a window is named as a change: more likely there than not."""
+_MARGINS_PER_CHANGE = 20.0
+"""A question's margin is at least the change ÷ this: a smaller one would take too many rounds."""
+_SPARE_QUESTIONS = 12
+"""Comparisons that a search may take whatever its length: both ends, neighbours, confirmations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class Search:
     skipped: tuple[int, ...] = ()
 
     @property
-    def whole(self) -> float | None:
+    def end_to_end_change(self) -> float | None:
         """The change between both ends, or None before they were compared."""
         ends = self.between(0, self.length)
         return _pooled(ends)[0] if ends else None
@@ -54,7 +64,7 @@ class Search:
 
     def can_ask(self, position: int) -> bool:
         """Return whether the commit at ``position`` may be measured (again)."""
-        return position not in self.skipped and self.counts(position) < MOST_OF_ONE
+        return position not in self.skipped and self.counts(position) < MOST_PER_COMMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,7 @@ class LevelChange:
 
 
 def next_question(search: Search) -> Question | None:
-    """Return what to measure next, or None once all is found that can be.
+    """Return what to measure next, or None once every change is found, as far as that is possible.
 
     The ends have to be compared first. The question is about the middle of the most probable gap.
     If that can't be divided, an end is measured again or a commit next to it, whichever separates a
@@ -97,31 +107,32 @@ def next_question(search: Search) -> Question | None:
     wrong answer it measures commits near the change over and over. A change that is found is
     confirmed by comparing its commit with the one before. If they don't differ, the search goes on.
     """
-    beliefs, whole = _beliefs(search)
+    beliefs, end_to_end_change = _beliefs(search)
     if len(search.answers) >= most_questions(search.length):
         return None
     gaps = sorted(
         (gap for gap in range(len(beliefs.changed)) if not _is_found(search, beliefs, gap)),
         key=lambda gap: -beliefs.changed[gap],
     )
-    least = SUSPECT if changes(search) else 0.0  # the ends differ: a commit made that
+    # the ends differ, so while no change is named even an unlikely gap is asked about
+    least_probability = SUSPECT if changes(search) else 0.0
     for gap in gaps:
-        if beliefs.changed[gap] < least:
+        if beliefs.changed[gap] < least_probability:
             break
         position = _middle(search, beliefs, gap)
         if position is None:
             position = _closer_look(search, beliefs, gap)
         if position is not None:
             old, new = (_center(search, end) for end in beliefs.positions[gap : gap + 2])
-            margin = max(abs(old + new) / 2.0, abs(new - old) / 20.0, abs(whole) / 20.0)
-            return Question(position, margin)
+            least_margin = max(abs(new - old), abs(end_to_end_change)) / _MARGINS_PER_CHANGE
+            return Question(position, max(abs(old + new) / 2.0, least_margin))
     return confirmation(search, changes(search))
 
 
 def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | None:
     """Return the comparison of a change that was found with the commit before it.
 
-    None where each has its own, or can't be measured.
+    None where every change has its comparison, or its commit can't be measured.
     """
     for change in named:
         if change.found and change.lo is None and change.last not in search.skipped:
@@ -130,14 +141,14 @@ def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | Non
 
 
 def most_questions(length: int) -> int:
-    """Return the limit of comparisons in a search of ``length`` commits."""
-    return 3 * math.ceil(math.log2(length + 1)) + 12
+    """Return the limit of comparisons in a search: three per halving of its commits, and more."""
+    return 3 * math.ceil(math.log2(length + 1)) + _SPARE_QUESTIONS
 
 
 def unseen(search: Search) -> tuple[tuple[int, int], ...]:
-    """Return (before, after) between which no commit was measured, and no change is named.
+    """Return each (before, after) between which no commit was measured and no change is named.
 
-    The longest first. What one of them changed and another took back is in no answer.
+    The longest comes first. A change that was made and taken back within it is in no answer.
     """
     named = [(change.first - 1, change.last) for change in changes(search)]
     measured = sorted({0, *(answer.position for answer in search.answers)})
@@ -154,48 +165,49 @@ def changes(search: Search) -> tuple[LevelChange, ...]:
     beliefs, _ = _beliefs(search)
     spans: list[tuple[int, int, bool]] = []
     taken: set[int] = set()
-    for gap in sorted(range(len(beliefs.changed)), key=lambda each: -beliefs.changed[each]):
+    for gap in sorted(range(len(beliefs.changed)), key=lambda gap: -beliefs.changed[gap]):
         if gap in taken or beliefs.changed[gap] < SUSPECT:
             continue
-        is_final = _is_found(search, beliefs, gap)
-        first, last = (gap, gap) if is_final else _window(search, beliefs, gap, taken)
-        if sum(beliefs.changed[first : last + 1]) < 0.5:
+        is_found = _is_found(search, beliefs, gap)
+        first, last = (gap, gap) if is_found else _window(search, beliefs, gap, taken)
+        if sum(beliefs.changed[first : last + 1]) < _LIKELY:
             continue
         first, last = _trimmed(beliefs, first, last)
-        if not is_final and sum(beliefs.changed[first : last + 1]) >= SURE:
-            is_final = _is_exhausted(search, beliefs, range(first, last + 1))
+        if not is_found and sum(beliefs.changed[first : last + 1]) >= SURE:
+            is_found = _is_exhausted(search, beliefs, range(first, last + 1))
         taken |= set(range(first, last + 1))
-        spans.append((first, last, is_final))
+        spans.append((first, last, is_found))
     spans.sort()
     return tuple(_change(search, beliefs, *span) for span in spans)
 
 
-def _change(search: Search, beliefs: Beliefs, first: int, last: int, is_final: bool) -> LevelChange:
+def _change(search: Search, beliefs: Beliefs, first: int, last: int, is_found: bool) -> LevelChange:
     before, after = beliefs.positions[first], beliefs.positions[last + 1]
     probability = min(1.0, sum(beliefs.changed[first : last + 1]))
     direct = search.between(before, after)
     if not direct:
         size = beliefs.levels[last + 1] - beliefs.levels[first]
-        return LevelChange(before + 1, after, probability, is_final, size)
+        return LevelChange(before + 1, after, probability, is_found, size)
     size, se, df = _pooled(direct)
     quantile = t_quantile(0.5 + CONFIDENCE / 2, df)
     luck = beliefs.session_luck / math.sqrt(len(direct)) if se else 0.0  # exact counts have none
     half = quantile * math.hypot(se, luck)
-    return LevelChange(before + 1, after, probability, is_final, size, size - half, size + half)
+    return LevelChange(before + 1, after, probability, is_found, size, size - half, size + half)
 
 
 @lru_cache(maxsize=4)
 def _beliefs(search: Search) -> tuple[Beliefs, float]:
-    whole = search.whole
-    if whole is None or whole == 0.0:
+    """Return the posterior of a search, and the change between its ends."""
+    change = search.end_to_end_change
+    if change is None or change == 0.0:
         raise ValueError("the ends were not compared, or don't differ")
-    return believe(search.length, search.answers, abs(whole)), whole
+    return believe(search.length, search.answers, abs(change)), change
 
 
 def _inside(search: Search, beliefs: Beliefs, gap: int) -> list[int]:
     """Return the positions within a gap that could be measured."""
     before, after = beliefs.positions[gap : gap + 2]
-    return [each for each in range(before + 1, after) if each not in search.skipped]
+    return [position for position in range(before + 1, after) if position not in search.skipped]
 
 
 def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
@@ -203,7 +215,7 @@ def _is_found(search: Search, beliefs: Beliefs, gap: int) -> bool:
 
 
 def _is_exhausted(search: Search, beliefs: Beliefs, gaps: Sequence[int]) -> bool:
-    """Return whether no comparison can narrow gaps down: their commits' luck is like the change."""
+    """Return whether no comparison narrows ``gaps`` further: commits differ by luck as much."""
     return len(search.answers) >= most_questions(search.length) or all(
         _middle(search, beliefs, gap) is None and _closer_look(search, beliefs, gap) is None
         for gap in gaps
@@ -236,10 +248,10 @@ def _window(search: Search, beliefs: Beliefs, gap: int, taken: set[int]) -> tupl
 
 
 def _middle(search: Search, beliefs: Beliefs, gap: int) -> int | None:
-    """Return the position that halves a gap as nearly as can be, or None of an indivisible one."""
+    """Return the position that most nearly halves a gap, or None if the gap can't be divided."""
     before, after = beliefs.positions[gap : gap + 2]
     inside = _inside(search, beliefs, gap)
-    return min(inside, key=lambda each: abs(2 * each - before - after), default=None)
+    return min(inside, key=lambda position: abs(2 * position - before - after), default=None)
 
 
 def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
@@ -261,7 +273,7 @@ def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
     before, after = beliefs.positions[gap : gap + 2]
     outside = [
         position
-        for distance in range(1, NEIGHBOURS)
+        for distance in range(1, NEIGHBOURS)  # at distance 0 are the gap's own ends
         for position in (before - distance, after + distance)
         if 0 < position <= search.length
         and search.can_ask(position)
@@ -281,11 +293,11 @@ def _center(search: Search, position: int) -> float:
 
 
 def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
-    """Return the smallest part of a window that is ``SURE``, or has so much of its probability."""
+    """Return the smallest part of a window with ``SURE`` probability, or ``SURE`` of its own."""
     total = left = sum(beliefs.changed[first : last + 1])
     least = SURE if total >= SURE else SURE * total
     while first < last:
-        end = min((first, last), key=lambda each: beliefs.changed[each])
+        end = min((first, last), key=lambda gap: beliefs.changed[gap])
         if left - beliefs.changed[end] < least:
             break
         left -= beliefs.changed[end]
@@ -294,7 +306,7 @@ def _trimmed(beliefs: Beliefs, first: int, last: int) -> tuple[int, int]:
 
 
 def _pooled(answers: Sequence[SessionAnswer]) -> tuple[float, float, float]:
-    """Return the mean of answers, each by its precision, its standard error and its df."""
+    """Return the mean of answers weighted by their precision, its standard error and its df."""
     exact = [answer.change for answer in answers if answer.se == 0.0]
     if exact:
         return sum(exact) / len(exact), 0.0, math.inf

@@ -79,7 +79,7 @@ class SearchState:
         if not searched.merged_by:
             return next_question(searched.search)
         size = self._size_of_merge(searched.merged_by)
-        whole = searched.search.whole
+        whole = searched.search.end_to_end_change
         if whole is None:
             end = searched.search.length
             blocked = end in searched.search.skipped
@@ -92,7 +92,7 @@ class SearchState:
 
     def changes(self, searched: SearchedRange) -> tuple[LevelChange, ...]:
         """Return a range's changes, or nothing for a branch that didn't move as its merge did."""
-        whole = searched.search.whole
+        whole = searched.search.end_to_end_change
         merge = searched.merged_by
         if not whole or (merge and not _holds(whole, self._size_of_merge(merge))):
             return ()
@@ -101,7 +101,7 @@ class SearchState:
     def result(self, sought: SoughtMetric, ended: Ended, package: str = "") -> Bisection:
         """Return the answer so far. ``package`` names the package of searched releases."""
         whole = self.ranges[0]
-        change = whole.search.whole or 0.0
+        change = whole.search.end_to_end_change or 0.0
         answers = [answer for searched in self.ranges for answer in searched.search.answers]
         return Bisection(
             good=whole.good,
@@ -124,7 +124,9 @@ class SearchState:
             package=package,
             unseen=tuple(
                 Unseen(whole.at(before), whole.at(after), after - before)
-                for before, after in (unseen(whole.search) if whole.search.whole else ())
+                for before, after in (
+                    unseen(whole.search) if whole.search.end_to_end_change else ()
+                )
             ),
         )
 

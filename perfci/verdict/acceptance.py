@@ -30,9 +30,9 @@ _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A line of the configuration, by which the regression of ``metric`` in ``case`` is meant.
+    """An entry of the configuration that accepts the regression of ``metric`` in ``case``.
 
-    ``up_to`` is the largest change that it accepts, as a threshold is written: a share, or an
+    ``up_to`` is the largest change that it accepts, written like a threshold: a share, or an
     amount. ``until`` is its last day (ISO 8601); both may be absent. It stands in ``file`` from
     line ``first`` to ``last``, where that is known.
     """
@@ -72,15 +72,15 @@ def accept(
     """Return the rows, marked where ``lines`` accept them, and findings on the other lines.
 
     ``refused`` are lines of a fork's pull request, which accept nothing. ``old`` are those that
-    base has, too. Without a bound they would let every later regression pass. A row has the reason
-    why a line that names it doesn't count. Where a report is ``whole``, a line that names no row
-    gives a finding.
+    base has, too: they have to be bounded, or they would let every later regression pass. Where a
+    line that names a row doesn't count, the row gets a finding with the reason. Where a report is
+    ``whole``, a line that names no row gives a finding.
     """
-    of_row = _by_row(lines)
+    line_by_row = _by_row(lines)
     used = set()
     judged = []
     for row in rows:
-        line = of_row.get((row.case, row.metric))
+        line = line_by_row.get((row.case, row.metric))
         if line is None or row.status != "regressed":
             judged.append(row)
             continue
@@ -102,8 +102,8 @@ def believed(
 ) -> Report:
     """Return ``report`` with only those rows accepted that someone with permission accepted.
 
-    ``own``: its head is of this repository, whose authors may accept. What was measured of a fork
-    is accepted only by ``lines``, which stand here.
+    ``own``: its head is a commit of this repository, whose authors may accept. Regressions of a
+    fork are accepted only by ``lines``, which stand in this repository's configuration.
     """
     marked = [row for row in report.results if row.accepted]
     if not marked:
@@ -116,7 +116,7 @@ def believed(
     if rows == report.results:
         return report
     now = with_verdict(replace(report, results=rows), policy)
-    # only a gating row makes it worse; all else that the verdict says, a missing shard, stays
+    # only a gating row makes the verdict worse; its other reasons (a missing shard) stay
     return now if now.verdict.status == "fail" else replace(now, verdict=report.verdict)
 
 
@@ -147,10 +147,10 @@ def accepted_here(
     """
     if not lines or report.shard or report.missing:
         return judge(report)
-    of_row = _by_row(lines)
+    line_by_row = _by_row(lines)
     rows = tuple(
         replace(row, accepted=_accepted(line))
-        if not row.accepted and (line := of_row.get((row.case, row.metric)))
+        if not row.accepted and (line := line_by_row.get((row.case, row.metric)))
         else row
         for row in report.results
     )
@@ -162,7 +162,7 @@ def accepted_here(
         row if row.status == "regressed" else replace(row, accepted=None) for row in judged.results
     )
     unused = (_unused(line, rows, whole=True) for line in lines)
-    findings = tuple(each for each in unused if each and each.code == "accept-unknown")
+    findings = tuple(known for known in unused if known and known.code == "accept-unknown")
     return replace(
         judged,
         results=rows,
@@ -203,14 +203,14 @@ def _refusing(row: Comparison, why: Finding | None) -> Comparison:
 
 
 def _unused(line: Acceptance, rows: Iterable[Comparison], *, whole: bool) -> Finding | None:
-    """Return that ``line`` accepts nothing, and what it may mean; None where it may elsewhere."""
+    """Return that ``line`` accepts nothing, and a likely name; None if another part may use it."""
     rows = list(rows)
-    mine = [row for row in rows if row.case == line.case]
-    for row in mine:
+    rows_of_case = [row for row in rows if row.case == line.case]
+    for row in rows_of_case:
         if row.metric == line.metric:
             return finding("accept-unneeded", case=line.case, metric=line.metric, status=row.status)
-    if mine:
-        near = _nearest(line.metric, [row.metric for row in mine])
+    if rows_of_case:
+        near = _nearest(line.metric, [row.metric for row in rows_of_case])
         return finding("accept-unknown", case=line.case, metric=line.metric, near=near)
     if not whole:
         return None
@@ -219,7 +219,7 @@ def _unused(line: Acceptance, rows: Iterable[Comparison], *, whole: bool) -> Fin
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    """Return the most like name; ``latency`` is ``latency_p50``."""
+    """Return the most similar of ``names``; for ``latency`` that is ``latency_p50``."""
     names = list(dict.fromkeys(names))
     longer = [known for known in names if known.startswith((f"{name}_", f"{name}["))]
     return next(iter(longer or get_close_matches(name, names, 1)), "")
@@ -309,12 +309,12 @@ def _judged_here(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison
     base = {(row.case, row.metric): row.base.center for row in rows if row.base}
     held_to = [_by_the_stricter(row, policy, base) for row in rows]
     together = readjust(held_to, policy)
-    ours = [row for row in held_to if row.metric in METRICS]
-    if len(ours) == len(held_to):
+    built_in = [row for row in held_to if row.metric in METRICS]
+    if len(built_in) == len(held_to):
         return together
-    own = iter(readjust(ours, policy))
+    apart = iter(readjust(built_in, policy))
     return tuple(
-        max(next(own), row, key=_badness) if row.metric in METRICS else row for row in together
+        max(next(apart), row, key=_badness) if row.metric in METRICS else row for row in together
     )
 
 
@@ -328,11 +328,11 @@ def _by_the_stricter(
     here = _policy_here(row.case, METRICS.get(row.metric), policy)
     if here is None:
         return row
-    own, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
+    value, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
     held_to = replace(
         row,
         gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
-        threshold=min(row.threshold, here.threshold_for(own, whole)),
+        threshold=min(row.threshold, here.threshold_for(value, whole)),
     )
     if row.method != "exact" or held_to.threshold == row.threshold:
         return held_to

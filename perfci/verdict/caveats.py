@@ -19,8 +19,10 @@ from perfci.stats.spread import Modes, two_modes
 
 ONE_SESSION = finding("one-session")
 _SHARE_OF_ALPHA = 0.25
+"""Share of alpha for processes of two speeds. The rest is left for patterns about as unlikely."""
 _GAP_REACH = 1.5
-_OF_THE_METHOD = frozenset(
+"""Two states of a process explain changes up to this many times their distance, no larger ones."""
+_METHOD_CODES = frozenset(
     {
         # too little was measured
         "few-rounds", "few-ancestors", "few-workers", "too-few", "too-few-ancestors",
@@ -49,17 +51,14 @@ def chance_of_separation(base: int, head: int) -> float:
 
 
 def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> bool:
-    """Say whether that chance, in a report of ``family`` comparisons, is too large for ``alpha``.
-
-    It may use a quarter of alpha: the rest is left for patterns that are nearly as unlikely.
-    """
+    """Say whether the chance of separation, over ``family`` comparisons, is too large."""
     if min(base, head) < 1:
         return True
     return max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
 
 
 def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
-    """Say whether that holds of a row: rounds of one ancestor are drawn once."""
+    """Say whether a row's change may be process variance; rounds of one ancestor count once."""
     return may_be_process_variance(*draws(row), family, alpha)
 
 
@@ -69,7 +68,7 @@ def shares_ancestors(row: Comparison) -> bool:
 
 
 def draws(row: Comparison) -> tuple[int, int]:
-    """Return how many times base's and head's processes were drawn: pairs of one ancestor, once."""
+    """Return how many independent processes base and head have; pairs of one ancestor are one."""
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
     if row.method == "paired_t" and row.ancestors:
         return min(base, row.ancestors), min(head, row.ancestors)
@@ -82,7 +81,7 @@ def ancestors_differ(row: Comparison) -> bool:
 
 
 def rounds_to_believe(family: int, alpha: float) -> int:
-    """Return how many rounds rule such chance out: 5 for one comparison, 7 for twenty."""
+    """Return how many rounds rule out process variance: 5 for one comparison, 7 for twenty."""
     count = DECIDING_ROUNDS
     while may_be_process_variance(count, count, family, alpha):
         count += 1
@@ -94,9 +93,8 @@ def caveat_of_rounds(
 ) -> Finding | None:
     """Return why pairs' change ``ratio`` may be between-process variance, or None.
 
-    Either most rounds don't show half of the change, or the rounds fall
-    into two groups, one with the change and one without it or with its opposite, as processes
-    of two speeds do.
+    Either most rounds don't show half of the change, or the rounds fall into two groups, one with
+    the change and one without it or with its opposite, as with processes of two speeds.
     """
     changes = _ratios(base, head)
     if ratio is None or ratio <= 0.0 or not changes:
@@ -132,7 +130,8 @@ def caveat_of_workers(
 ) -> Finding | None:
     """Return why the change ``ratio`` of unpaired sides may be between-process variance, or None.
 
-    As for rounds, of the workers: two modes that both sides' workers are in.
+    As for rounds, either the medians don't show half of the change, or there are two modes, and one
+    side at least has workers in both.
     """
     values = (*base, *head)
     if ratio is None or ratio <= 0.0 or min(values, default=0.0) <= 0.0:
@@ -190,7 +189,7 @@ value too coarse, sides that can't be compared). Empty where there is nothing to
 
 
 def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
-    """Return what to blame for ``row``; of the cases in ``same_code`` nothing that ran differs."""
+    """Return what to blame for ``row``. Both sides ran the same code in the cases ``same_code``."""
     match row.status:
         case "new" | "removed" | "unchanged":
             return ""
@@ -201,12 +200,12 @@ def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
         case "regressed" | "improved":
             return "machine" if row.case in same_code else "code"
         case "inconclusive":
-            if any(_reason(finding) in _OF_THE_METHOD for finding in row.findings[-1:]):
+            if any(_reason(finding) in _METHOD_CODES for finding in row.findings[-1:]):
                 return "method"
             return "machine" if row.disturbance or row.case in same_code else "noise"
 
 
 def _reason(finding: Finding) -> str:
-    """Return the finding's code; of a change that is not believed, the code of why it is not."""
+    """Return the finding's code; for a change that isn't believed, the code of the reason."""
     looks = finding.code.startswith("looks-")
     return str(finding.arguments["why"]) if looks else finding.code

@@ -32,18 +32,18 @@ def failure_rows(
     """Return one row for each case that failed, or that one side alone has.
 
     ``new`` are the cases that base does not have: base's failure only repeats that. Every other
-    case that failed is ``failed``, whichever side it failed on. Cases that are ``measured`` have
-    rows of their rounds before the failure, and get none here.
+    case that failed is ``failed``, whichever side it failed on. Cases that are ``measured`` get no
+    row here: they have rows from their rounds before the failure.
     """
     by_case: dict[str, list[Failure]] = {}
     for failure in failures:
         by_case.setdefault(failure.case, []).append(failure)
     on_base = failed_on_base(failures)
     rows = []
-    for case, mine in by_case.items():
+    for case, failures_of_case in by_case.items():
         if case in measured:
             continue
-        reasons = dict.fromkeys(failed_finding(failure) for failure in mine)
+        reasons = dict.fromkeys(failed_finding(failure) for failure in failures_of_case)
         status: Status = "new" if case in new and case in on_base else "failed"
         rows.append(placeholder(case, status, policy, *reasons))
     one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
@@ -62,7 +62,7 @@ def failure_rows(
 def failed_on_base(failures: Iterable[Failure]) -> dict[str, Failure]:
     """Return the cases that failed on base alone, each with its first failure.
 
-    A side that ran another commit's code is not among them: nothing of it can be believed.
+    A case whose side ran another commit's code is not among them: its results can't be believed.
     """
     first: dict[str, Failure] = {}
     others: set[str] = set()
@@ -122,8 +122,8 @@ def decide(
     errors = _errors(comparisons, failures)
     undecided = _undecided(comparisons, failures, policy, interrupted=interrupted)
     notes = (
-        *(_of_row("lost-metric", row) for row in lost_metrics(comparisons)),
-        *(_accepted(row) for row in comparisons if row.accepted and row.gate != "info"),
+        *(_row_reason("lost-metric", row) for row in lost_metrics(comparisons)),
+        *(_acceptance_reason(row) for row in comparisons if row.accepted and row.gate != "info"),
         *_regressions(comparisons, gating=False),
     )
     if regressions:
@@ -190,7 +190,7 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, .
         and row.gate == ("fail" if gating else "warn")
     ]
     ranked = sorted(moved, key=_severity, reverse=True)
-    return tuple(_moved(row, warns=not gating) for row in ranked)
+    return tuple(_change_reason(row, warns=not gating) for row in ranked)
 
 
 def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Reason, ...]:
@@ -200,7 +200,7 @@ def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Re
         for failure in failures
         if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
-    broken |= dict.fromkeys(_of_row("no-number", row) for row in rows if _lost_its_gate(row))
+    broken |= dict.fromkeys(_row_reason("no-number", row) for row in rows if _lost_its_gate(row))
     if any(map(was_answered, rows)):
         return tuple(broken)
     if any(traits(row.status).answers for row in rows) or failed_on_base(failures):
@@ -241,7 +241,7 @@ def _undecided(
         if case not in new
     ]
     undecided = [
-        _of_row("undecided", row, **_seen(row))
+        _row_reason("undecided", row, **_interval_arguments(row))
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
@@ -284,11 +284,11 @@ def _severity(row: Comparison) -> float:
     return change / threshold
 
 
-def _moved(row: Comparison, *, warns: bool) -> Reason:
-    """Return what moved by how much, and how much its threshold is."""
+def _change_reason(row: Comparison, *, warns: bool) -> Reason:
+    """Return the row's change and its threshold as a reason of the verdict."""
     if row.difference is None and row.head is None:
         # graph breaks, where there is no graph on head to count them in
-        return _of_row("warned-uncounted" if warns else "uncounted", row)
+        return _row_reason("warned-uncounted" if warns else "uncounted", row)
     change: dict[str, Plain]
     if row.difference is not None:
         change = {"difference": row.difference, "unit": row.unit}
@@ -303,23 +303,23 @@ def _moved(row: Comparison, *, warns: bool) -> Reason:
     return Reason("warned" if warns else "regressed", row.case, row.metric, arguments)
 
 
-def _accepted(row: Comparison) -> Reason:
-    """Return what regressed and is accepted: by how much, by whom, and why."""
-    moved = _moved(row, warns=True)
+def _acceptance_reason(row: Comparison) -> Reason:
+    """Return an accepted regression as a reason: by how much, by whom, and why."""
+    moved = _change_reason(row, warns=True)
     arguments = moved.arguments or {"threshold": row.threshold, "unit": row.unit}
     accepted = row.accepted
     why = {"by": accepted.by, "because": accepted.because} if accepted else {}
     return Reason("accepted", row.case, row.metric, {**arguments, **why})
 
 
-def _seen(row: Comparison) -> dict[str, Plain]:
-    """Return the estimate and interval of a change that isn't decided."""
+def _interval_arguments(row: Comparison) -> dict[str, Plain]:
+    """Return the estimate and the interval of an undecided change, as arguments of a reason."""
     if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
         return {}
     return {"ratio": row.ratio, "lo": row.ratio_lo, "hi": row.ratio_hi}
 
 
-def _of_row(code: str, row: Comparison, **arguments: Plain) -> Reason:
+def _row_reason(code: str, row: Comparison, **arguments: Plain) -> Reason:
     return Reason(code, row.case, row.metric, arguments, because=reason_of(row))
 
 
@@ -347,7 +347,7 @@ def with_verdict(report: Report, policy: Policy) -> Report:
         ),
         interrupted=report.interrupted,
     )
-    if not report.shard:  # whether anything gates, or is exercised, the report of all shards says
+    if not report.shard:  # only the report of all shards knows if anything gates or is exercised
         verdict = _with_exercise(require_gate(verdict, rows), report.findings, rows, policy)
     return replace(report, results=rows, verdict=verdict)
 
@@ -355,11 +355,11 @@ def with_verdict(report: Report, policy: Policy) -> Report:
 def _with_exercise(
     verdict: Verdict, findings: Sequence[Finding], rows: Sequence[Comparison], policy: Policy
 ) -> Verdict:
-    """Add to ``verdict`` that no case used what changed. A strict policy doesn't let that pass.
+    """Add to ``verdict`` that no case ran the changed code. A strict policy doesn't let that pass.
 
     Nothing is added where there is a new case, which may use it.
     """
-    unused = next((each for each in findings if each.code == NOTHING_EXERCISED), None)
+    unused = next((known for known in findings if known.code == NOTHING_EXERCISED), None)
     if unused is None or any(row.status == "new" for row in rows):
         return verdict
     reason = Reason(unused.code, arguments=unused.arguments)

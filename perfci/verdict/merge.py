@@ -21,10 +21,10 @@ from perfci.verdict.row_status import readjust
 from perfci.verdict.shards import Shard, parse_shard
 
 Named = tuple[str, Report]
-"""A report with the name of its file, for messages."""
+"""The name of a report's file, for messages, and the report."""
 _Traits = Mapping[str, Callable[[Report], object]]
 
-_OF_ONE_RUN: _Traits = {
+_ALIKE_IN_A_RUN: _Traits = {
     "perfci's version": lambda report: report.perfci_version,
     "the command": lambda report: report.command,
     "head's commit": lambda report: report.head.sha,
@@ -35,7 +35,7 @@ _OF_ONE_RUN: _Traits = {
     "the commit of the benchmark files": lambda report: report.benchmarks_of,
     "what is injected": lambda report: dict(report.injected),
 }
-_OF_ONE_ENVIRONMENT: _Traits = {
+_ALIKE_IN_AN_ENVIRONMENT: _Traits = {
     "base's environment": lambda report: (
         report.base_environment.key if report.base_environment else ""
     ),
@@ -47,8 +47,8 @@ _OF_ONE_ENVIRONMENT: _Traits = {
 def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
     """Return one environment's reports by their shards, in order; a whole report is shard 1/1.
 
-    UsageError where they are not shards of one report, one is there twice, or there should be
-    ``expect`` of them and their own number is another.
+    UsageError where they are not shards of one report, where a shard is there twice, or where
+    their own count is not ``expect``.
     """
     by_shard: dict[Shard, Named] = {}
     for name, report in named:
@@ -68,7 +68,7 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
             )
         by_shard[shard] = (name, report)
     advice = "All shards need the same --shard count, benchmarks, -k and --durations."
-    _require_alike(named, _OF_ONE_ENVIRONMENT, advice)
+    _require_alike(named, _ALIKE_IN_AN_ENVIRONMENT, advice)
     return {shard: by_shard[shard][1] for shard in sorted(by_shard)}
 
 
@@ -92,12 +92,12 @@ def _shard(name: str, report: Report, *, alone: bool) -> Shard:
 def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None:
     (name, first), *others = named
     for other, report in others:
-        for what, of in traits.items():
-            if of(first) != of(report):
+        for what, trait in traits.items():
+            if trait(first) != trait(report):
                 raise UsageError(
                     "not-one-report",
                     f"{name} and {other} are no parts of one report: "
-                    f"{what} is {of(first)!r} and {of(report)!r}",
+                    f"{what} is {trait(first)!r} and {trait(report)!r}",
                     advice,
                 )
 
@@ -119,11 +119,11 @@ def merge(
 ) -> tuple[Merged, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
-    Raises UsageError where they are not parts of one report, DamagedFile where their numbers give
-    none. ``expect`` is how many shards every environment should have; without it the shards' own
-    count is taken. ``notes`` are added to each report's.
+    Raises UsageError where they are not parts of one report, DamagedFile where the merged numbers
+    aren't finite. ``expect`` is how many shards every environment should have; without it the
+    shards' own count is taken. ``notes`` are added to each report's.
     """
-    _require_alike(named, _OF_ONE_RUN, "Merge the reports of one run only.")
+    _require_alike(named, _ALIKE_IN_A_RUN, "Merge the reports of one run only.")
     groups: dict[str, list[Named]] = {}
     for name, report in named:
         groups.setdefault(report.environment.key, []).append((name, report))
@@ -148,7 +148,7 @@ def _merged(
     )
     rows = readjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
-    all_notes = dict.fromkeys((*known, *_strays(missing, environments), *notes))
+    all_notes = dict.fromkeys((*known, *_elsewhere(missing, environments), *notes))
     joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
     return Merged(replace(report, verdict=_incomplete(report.verdict, missing)), missing)
@@ -169,7 +169,7 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
             rounds=sum(part.timing.rounds for part in parts),
         ),
         results=rows,
-        failures=_once(failure for part in parts for failure in part.failures),
+        failures=_distinct(failure for part in parts for failure in part.failures),
         explanations=tuple(
             dict.fromkeys(
                 explanation
@@ -226,8 +226,8 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
     return tuple(row for _, row in rows.values())
 
 
-def _once(failures: Iterable[Failure]) -> tuple[Failure, ...]:
-    """Return failures without their twins, whose addresses and folders alone may differ."""
+def _distinct(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Return one failure of each kind: messages may differ in addresses and folders alone."""
     unlike: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
         unlike.setdefault((failure.case, failure.side, failure.stage, failure.kind), failure)
@@ -249,7 +249,7 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
     return kept_from_passing(verdict, reason)
 
 
-def _strays(
+def _elsewhere(
     missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
 ) -> tuple[str, ...]:
     """Name missing shards that exist for another environment: the runners may differ."""
@@ -262,7 +262,7 @@ def _strays(
 
 
 def joined_ran(reports: Sequence[Report]) -> Ran | None:
-    """Return what ran in any of ``reports``; None where none says it."""
+    """Return the code that ran in any of ``reports``; None if none of them says it."""
     known = [report.ran for report in reports if report.ran]
     if not known:
         return None
@@ -278,16 +278,18 @@ def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
         for report in with_rows
     )
     findings = dict.fromkeys(finding for report in reports for finding in report.findings)
-    return tuple(each for each in findings if not (exercised and each.code == NOTHING_EXERCISED))
+    return tuple(
+        finding for finding in findings if not (exercised and finding.code == NOTHING_EXERCISED)
+    )
 
 
 def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
-    """Return the cases of which nothing that ran differs, each once."""
+    """Return the cases that ran the same code on both sides, each once."""
     return tuple(dict.fromkeys(case for report in reports for case in report.same_code))
 
 
 def _joined_side(sides: Sequence[SideRan]) -> SideRan:
-    """Return the sides' code as of one side, without a tree where their trees differ."""
+    """Return the sides' code joined to one side's, without a tree where their trees differ."""
     trees = {side.tree for side in sides}
 
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:

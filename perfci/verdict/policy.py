@@ -49,10 +49,10 @@ class Policy:
 
     ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
     size in a ``check``. After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the
-    intervals of pairs are corrected for that. ``metrics`` holds what configuration set; a metric
-    that isn't there keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins``
-    are what a search asks for, by metric: they go before every other threshold. ``strict`` makes an
-    inconclusive verdict exit with 3.
+    intervals of pairs are corrected for that. ``metrics`` holds configured policies; a metric
+    without one keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins`` are
+    thresholds that a search sets, by metric: they replace all others. With ``strict`` an
+    inconclusive verdict exits with 3.
     """
 
     alpha: float = 0.01
@@ -73,13 +73,13 @@ class Policy:
         if metric.name in self.margins:
             return replace(configured.with_threshold(self.margins[metric.name]), share=0.0)
         given = self.thresholds.get(case.benchmark, {})
-        own = case.thresholds.get(metric.name, given.get(metric.name))
-        return configured if own is None else configured.with_threshold(own)
+        threshold = case.thresholds.get(metric.name, given.get(metric.name))
+        return configured if threshold is None else configured.with_threshold(threshold)
 
     def confidence(self, metric: Metric) -> float:
         """Return the confidence of the interval of ``metric``'s pairs at one look.
 
-        95 % where the number of rounds is fixed, as it is of metrics with a setting of their own.
+        It is 95 % where the number of rounds is fixed: for metrics with their own rounds setting.
         """
         if metric.rounds_setting != "rounds":
             return CONFIDENCE
@@ -120,7 +120,7 @@ def margin(threshold: float) -> tuple[float, float]:
 
 
 def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]:
-    """Return the change and its interval turned so that more is worse: logs, or differences."""
+    """Return the change and its interval, signed so that more is worse: logs, or differences."""
     estimate, lo, hi = (
         (row.difference, row.difference_lo, row.difference_hi)
         if row.difference is not None
@@ -132,9 +132,9 @@ def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]
 
 
 def standard_error(row: Comparison) -> float | None:
-    """Return the standard error on that scale that the row's interval and ``df`` are of, or None.
+    """Return the standard error on the scale of ``worse_by``, from the row's interval, or None.
 
-    For what has no other: a ratio of arithmetic means, and a file that was written without it.
+    For rows without their own: ratios of arithmetic means, and files that were written without it.
     """
     _, lo, hi = worse_by(row)
     if row.p is None or row.df is None or lo is None or hi is None:
@@ -148,12 +148,12 @@ def threshold_of(row: Comparison) -> float:
 
 
 def is_within(lo: float, hi: float, threshold: float) -> bool:
-    """Say whether an interval on that scale lies within the margin."""
+    """Say whether an interval lies within the margin. All are on the scale of ``worse_by``."""
     return -threshold < lo and hi < threshold
 
 
 def is_beyond(lo: float, hi: float, threshold: float) -> bool:
-    """Say whether it lies wholly on the far side of one end of the margin."""
+    """Say whether an interval lies wholly beyond one end of the margin."""
     return lo > threshold or hi < -threshold
 
 
@@ -166,22 +166,26 @@ def _minus(value: float | None) -> float | None:
 
 
 def laxer_than(base: Policy, here: Policy, benchmarks: Collection[str]) -> tuple[str, ...]:
-    """Return in words what ``here`` lets pass that ``base`` does not, a metric at a time.
+    """Return in words what ``here`` lets pass that ``base`` does not, metric by metric.
 
     Thresholds of single benchmarks count for ``benchmarks``, those that base has; thresholds of
     metrics that only inform on base don't count.
     """
-    return (*_of_reports(base, here), *_of_metrics(base, here), *_of_cases(base, here, benchmarks))
+    return (
+        *_laxer_reports(base, here),
+        *_laxer_metrics(base, here),
+        *_laxer_benchmarks(base, here, benchmarks),
+    )
 
 
-def _of_reports(base: Policy, here: Policy) -> Iterator[str]:
+def _laxer_reports(base: Policy, here: Policy) -> Iterator[str]:
     if base.strict and not here.strict:
         yield "strict true → false"
     if here.alpha < base.alpha:
         yield f"alpha {base.alpha:g} → {here.alpha:g}"
 
 
-def _of_metrics(base: Policy, here: Policy) -> Iterator[str]:
+def _laxer_metrics(base: Policy, here: Policy) -> Iterator[str]:
     for name, metric in METRICS.items():
         was, now = base.of(metric), here.of(metric)
         if _STRICTEST_FIRST.index(now.gate) > _STRICTEST_FIRST.index(was.gate):
@@ -196,7 +200,7 @@ def _of_metrics(base: Policy, here: Policy) -> Iterator[str]:
             yield f"{name} undecided {was.undecided} → {now.undecided}"
 
 
-def _of_cases(base: Policy, here: Policy, benchmarks: Collection[str]) -> Iterator[str]:
+def _laxer_benchmarks(base: Policy, here: Policy, benchmarks: Collection[str]) -> Iterator[str]:
     for benchmark in sorted(benchmarks):
         was_set, now_set = (policy.thresholds.get(benchmark, {}) for policy in (base, here))
         for name, metric in METRICS.items():

@@ -1,8 +1,8 @@
 """Sampled metrics: a worker's measurement as one value per metric; both sides tested.
 
-A burst during which the kernel kept its worker off the core is excluded, as a neighbour of the
-machine makes it slow. It may be the code: threads of head's own compete for the core, and what they
-make slow would be excluded.
+A burst during which the kernel kept its worker off the core is excluded: another program on the
+machine made it slow. But it may be the code, whose own threads compete for the core. So the values
+with such bursts are kept, too (``WorkerOutput.with_delayed``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 _DELAYED = "core taken"
-_OF_EVIDENCE = {field.name for field in fields(Evidence)} & {
+_EVIDENCE_FIELDS = {field.name for field in fields(Evidence)} & {
     field.name for field in fields(Comparison)
 }
 
@@ -55,10 +55,10 @@ def reduce(
     installed: Container[str] = (),
     ancestor: int = 0,
 ) -> WorkerOutput:
-    """Return the worker's metrics; ``energy`` is what its card took in J, None where it has none.
+    """Return the worker's metrics. ``energy`` is what its card took in J, None without a card.
 
-    A metric's own reason for being missing is the worker's, where that gives one. ``installed`` are
-    modules of metrics of other distributions in the worker's Python. UsageError for a broken one.
+    Where the worker says why a metric is missing, that reason counts. ``installed`` are modules of
+    metrics of other distributions in the worker's Python. Raises UsageError for a broken one.
     """
     by_burst = _by_burst(raw.samples_ns, raw.blocks)
     disturbances = _disturbances(raw.blocks, by_burst)
@@ -103,7 +103,7 @@ def reduce(
 def _read(
     raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
 ) -> tuple[list[Reading], Sequence[float]]:
-    """Return what the families make of the bursts that are ``kept``, and these bursts' samples."""
+    """Return the families' readings of the ``kept`` bursts, and the sorted samples of these."""
     by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
     device_by_burst = (
         _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
@@ -156,7 +156,7 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
 
 
 def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[float]]:
-    """Return each burst's samples in s. ValueError where their number isn't that of the blocks."""
+    """Return each burst's samples in s. ValueError where the blocks have another number of them."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):
         samples, size = _in_seconds(text), block.samples
@@ -167,9 +167,9 @@ def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[
 
 
 def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[float]]:
-    """Return what each burst's calls took, in s, without those that led it in.
+    """Return the durations of each burst's calls, in s, without its lead-in calls.
 
-    ValueError for fewer calls than the blocks have. There may be more: energy is read after them.
+    ValueError for fewer calls than the blocks have. More are fine: energy is measured after them.
     """
     calls, begin = _in_seconds(encoded), 0
     bursts: list[Sequence[float]] = []
@@ -184,7 +184,7 @@ def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[floa
 
 
 def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) -> tuple[str, ...]:
-    """Return what disturbed each burst, or nothing. ValueError where a burst has no run delay."""
+    """Return what disturbed each burst, or "". ValueError where a burst has no run delay."""
     delays = [delay for block in blocks for delay in block.run_delay]
     reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
     return tuple(
@@ -194,16 +194,16 @@ def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) 
 
 
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
-    """Return which bursts are kept. All are, where fewer than half would be.
+    """Return which bursts are kept: the undisturbed ones, but all if those are fewer than half.
 
-    The disturbance is then the machine's normal, and the report warns of it.
+    Disturbance is then normal on this machine, and the report warns of it.
     """
     kept = tuple(not reason for reason in disturbances)
     return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in kept)
 
 
 def _without(bursts: Sequence[Sequence[float]], kept: Sequence[bool]) -> list[Sequence[float]]:
-    """Return the bursts, those excluded without samples."""
+    """Return the bursts, with no samples in those that aren't kept."""
     return [samples if keep else () for samples, keep in zip(bursts, kept, strict=False)]
 
 
@@ -256,7 +256,7 @@ class Values:
 
 
 def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
-    """Return ``row`` with all pairs' values; where one is no number, with none."""
+    """Return ``row`` with all pairs' values, or with none if one of them isn't finite."""
     before, after = _shown(base.values), _shown(head.values)
     if not (before and after and row.base and row.head):
         before = after = ()
@@ -288,13 +288,13 @@ def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
 
 
 def _first_calls(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
-    """Return the median over the workers of each of the calls that all of them made first."""
+    """Return the durations of the first calls: of each its median over the workers."""
     known = [output.first_calls for output in outputs if output.first_calls]
     return _shown([median(at) for at in zip(*known, strict=False)])
 
 
 def _shown(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the first of the values, to six digits; none where one is no finite number."""
+    """Return the first of the values, to six digits, or none if one of them isn't finite."""
     if not all(map(math.isfinite, values)):
         return ()
     return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
@@ -331,10 +331,10 @@ def _log_ratio(base: WorkerOutput, head: WorkerOutput, metric: str) -> float | N
 def side_by_side(
     outputs: Sequence[WorkerOutput], blocks: Sequence[int]
 ) -> tuple[WorkerOutput, ...]:
-    """Return the outputs of one round, the one that began first, with their log ratios.
+    """Return one round's outputs with their log ratios, given in the order in which they began.
 
-    ``blocks`` has the bursts of each block a side; who begins alternates. The medians of single
-    bursts are dropped. There are hundreds, and nothing else needs them.
+    ``blocks`` has for each block the number of bursts per side; the side that begins alternates.
+    The medians of single bursts are dropped. There are hundreds, and nothing else needs them.
     """
     logs: dict[str, float] = {}
     if len(outputs) == 2:
@@ -351,7 +351,7 @@ def side_by_side(
 
 
 def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Iterator[float]:
-    """Yield log(second / first) of each two bursts that followed each other within a block.
+    """Yield log(second / first) for each two bursts that followed each other within a block.
 
     Every burst but the outermost has a neighbour before it and one after it: a drift cancels.
     """
@@ -372,7 +372,7 @@ def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Itera
 def compare_pairs(
     empty: Comparison, metric: Metric, policy: Policy, base: Values, head: Values
 ) -> Comparison:
-    """Return the row ``empty`` with the evidence of rounds: each is a pair of workers."""
+    """Return the row ``empty`` with the evidence of rounds; each round is a pair of workers."""
     before = {output.round: output for output in base.outputs}
     after = {output.round: output for output in head.outputs}
     rounds = sorted(before.keys() & after.keys())
@@ -410,7 +410,7 @@ def compare_unpaired(
 ) -> Comparison:
     """Return the row ``empty`` with the evidence of sides that were measured apart.
 
-    ``sessions`` are base's values by the session they are of.
+    ``sessions`` are base's values by session.
     """
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     if metric.floor is not None:
@@ -434,13 +434,13 @@ def compare_unpaired(
 def _tested(empty: Comparison, evidence: Evidence, base: Values, head: Values) -> Comparison:
     row = replace(
         empty,
-        **{name: getattr(evidence, name) for name in _OF_EVIDENCE},
+        **{name: getattr(evidence, name) for name in _EVIDENCE_FIELDS},
         base=base.estimate(logarithmic=evidence.logarithmic),
         head=head.estimate(logarithmic=evidence.logarithmic),
         findings=(*empty.findings, *evidence.warnings),
     )
-    of_shares = not evidence.logarithmic and evidence.difference is None
-    return replace(row, se=standard_error(row)) if of_shares else row
+    is_share_of_mean = not evidence.logarithmic and evidence.difference is None
+    return replace(row, se=standard_error(row)) if is_share_of_mean else row
 
 
 def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:

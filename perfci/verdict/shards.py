@@ -19,7 +19,7 @@ from perfci.stats.quantile import median
 MOST_SHARDS = 256
 """The most jobs that a matrix of GitHub Actions may have."""
 _SET_UP_S = 600.0
-"""For a node's first check-out and build, and for the report."""
+"""Time limit of a node's first check-out and build, and of the report."""
 _WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 
 
@@ -39,7 +39,7 @@ class ShardCases:
     """The cases that are measured here, and those measured ``elsewhere`` for the same report.
 
     Without a ``shard`` it is the whole. Parts of one report have the same ``split``, its mark.
-    ``scale`` is how many times the measurable cases of this part the report has.
+    ``scale`` is the number of measurable cases of the report ÷ those of this part.
     """
 
     cases: tuple[Case, ...]
@@ -56,12 +56,12 @@ class ShardCases:
     def reports(self, case: str) -> bool:
         """Say whether this part reports ``case``.
 
-        What is not one of head's cases (a file that can't be imported, a removed benchmark) is
+        A name that is no case of head (a file that can't be imported, a removed benchmark) is
         reported by the first shard only, so that a merged report has it once.
         """
         if self.shard is None or self.shard.number == 1:
             return all(other.id != case for other in self.elsewhere)
-        return any(own.id == case for own in self.cases)
+        return any(known.id == case for known in self.cases)
 
     def only(self, ids: Collection[str]) -> ShardCases:
         """Return this part with fewer cases to measure; what is elsewhere stays elsewhere."""
@@ -82,9 +82,9 @@ def parse_shard(text: str) -> Shard:
 
 
 def expected_s(cases: Sequence[Case], durations: Mapping[str, float]) -> dict[str, float]:
-    """Return how long each case takes, in s: as long as the median one where it isn't known.
+    """Return how long each case takes, in s: the median of the known durations where it is unknown.
 
-    All take alike where none is known. What is skipped takes nothing.
+    Without any known duration all cases count alike. A skipped case takes no time.
     """
     measured = [case.id for case in cases if not case.skip]
     known = [durations[case] for case in measured if case in durations]
@@ -104,9 +104,9 @@ def split(
     loads = [0.0] * count
     shares: list[set[str]] = [set() for _ in range(count)]
     for case in sorted(cases, key=lambda case: (-cost[case.id], case.id)):
-        least = min(range(count), key=lambda index: (loads[index], len(shares[index])))
-        loads[least] += cost[case.id]
-        shares[least].add(case.id)
+        lightest = min(range(count), key=lambda index: (loads[index], len(shares[index])))
+        loads[lightest] += cost[case.id]
+        shares[lightest].add(case.id)
     return tuple(tuple(case for case in cases if case.id in share) for share in shares)
 
 
@@ -117,21 +117,21 @@ def part_of(
     if shard is None:
         return ShardCases(tuple(cases))
     shares = split(cases, shard.count, durations)
-    mine = shares[shard.number - 1]
-    ids = {case.id for case in mine}
+    here = shares[shard.number - 1]
+    ids = {case.id for case in here}
     return ShardCases(
-        cases=mine,
+        cases=here,
         elsewhere=tuple(case for case in cases if case.id not in ids),
         shard=shard,
         split=_mark(shares),
-        scale=times_as_many(cases, mine),
+        scale=times_as_many(cases, here),
     )
 
 
 def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
-    """Return the measurable cases of ``everything`` ÷ those ``here``: 4 of a quarter."""
-    some, many = (sum(not case.skip for case in cases) for cases in (here, everything))
-    return many / some if some else 1.0
+    """Return the measurable cases of ``everything`` ÷ those ``here``: 4 for a quarter of them."""
+    here_count, whole_count = (sum(not case.skip for case in cases) for cases in (here, everything))
+    return whole_count / here_count if here_count else 1.0
 
 
 def scaled_family(comparisons: int, scale: float) -> int:
@@ -146,7 +146,7 @@ def _mark(shares: Sequence[Sequence[Case]]) -> str:
 
 
 def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -> float:
-    """Return what one of ``shards`` may take: its budget, or twice what its cases took before.
+    """Return the time limit of one of ``shards``: its budget, or twice its cases' known time.
 
     The fullest shard has at most 4/3 of an even share, and never less than the longest case.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.metrics import METRICS
-from perfci.model.case import Case
+from perfci.model.case import Case, Metric
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.quantile import median
@@ -25,8 +25,11 @@ from perfci.verdict.caveats import (
 from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
 
 _ENOUGH_WITHOUT_SPREAD = 10
+"""Rounds without any spread after which more rounds are expected to be the same."""
 _LIKELY, _HARDLY = 0.5, 0.05
+"""Chances of a decision: rounds are expected to decide from the one, and not to below the other."""
 _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Quantiles of the true spread that ``chance`` averages over, equally probable."""
 _STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 
 
@@ -34,10 +37,11 @@ def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: f
     """Say whether a change needs no further round.
 
     ``lo`` and ``hi`` are the report's own interval, corrected for the looks, of a logarithm or a
-    difference. It is decided where that lies within the margin; or wholly beyond one of its ends,
-    and ``p`` is below ``level`` (alpha ÷ the report's gating comparisons, what Holm asks of the
-    first of them): a session that ended earlier would call a clear slow-down inconclusive. p alone
-    never stops a session: one that measures on until p is small finds a regression in any noise.
+    difference. The change is decided where the interval lies within the margin; or wholly beyond
+    one of its ends, with ``p`` below ``level`` (alpha ÷ the report's gating comparisons, what Holm
+    asks of the first of them): a session that ended earlier would call a clear slow-down
+    inconclusive. p alone never stops a session: measuring until p is small finds a regression in
+    any noise.
     """
     if is_within(lo, hi, threshold):
         return True
@@ -45,11 +49,10 @@ def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: f
 
 
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
-    """Say whether more rounds could still decide what a paired ``row`` says of the code.
+    """Say whether more rounds could still decide a paired ``row``.
 
-    They could where the interval is undecided, or where a change would be believed but for its few
-    rounds, or for a caveat that more rounds may remove. Ten rounds without any spread are followed
-    by more of the same.
+    They could where the interval is undecided, and where only few rounds, or a caveat that more
+    rounds may remove, keep a change from being believed.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
@@ -64,9 +67,9 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 
 
 def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
-    """Say whether a paired ``row`` shows a change that its few rounds alone keep from counting.
+    """Say whether only its few rounds keep the change of a paired ``row`` from counting.
 
-    Too few for an interval, it is enough that head looks worse by the threshold.
+    With too few for an interval it is enough that head looks worse by the threshold.
     """
     change, lo, hi = worse_by(row)
     if lo is None or hi is None:
@@ -86,23 +89,27 @@ def undecided_metrics(
     it doesn't get more rounds (only the first rounds compile again).
     ``family`` is how many gating comparisons the report will have.
     """
-    rows = [row for row in comparisons if row.method == "paired_t" and row.metric in METRICS]
+
+    def may_prolong(row: Comparison, metric: Metric) -> bool:
+        rule = policy.for_metric(metric, case)
+        if rule.gate != "fail":
+            return False
+        if rule.undecided == "inconclusive":
+            return True
+        return metric.rounds_setting == "rounds" and _looks_worse(row)
+
     return tuple(
         row.metric
-        for row in rows
-        if (rule := policy.for_metric(METRICS[row.metric], case)).gate == "fail"
-        and (
-            wants_rounds(row, policy, family)
-            if rule.undecided == "inconclusive"
-            else METRICS[row.metric].rounds_setting == "rounds"
-            and _looks_worse(row)
-            and wants_rounds(row, policy, family)
-        )
+        for row in comparisons
+        if row.method == "paired_t"
+        and row.metric in METRICS
+        and may_prolong(row, METRICS[row.metric])
+        and wants_rounds(row, policy, family)
     )
 
 
 def looking_worse(rows: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Return what looks worse by its threshold, sure or not, of what must not stay undecided."""
+    """Return the rows worse by their threshold, sure or not, among those that must be decided."""
     return tuple(
         row
         for row in rows
@@ -122,27 +129,27 @@ def rounds_of_ancestor(
 ) -> int:
     """Return how many rounds the next ancestor gives a case that has ``rounds``.
 
-    Each of the ``least`` rounds has an ancestor of its own: they are independent, and so as many as
-    can be. After them an ancestor, which costs about as much as a round, gives two; but one alone
-    where ancestors differ, or a change in an undecided metric has to be believed: there its second
+    Each of the first ``least`` rounds has its own ancestor, so that they are independent. After
+    them an ancestor, which costs about as much as a round, gives two. It gives one alone where
+    ancestors differ, or where a change in an undecided metric has to be believed: there a second
     round says little. The alternatives: docs/results/ancestors.md.
     """
     rows = [row for row in comparisons if row.metric in undecided]
-    if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches, rows)):
+    if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches_threshold, rows)):
         return 1
     return ROUNDS_OF_AN_ANCESTOR
 
 
-def _reaches(row: Comparison) -> bool:
+def _reaches_threshold(row: Comparison) -> bool:
     change, _, _ = worse_by(row)
     return change is not None and abs(change) >= threshold_of(row)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An undecided case: its benchmark file, what a round of it costs in s, and what it lacks.
+    """An undecided case: its benchmark file, the cost of a round in s, and the rounds it needs.
 
-    ``needs`` has, for each undecided metric, how many rounds more would decide it.
+    ``needs`` has, for each undecided metric, the number of further rounds that would decide it.
     """
 
     case: str
@@ -150,8 +157,8 @@ class Candidate:
     round_s: float
     needs: tuple[int, ...]
 
-    def decisions_a_second(self, start_s: float = 0.0) -> float:
-        """Return the most decisions ÷ the time of their rounds and ``start_s``, over all counts."""
+    def decisions_per_second(self, start_s: float = 0.0) -> float:
+        """Return the best rate: decisions ÷ (``start_s`` + their rounds' time), over all counts."""
         return max(
             count / (start_s + rounds * self.round_s)
             for count, rounds in enumerate(sorted(self.needs), start=1)
@@ -161,48 +168,51 @@ class Candidate:
 def next_cases(
     candidates: Sequence[Candidate], *, start_s: float, left_s: float
 ) -> tuple[str, ...]:
-    """Return the cases of the next sweep; ``start_s`` is what an ancestor costs.
+    """Return the cases of the next sweep; ``start_s`` is the cost of an ancestor.
 
-    All, where all can be decided in the time that is left: they share ancestors, which is cheapest
-    for the whole. Else the case that is expected to decide most a second, and those of its file
-    that decide as much with its ancestor: a knapsack filled by value for weight (Dantzig 1957,
-    Operations Research 5:266-288).
+    These are all cases, where all can be decided in the time that is left: they share ancestors,
+    which is cheapest for the whole. Otherwise it is the case with the best rate of decisions, and
+    those of its file that reach that rate with its ancestor: a knapsack filled by value for weight
+    (Dantzig 1957, Operations Research 5:266-288).
     """
     files = {candidate.file for candidate in candidates}
     rounds_s = sum(max(candidate.needs) * candidate.round_s for candidate in candidates)
-    sweeps = sum(max(max(o.needs) for o in candidates if o.file == file) for file in files)
+    sweeps = sum(
+        max(max(candidate.needs) for candidate in candidates if candidate.file == file)
+        for file in files
+    )
     if rounds_s + sweeps * start_s <= left_s:
         return tuple(candidate.case for candidate in candidates)
-    best = max(candidates, key=lambda candidate: candidate.decisions_a_second(start_s))
-    least = best.decisions_a_second(start_s)
+    best = max(candidates, key=lambda candidate: candidate.decisions_per_second(start_s))
+    best_rate = best.decisions_per_second(start_s)
     return tuple(
         candidate.case
         for candidate in candidates
-        if candidate.file == best.file and candidate.decisions_a_second() >= least
+        if candidate.file == best.file and candidate.decisions_per_second() >= best_rate
     )
 
 
 def rounds_to_decide(row: Comparison, policy: Policy, family: int, most: int) -> int | None:
-    """Return how many rounds more decide a ``row`` as likely as not, or None for over ``most``."""
+    """Return how many more rounds probably decide a ``row``, or None for more than ``most``."""
     return next(
         (more for more in range(1, most + 1) if chance(row, policy, family, more) >= _LIKELY), None
     )
 
 
 def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> bool:
-    """Say whether even ``most`` rounds more would hardly decide a paired ``row``.
+    """Say whether even ``most`` more rounds would hardly decide a paired ``row``.
 
-    Neither as it is, nor without its most extreme pair: among five pairs one that was disturbed
-    makes most of the spread, and need not come again.
+    They would decide it neither as it is, nor without its most extreme pair: of five pairs a
+    disturbed one makes most of the spread, and need not come again.
     """
     rows = [row, without_extreme_pair(row)]
-    return most < 1 or all(chance(each, policy, family, most) < _HARDLY for each in rows)
+    return most < 1 or all(chance(known, policy, family, most) < _HARDLY for known in rows)
 
 
 def without_extreme_pair(row: Comparison) -> Comparison:
-    """Return ``row`` with the mean and the spread of its pairs but the farthest from their median.
+    """Return ``row`` with the mean and spread of its pairs without the farthest from their median.
 
-    Its counts stay. So does the whole row, where its pairs' values are not known.
+    Its counts stay. A row whose pairs' values are unknown is returned as it is.
     """
     changes = _changes(row)
     if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None:
@@ -221,7 +231,7 @@ def without_extreme_pair(row: Comparison) -> Comparison:
 
 
 def _changes(row: Comparison) -> list[float]:
-    """Return each pair's change on the scale of ``row.se``; nothing where a pair is not known."""
+    """Return each pair's change on the scale of ``row.se``, or none if a pair is unknown."""
     if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
         return []
     pairs = list(zip(row.base.values, row.head.values, strict=True))
@@ -233,15 +243,15 @@ def _changes(row: Comparison) -> list[float]:
 
 
 def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
-    """Return the chance that a report with ``more`` rounds decides a paired ``row``.
+    """Return the chance that a report with ``more`` further rounds decides a paired ``row``.
 
     Notes
     -----
     Predictive power (Spiegelhalter, Freedman & Blackburn 1986, Controlled Clinical Trials 7:8-17):
     with n rounds of the mean m and N in the end, the final mean is ``m + σ √(1/n - 1/N) z``; σ²
-    itself is ``df s² / χ²``. Both are taken at quantiles that are alike likely. Of ancestors, not
-    of rounds, where those differ; degrees of freedom are always of ancestors. Assumes about normal
-    rounds, and no prior knowledge.
+    itself is ``df s² / χ²``. Both are taken at quantiles of equal probability. n and N count
+    ancestors where those differ, else rounds; degrees of freedom always count ancestors. Assumes
+    about normal rounds, and no prior knowledge.
     """
     pairs = row.base.workers if row.base else 0
     drawn = min(draws(row))

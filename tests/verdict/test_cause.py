@@ -46,4 +46,4 @@ def test_what_moved_though_nothing_differs_is_the_machines_doing() -> None:
 
 
 def test_its_codes_are_those_of_findings() -> None:
-    assert WORDS.keys() >= caveats._OF_THE_METHOD
+    assert WORDS.keys() >= caveats._METHOD_CODES
