@@ -26,9 +26,9 @@ from perfci.units import format_value
 PLACE = 35
 WHEN = "work"
 
-_MOST_EVENTS, _MOST_ROWS, _MOST_FRAMES, _LONGEST = 200_000, 1_000, 6, 160
+_MOST_EVENTS, _MOST_ROWS, _MOST_FRAMES, _LONGEST_TEXT = 200_000, 1_000, 6, 160
 _LEAST_BYTES, _LEAST_SHARE = 64 << 10, 0.01
-"""A difference below this, or below this share of base's peak, has no line."""
+"""A difference below this, or below this share of base's peak, isn't named."""
 _Site = tuple[str, str, int, str]
 """File, function, line and its text."""
 _NOWHERE: _Site = ("", "", 0, "")
@@ -84,8 +84,8 @@ def device_row(by_stack: Mapping[CallStack, int], text: Callable[[str, int], str
     for stack, size in by_stack.items():
         if stack:
             file, _, line = stack[0]
-            names = " ← ".join(name for _, name, _ in stack)[:_LONGEST]
-            held_at[file, names, line, text(file, line)[:_LONGEST]] += size
+            names = " ← ".join(name for _, name, _ in stack)[:_LONGEST_TEXT]
+            held_at[file, names, line, text(file, line)[:_LONGEST_TEXT]] += size
         else:
             held_at[_NOWHERE] += size
     return _peak_row("cuda", held_at)
@@ -97,7 +97,7 @@ def _peak_row(device: str, held_at: Mapping[_Site, int]) -> list[Any]:
 
 
 def _site(mark: CallMark) -> _Site:
-    return mark.file, mark.function[:_LONGEST], mark.line, mark.text[:_LONGEST]
+    return mark.file, mark.function[:_LONGEST_TEXT], mark.line, mark.text[:_LONGEST_TEXT]
 
 
 def _allocations(events: Iterable[Any]) -> Iterator[_Allocation]:
@@ -145,7 +145,7 @@ def _held(scene: RecordingScene) -> list[list[Any]]:
                 continue
             seen.add(id(tensor))
             kind = type(module)
-            key = (f"{kind.__name__}.{name}"[:_LONGEST], tensor.device.type)
+            key = (f"{kind.__name__}.{name}"[:_LONGEST_TEXT], tensor.device.type)
             sizes[(*key, *_where_set(scene, kind, name))] += tensor.nbytes
     most = sorted(sizes.items(), key=lambda item: -item[1])
     return [[*key, size] for key, size in most[:_MOST_ROWS]]
@@ -158,7 +158,7 @@ def _modules() -> list[Any]:
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
     # by the type alone: to ask a weak proxy for its class fails where its object is gone
-    modules = [each for each in gc.get_objects() if issubclass(type(each), Module)]
+    modules = [item for item in gc.get_objects() if issubclass(type(item), Module)]
     if frozen:
         gc.freeze()
     return modules
@@ -257,36 +257,38 @@ def _stack(frames: Sequence[Mapping[str, Any]], place: Callable[[str], str]) -> 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
     """Yield the functions and modules that hold more or less memory than before."""
-    yield from _of_peaks(base[0], head[0])
-    yield from _of_modules(base[0], head[0])
+    yield from _peak_differences(base[0], head[0])
+    yield from _module_differences(base[0], head[0])
 
 
-def _of_peaks(base: Recorded, head: Recorded) -> Iterator[Difference]:
+def _peak_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
     before, after = (
         {device: (total, rows) for device, total, rows in side["peaks"]} for side in (base, head)
     )
     for device in before.keys() & after.keys():
-        (was_total, was_rows), (now_total, now_rows) = before[device], after[device]
-        was, now = _by_function(was_rows), _by_function(now_rows)
-        grown = now_total - was_total
-        for function in was.keys() | now.keys():
-            held, holds = (sum(side.get(function, {}).values()) for side in (was, now))
+        (base_total, base_rows), (head_total, head_rows) = before[device], after[device]
+        base_sizes, head_sizes = _by_function(base_rows), _by_function(head_rows)
+        total, least = head_total - base_total, _least_gain(base_total)
+        for function in base_sizes.keys() | head_sizes.keys():
+            held, holds = (
+                sum(side.get(function, {}).values()) for side in (base_sizes, head_sizes)
+            )
             gain = holds - held
             # memory that moved into another function is no gain
-            if abs(gain) >= _least(was_total) and gain * grown > 0 and 2 * abs(grown) >= abs(gain):
+            if abs(gain) >= least and gain * total > 0 and 2 * abs(total) >= abs(gain):
                 yield _difference(
                     "memory-peak", device, gain, function[0],
-                    _line_that_moved(function, was, now_rows, gain),
+                    _line_that_moved(function, base_sizes, head_rows, gain),
                     function=function[1] or "the call", before=held, after=holds,
                 )  # fmt: skip
 
 
-def _of_modules(base: Recorded, head: Recorded) -> Iterator[Difference]:
+def _module_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
     was, now = (
         {(name, device): (file, line, size) for name, device, file, line, size in side["held"]}
         for side in (base, head)
     )
-    least = _least(sum(size for _, _, size in was.values()))
+    least = _least_gain(sum(size for _, _, size in was.values()))
     for name, device in was.keys() | now.keys():
         key = (name, device)
         before, after = (side[key][2] if key in side else 0 for side in (was, now))
@@ -298,8 +300,8 @@ def _of_modules(base: Recorded, head: Recorded) -> Iterator[Difference]:
             )  # fmt: skip
 
 
-def _least(of: int) -> float:
-    return max(_LEAST_BYTES, _LEAST_SHARE * of)
+def _least_gain(base_bytes: int) -> float:
+    return max(_LEAST_BYTES, _LEAST_SHARE * base_bytes)
 
 
 def _difference(

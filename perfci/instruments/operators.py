@@ -27,23 +27,23 @@ PLACE = 30
 WHEN = "work"
 RUNS = 5
 """Profiles per side. With fewer, times are not compared."""
-_SECONDS = 0.02
+_PROFILED_S = 0.02
 _MOST_CALLS = 10
 _MOST_EVENTS = 200_000
 _MOST_OPERATORS = 3_000
-_LONGEST = 200
-_MODE = "PythonDispatchMode"
-_HIDDEN = ("ProfilerStep", "[memory]", _MODE, MARK)
-_HASH = re.compile(r"\b[a-z0-9]{32,}\b")
-_SHORT = {"c10::BFloat16": "bfloat16", "c10::Half": "float16", "float": "float32",
+_LONGEST_TEXT = 200
+_DISPATCH_MODE = "PythonDispatchMode"
+_HIDDEN = ("ProfilerStep", "[memory]", _DISPATCH_MODE, MARK)
+_HASH_IN_NAME = re.compile(r"\b[a-z0-9]{32,}\b")
+_SHORT_DTYPES = {"c10::BFloat16": "bfloat16", "c10::Half": "float16", "float": "float32",
           "double": "float64", "long int": "int64", "int": "int32", "long": "int64"}  # fmt: skip
 _LEAST_RATIO = 1.1
 _LEAST_SHARE = 0.03
 """Share of a call's time below which a time isn't mentioned."""
-_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
+_VALUE_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
 """Operators that read one value of a tensor, and so wait for all that the device does."""
-_ALIKE = 0.4
-"""Likeness from which a comprehension's line may be an edited line outside of it."""
+_LEAST_LIKENESS = 0.4
+"""Likeness from which a comprehension's line counts as an edit of a line outside of it."""
 
 
 def record(scene: RecordingScene) -> Recorded:
@@ -51,7 +51,7 @@ def record(scene: RecordingScene) -> Recorded:
     if "torch" not in sys.modules:
         return {"call_s": scene.call_s, "lines": [], "operators": [], "device": []}
     lines = [] if scene.compiled else _lines(scene)
-    calls = max(1, min(_MOST_CALLS, int(_SECONDS / scene.call_s) if scene.call_s else 1))
+    calls = max(1, min(_MOST_CALLS, int(_PROFILED_S / scene.call_s) if scene.call_s else 1))
     host, device = _events(scene.profiled(calls))
     sites = _CallSites(lines)
     totals: dict[tuple[str, str, int], list[float]] = {}
@@ -86,14 +86,14 @@ class _CallSites:
 
     def __init__(self, lines: Sequence[tuple[tuple[str, str], tuple[str, int, str]]]) -> None:
         numbers: dict[tuple[str, int, str], int] = {}
-        self._of: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
         for key, site in lines:
-            self._of[key].append(numbers.setdefault(site, len(numbers)) if site[0] else -1)
+            self._numbers[key].append(numbers.setdefault(site, len(numbers)) if site[0] else -1)
         self.lines = [list(site) for site in numbers]
 
     def number(self, key: tuple[str, str], occurrence: int) -> int:
         """Return the site's number for an operator's occurrence in a call, or -1."""
-        numbers = self._of.get(key, ())
+        numbers = self._numbers.get(key, ())
         return numbers[occurrence % len(numbers)] if numbers else -1
 
 
@@ -104,9 +104,11 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
     alone = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
     with alone as profiler, scene.marked() as marks:
         scene.once()
-    places = [(mark.file, mark.line, f"{mark.function}: {mark.text}"[:_LONGEST]) for mark in marks]
+    places = [
+        (mark.file, mark.line, f"{mark.function}: {mark.text}"[:_LONGEST_TEXT]) for mark in marks
+    ]
     events, _ = _events(profiler, hidden=())
-    below: list[int] = [-1] * len(events)  # the place of the first mark under each
+    below: list[int] = [-1] * len(events)  # by event: the place of the first mark below it
     above: list[int] = [-1] * len(events)
     doubled: set[int] = set()
     for number, event in enumerate(events):
@@ -130,7 +132,7 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
 
 def _is_double(events: Sequence[_OperatorEvent], event: _OperatorEvent) -> bool:
     """Return whether the dispatch mode ran ``event``, which is then counted already."""
-    for name in (MARK, _MODE):
+    for name in (MARK, _DISPATCH_MODE):
         if event.parent < 0 or not events[event.parent].name.startswith(name):
             return False
         event = events[event.parent]
@@ -149,7 +151,7 @@ def _events(
     device: dict[str, list[float]] = {}
     host = []
     for event in raw:
-        name = _HASH.sub("…", event.name())[:_LONGEST]
+        name = _HASH_IN_NAME.sub("…", event.name())[:_LONGEST_TEXT]
         if event.device_type() != DeviceType.CPU:
             total = device.setdefault(name, [0, 0.0])
             total[0] += 1
@@ -182,8 +184,8 @@ def _signature(event: Any) -> str:
                 if all(isinstance(length, int) for length in shape)
                 else "…"
             )
-            given.append(f"{_SHORT.get(kind, kind)}[{size}]")
-    return " ".join(given)[:_LONGEST]
+            given.append(f"{_SHORT_DTYPES.get(kind, kind)}[{size}]")
+    return " ".join(given)[:_LONGEST_TEXT]
 
 
 class _OperatorKey(NamedTuple):
@@ -213,16 +215,16 @@ class _SideProfiles:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Yield one difference per line. Its heaviest operator stands for the others.
+    """Yield one difference per line, named after its heaviest operator.
 
-    An operator that reads a value stands for those that compute it. What an edited or replaced line
-    called belongs to the line that it became.
+    An operator that reads a value goes before those that compute it. Operators of a line that was
+    edited or replaced belong to the line that it became.
     """
-    before, after = _side(base), _side(head)
+    before, after = _side_profiles(base), _side_profiles(head)
     changed = dict(_changed(before, after))
     by_place: dict[tuple[str, str], list[_OperatorKey]] = defaultdict(list)
     for key in changed:
-        by_place[_home((key.file, key.text), before, after)].append(key)
+        by_place[_current_place((key.file, key.text), before, after)].append(key)
     for place, keys in by_place.items():
         yield _line_difference(place, keys, changed, before, after)
     yield from _slower(before, after, {key.name for key in changed})
@@ -231,11 +233,11 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 def _changed(
     before: _SideProfiles, after: _SideProfiles
 ) -> Iterator[tuple[_OperatorKey, _OperatorKey | None]]:
-    """Yield operators with another count, each with the one that it replaced.
+    """Yield operators whose count changed, each with the one that it replaced, or None.
 
-    That is the same operator on other tensors, or on a line that was edited. An operator that moved
-    to another line is no change. A count that differs between profiles of a side is compared only
-    where the sides don't overlap.
+    The replaced one is that operator on other tensors, or on a line that was edited. An operator
+    that moved to another line is no change. A count that differs between profiles of a side is
+    compared only where the sides don't overlap.
     """
     keys = {*before.counts, *after.counts}
     apart = {key for key in keys if _apart(before.counts.get(key), after.counts.get(key))}
@@ -289,10 +291,11 @@ def _paired(
 
 def _likeness(text: str, other: str) -> tuple[bool, float]:
     """Return whether both lines may be of one function, or a comprehension in it, and how alike."""
-    (function, _, line), (of, _, was) = text.partition(": "), other.partition(": ")
-    alike = difflib.SequenceMatcher(None, line, was).ratio()
-    inside = "<" in (function[:1], of[:1]) and alike >= _ALIKE
-    return function == of or inside, alike
+    function, _, line = text.partition(": ")
+    other_function, _, other_line = other.partition(": ")
+    alike = difflib.SequenceMatcher(None, line, other_line).ratio()
+    inside = "<" in (function[:1], other_function[:1]) and alike >= _LEAST_LIKENESS
+    return function == other_function or inside, alike
 
 
 def _apart(before: Sequence[float] | None, after: Sequence[float] | None) -> bool:
@@ -300,8 +303,10 @@ def _apart(before: Sequence[float] | None, after: Sequence[float] | None) -> boo
     return max(low) < min(high) - 1e-9
 
 
-def _home(place: tuple[str, str], before: _SideProfiles, after: _SideProfiles) -> tuple[str, str]:
-    """Return the place. For a line that head lacks, return the most similar line new in head."""
+def _current_place(
+    place: tuple[str, str], before: _SideProfiles, after: _SideProfiles
+) -> tuple[str, str]:
+    """Return the place, or for a line that head lacks, the most similar line new in head."""
     if place not in before.lines or place in after.lines:
         return place
     file, text = place
@@ -331,8 +336,8 @@ def _line_difference(
         return after.time(key) - before.time(old) + stayed
 
     seconds = sum(map(gain, keys))
-    way = 1 if seconds >= 0 else -1
-    lead = max(keys, key=lambda key: (_is_read(key, before, after), way * gain(key), key))
+    direction = 1 if seconds >= 0 else -1
+    lead = max(keys, key=lambda key: (_is_read(key, before, after), direction * gain(key), key))
     arguments: dict[str, Plain] = {
         "operator": lead.name,
         "before": before.count(lead),
@@ -362,13 +367,13 @@ def _line_difference(
 
 
 def _is_read(key: _OperatorKey, before: _SideProfiles, after: _SideProfiles) -> bool:
-    return key.name in _READS and after.count(key) >= before.count(key)
+    return key.name in _VALUE_READS and after.count(key) >= before.count(key)
 
 
 def _slower(
     before: _SideProfiles, after: _SideProfiles, reported: set[str]
 ) -> Iterator[Difference]:
-    """Yield operators that take another time at the same count."""
+    """Yield operators whose time changed while their count did not."""
     least = _LEAST_SHARE * min(before.call_s, after.call_s)
     for key in sorted(before.times.keys() & after.times.keys()):
         if key.name in reported or min(before.runs, after.runs) < RUNS:
@@ -390,7 +395,7 @@ def _slower(
             )
 
 
-def _side(recorded: Sequence[Recorded]) -> _SideProfiles:
+def _side_profiles(recorded: Sequence[Recorded]) -> _SideProfiles:
     runs = len(recorded)
     side = _SideProfiles(runs, min(profile["call_s"] for profile in recorded))
     for number, profile in enumerate(recorded):
@@ -407,37 +412,39 @@ def _side(recorded: Sequence[Recorded]) -> _SideProfiles:
     return side
 
 
-def _number(count: float) -> str:
+def _count_text(count: float) -> str:
     return f"{count:.4g}"
 
 
-def _gain(seconds: float) -> str:
+def _signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '-'}{format_value(abs(seconds), 's')}"
 
 
 def _calls(*, operator: str, before: float, after: float, seconds: float, others: int) -> str:
     more = f", with {counted(others, 'other operator')}" if others else ""
-    return f"`{operator}` {_number(before)} → {_number(after)} calls, {_gain(seconds)}{more}"
+    return (
+        f"`{operator}` {_count_text(before)} → {_count_text(after)} calls, {_signed(seconds)}{more}"
+    )
 
 
 def _tensors(
     *, operator: str, before: str, after: str, calls: float, seconds: float, others: int
 ) -> str:
     more = f", with {counted(others, 'other operator')}" if others else ""
-    times = f"{_number(calls)} calls, {_gain(seconds)}{more}"
+    times = f"{_count_text(calls)} calls, {_signed(seconds)}{more}"
     return f"`{operator}` on {after}, before on {before}, {times}"
 
 
 def _kernel(*, operator: str, before: float, after: float, seconds: float, others: int) -> str:
     more = f", with {counted(others, 'other kernel')}" if others else ""
-    times = f"{_number(before)} → {_number(after)} times"
-    return f"on the device `{operator}` {times}, {_gain(seconds)}{more}"
+    times = f"{_count_text(before)} → {_count_text(after)} times"
+    return f"on the device `{operator}` {times}, {_signed(seconds)}{more}"
 
 
 def _time(*, operator: str, calls: float, before: float, after: float) -> str:
     return (
         f"`{operator}` takes {format_value(before, 's')} → {format_value(after, 's')} "
-        f"in {_number(calls)} calls"
+        f"in {_count_text(calls)} calls"
     )
 
 

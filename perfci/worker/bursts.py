@@ -1,7 +1,8 @@
 """The bursts of one worker: its samples, garbage collection, and whether the work forked.
 
-Left to the collector, a collection falls into some samples and not into others. Left lying, what
-calls leave in reference cycles would count as memory, and more of it the quicker the work is.
+If Python collected garbage by itself, that would fall into some samples and not into others.
+Without collection, what calls leave in reference cycles would count as memory: the quicker the
+work, the more of it. So garbage is collected between bursts.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ _FALLING = 0.99
 """A block whose median is under this share of the best before is still falling."""
 _SLOW_S = 0.5
 _SLOW_CALLS = 2
+"""Calls that take half a second or more are warm after two."""
 _LEAST_WAIT_NS = 5_000_000
+"""A worker that has waited less for its turns doesn't know how busy other threads are."""
 _LAST_WAIT_NS = 250_000_000
-"""A copy that the system has not let run yet is a moment late; a pool's children never return."""
-_LOOKED_AT = 100
-"""How many values of a container are looked at."""
+"""A copy may be late that the system has not let run yet. A pool's children never return."""
+_MOST_VALUES = 100
+"""Values of a container that are looked at."""
 _ITERATE = "go through it inside the work, `for _ in steps(): pass`"
-_LAZY = (
+_LAZY_TYPES = (
     (CoroutineType, "a coroutine", "call asyncio.run inside it"),
     (GeneratorType, "a generator", _ITERATE),
     (AsyncIterator, "an async generator", "go through it inside, with asyncio.run"),
@@ -61,7 +64,7 @@ _FUTURES = (
 def burst(
     call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
 ) -> None:
-    """Append samples in ns of ``most`` calls, or of fewer where ``seconds`` have passed.
+    """Append the samples, in ns, of ``most`` calls, or of fewer once ``seconds`` have passed.
 
     The output of a call is dropped by the next one's assignment, inside the timed region: a
     user's loop frees its outputs too. A burst's last output is dropped outside it, on both sides
@@ -87,10 +90,10 @@ def synchronised_burst(
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Do as ``burst``, the device synchronised before each clock reading, at first by ``settle``.
+    """Do as ``burst``, but synchronise the device before each clock reading, first by ``settle``.
 
-    Events around the same call, in the same stream, give the device's own time in ns; what a
-    call launches in a stream of its own, and doesn't wait for, is not in it.
+    Events around the call, in the same stream, give the device's own time in ns. It doesn't include
+    what a call launches in another stream and doesn't wait for.
     """
     deadline = perf_counter_ns() + seconds * 1e9
     first, last = device.event(), device.event()
@@ -129,7 +132,7 @@ class Bursts:
         self.samples: list[array[int]] = []
         self.device_samples: list[array[int]] = []
         self.calls = 0
-        """All that blocks made, the lead-ins included."""
+        """Calls that blocks made, lead-ins included."""
         self._waited_ns = self._others_ns = 0
 
     def once(self) -> None:
@@ -142,17 +145,17 @@ class Bursts:
         self._copies.require_none()
 
     def warm(self, samples: array[int], seconds: float) -> None:
-        """Make calls for ``seconds``; the caller has their samples."""
-        self._timed(samples, array("q"), _NO_LIMIT, seconds)
+        """Make calls for ``seconds``. Their samples go to ``samples`` alone."""
+        self._run_burst(samples, array("q"), _NO_LIMIT, seconds)
 
     def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> Block:
         """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
 
-        A worker that has no other next to it takes no ``turn``.
+        A worker that measures alone has no ``turn``.
 
-        Before each, ``lead_in`` calls are made and not recorded: the other side's burst left its
-        own data in the caches. What a burst left in reference cycles is freed before the turn is
-        handed over: it would else be the other side's memory that lacks.
+        Before each burst, ``lead_in`` calls are made and not recorded, because the other side's
+        burst left its data in the caches. What a burst left in reference cycles is freed before the
+        turn is handed over, so that the other side doesn't lack that memory.
         """
         collect()
         samples: array[int] = array("q")
@@ -160,14 +163,14 @@ class Bursts:
         delays: list[float] = []
         inside_ns = 0
         began_ns = monotonic_ns()
-        while len(delays) < bursts and self._comes(turn):
-            self._timed(array("q"), array("q"), lead_in)
-            delay_ns = self._core.taken_ns()
+        while len(delays) < bursts and self._await(turn):
+            self._run_burst(array("q"), array("q"), lead_in)
+            taken_before_ns = self._core.taken_ns()
             started_ns = monotonic_ns()
-            self._timed(samples, device_samples, calls)
+            self._run_burst(samples, device_samples, calls)
             inside_ns += monotonic_ns() - started_ns
             self.calls += lead_in + calls
-            delays.append((self._core.taken_ns() - delay_ns) / 1e9)
+            delays.append((self._core.taken_ns() - taken_before_ns) / 1e9)
             collect()
             if turn:
                 turn.hand_over()
@@ -185,7 +188,7 @@ class Bursts:
             run_delay=tuple(delays),
         )
 
-    def _comes(self, turn: SocketTurn | None) -> bool:
+    def _await(self, turn: SocketTurn | None) -> bool:
         """Wait for the turn, and note what this process's other threads do meanwhile."""
         if turn is None:
             return True
@@ -198,7 +201,7 @@ class Bursts:
     def busy_share(self) -> float:
         """Return the processor time of other threads between bursts, as a share of that time.
 
-        Zero of a worker that hardly waited, as one that runs alone.
+        Zero for a worker that hardly waited, such as one that measures alone.
         """
         return self._others_ns / self._waited_ns if self._waited_ns >= _LEAST_WAIT_NS else 0.0
 
@@ -207,7 +210,7 @@ class Bursts:
         kept = (*self.samples, *self.device_samples)
         return sum(samples.itemsize * len(samples) for samples in kept)
 
-    def _timed(
+    def _run_burst(
         self,
         samples: array[int],
         device_samples: array[int],
@@ -217,15 +220,15 @@ class Bursts:
         if self._device is None:
             burst(self._call, samples, most, seconds)
         elif not self._by_events:
-            burst(self._to_its_end, samples, most, seconds)
+            burst(self._synchronised_call, samples, most, seconds)
         else:
             synchronised_burst(
                 self._call, samples, device_samples, self._device, self._settle, most, seconds
             )
         self._copies.end()
 
-    def _to_its_end(self) -> Any:
-        """Return a call's output once the device has made it; it was idle before the call."""
+    def _synchronised_call(self) -> Any:
+        """Return a call's output once the device, idle before the call, has made it."""
         output = self._call()
         if self._device:
             self._device.synchronize()
@@ -237,7 +240,7 @@ def _cpu_of_other_threads_ns() -> int:
 
 
 def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], object]:
-    """Return what makes a device ready for a call. Unusable where its cache can't be flushed."""
+    """Return a function that readies the device. Unusable where its cache can't be flushed."""
     if device is None:
         return lambda: None
     if not flush_l2:
@@ -255,9 +258,9 @@ def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], obj
 
 
 class CoreTaken:
-    """The time that this process was runnable but kept off its core, since it began.
+    """The time for which this process could run but was kept off its core, since it began.
 
-    A reading of the open file takes 4 µs, one that opens it three times that.
+    A reading of the open file takes 4 µs; one that opens the file takes three times as long.
     """
 
     def __init__(self) -> None:
@@ -267,7 +270,7 @@ class CoreTaken:
             self._file = -1
 
     def taken_ns(self) -> int:
-        """Return it in ns; 0 where it isn't known, as when the benchmark closed the file."""
+        """Return that time in ns; 0 where it isn't known, as when the benchmark closed the file."""
         try:
             return int(os.pread(self._file, 64, 0).split()[1])
         except (OSError, IndexError, ValueError):  # the number may be another file's by now
@@ -312,14 +315,14 @@ def _left_to_python() -> bool:
 
 
 def freeze() -> None:
-    """Collect what there is, and look at what is left never again: a fork would copy its pages."""
+    """Collect garbage, and exempt the rest from collections: a fork would copy its pages."""
     if not _left_to_python():
         gc.collect()
         gc.freeze()
 
 
 def stop_collecting() -> None:
-    """Have ``collect`` alone collect from here on: it goes through nothing that is there by now."""
+    """Leave later collections to ``collect``, which skips all objects that exist by now."""
     freeze()
     if not _left_to_python():
         gc.disable()
@@ -332,9 +335,9 @@ def collect() -> None:
 
 
 class StrayCopies:
-    """A mark that a worker shares with all that it forks: a copy that returns leaves it there.
+    """A mark in memory shared with the worker's forks. A copy that returns from the work sets it.
 
-    The two would measure side by side, on one core. ``multiprocessing`` ends its children itself.
+    Otherwise both would measure, on one core. ``multiprocessing`` ends its children itself.
     """
 
     def __init__(self) -> None:
@@ -358,7 +361,7 @@ class StrayCopies:
             )
 
     def require_none_at_last(self) -> None:
-        """Do so once nothing is called more: a child that still runs may be about to return."""
+        """Do as ``require_none`` after the last call, once running children had time to return."""
         until = monotonic_ns() + _LAST_WAIT_NS
         while not self._returned[0] and _child_runs() and monotonic_ns() < until:
             time.sleep(0.005)
@@ -372,7 +375,7 @@ def _child_runs() -> bool:
         return False
 
 
-# Results that stand for work still to be done: its time would be in no sample.
+# Outputs that stand for work still to be done: its time would be in no sample.
 
 
 def require_ran(output: object) -> None:
@@ -382,7 +385,7 @@ def require_ran(output: object) -> None:
     is an iterator that is not lazy.
     """
     for value in (output, *_values_of(output)):
-        for kind, article, advice in _LAZY:
+        for kind, article, advice in _LAZY_TYPES:
             if isinstance(value, kind) and not isinstance(value, io.IOBase):
                 if isinstance(value, (CoroutineType, GeneratorType)):
                     value.close()  # Python would complain that it was never awaited
@@ -392,7 +395,7 @@ def require_ran(output: object) -> None:
 def require_ended(output: object) -> None:
     """Raise Unusable where ``output``, or a value in it, is a future whose work still runs.
 
-    The same values are looked at. One that has ended is a result like any other.
+    The same values are looked at. A future that has ended is a result like any other.
     """
     for module, name, ended in _FUTURES:
         kind = getattr(sys.modules.get(module), name, None)
@@ -412,7 +415,7 @@ def _deferred(output: object, value: object, what: str) -> Unusable:
 
 def _values_of(output: object) -> tuple[object, ...]:
     if isinstance(output, Mapping):
-        return tuple(islice(output.values(), _LOOKED_AT))
+        return tuple(islice(output.values(), _MOST_VALUES))
     if isinstance(output, (tuple, list, set, frozenset)):
-        return tuple(islice(output, _LOOKED_AT))
+        return tuple(islice(output, _MOST_VALUES))
     return ()

@@ -1,7 +1,7 @@
-"""A process that a launcher started: it joins its worker, and starts the rank that it is to be.
+"""A process that a launcher started. It joins its worker and starts its rank as a child process.
 
-It stays next to the rank, a child of its: it says how that ended, has it show where it hangs, and
-ends it when the worker is gone, whatever the rank does meanwhile.
+It reports how the rank ended, has it show where it hangs, and ends it when the worker is gone,
+whatever the rank does meanwhile.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from perfci.api.distributed.launched import (
+    MEETING_VARIABLE,
     RANK_AND_SIZE,
-    VARIABLE,
     JoinRequest,
     Link,
     Meeting,
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Join, be a rank until the worker hangs up, and leave."""
-    text = os.environ.pop(VARIABLE, "")
+    """Join the worker, run a rank until the worker hangs up, and leave."""
+    text = os.environ.pop(MEETING_VARIABLE, "")
     if not text:
         sys.exit(
-            f"perfci: the launcher doesn't pass the variable {VARIABLE} on: mpirun -x {VARIABLE}"
+            f"perfci: the launcher doesn't pass the variable {MEETING_VARIABLE} on: "
+            f"mpirun -x {MEETING_VARIABLE}"
         )
     where = Meeting.decoded(text)
     try:
@@ -51,14 +52,14 @@ def main() -> NoReturn:
             with contextlib.suppress(EOFError, OSError):
                 control.connection.recv()
             os._exit(1)
-        others = {}
+        data_connections = {}
         for name in ("channel", "output"):
-            others[name] = connected(where).connection
-            others[name].send((name, joined.rank))  # at once: the worker waits for it
+            data_connections[name] = connected(where).connection
+            data_connections[name].send((name, joined.rank))  # at once: the worker waits for it
     except OSError as error:
         sys.exit(f"perfci: a process on {socket.gethostname()} can't join its worker: {error}")
     with contextlib.suppress(EOFError, OSError):  # the worker is gone
-        _be_led(control.connection, **others)
+        _serve_worker(control.connection, **data_connections)
     os._exit(0)
 
 
@@ -72,8 +73,8 @@ def _joined(control: Link) -> JoinRequest:
     return JoinRequest(host, control.here, control.there)
 
 
-def _be_led(control: Connection, channel: Connection, output: Connection) -> None:
-    """Do what is asked before the rank begins, start it, and stand by."""
+def _serve_worker(control: Connection, channel: Connection, output: Connection) -> None:
+    """Carry out the worker's orders before the rank begins, start the rank, and stand by."""
     listener: socket.socket | None = None
     while True:
         order, what = control.recv()
@@ -102,7 +103,7 @@ def _started(
 ) -> BaseProcess:
     """Take the worker's folder, import path and variables, and start the rank as a fork."""
     for name, value in orders.variables.items():
-        os.environ.setdefault(name, value)  # of those that the launcher sets, its own
+        os.environ.setdefault(name, value)  # what the launcher set stays
     os.chdir(orders.folder)
     sys.path[:] = orders.path
     serve_imports()
@@ -119,11 +120,11 @@ def _started(
 
 
 def _stand_by(control: Connection, rank: BaseProcess) -> None:
-    """Do as the worker says until it hangs up. Raises EOFError or OSError then.
+    """Carry out the worker's orders until it hangs up. Raises EOFError or OSError then.
 
-    Also where the rank has ended: a launcher may end all others when one of its tasks has.
+    A rank's own end is no reason to leave: the launcher might end all data_connections for it.
     """
-    waiting = Thread(target=_say_its_end, args=(control, rank))
+    waiting = Thread(target=_report_end, args=(control, rank))
     waiting.start()
     try:
         while True:
@@ -136,8 +137,8 @@ def _stand_by(control: Connection, rank: BaseProcess) -> None:
         waiting.join()
 
 
-def _say_its_end(control: Connection, rank: BaseProcess) -> None:
-    """Wait for the process itself: a pipe that it had open, a child of its may have still."""
+def _report_end(control: Connection, rank: BaseProcess) -> None:
+    """Report the rank's end, of the process itself: its children may keep a pipe of its open."""
     rank.join()
     with contextlib.suppress(OSError):  # the worker has hung up
         control.send(rank.exitcode)

@@ -1,7 +1,7 @@
 """Ranks that a launcher starts (``srun``, ``mpirun``, ``torchrun``), on any node, over TCP.
 
-The proof is ``multiprocessing``'s: a challenge each way, answered by its HMAC. What comes after is
-neither signed nor encrypted, as is all that ranks themselves send each other.
+Both ends prove that they have the key, as ``multiprocessing`` does: by the HMAC of a challenge.
+Later messages are neither signed nor encrypted, and neither is what ranks send each other.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from perfci.api.distributed.member import END_S, LAST_WORDS_S, Member, RankOutpu
 from perfci.api.distributed.rank import RankJob, RankPlace, RankTask, environment
 from perfci.errors import Unusable
 
-JOINS = "join"
-"""The word after ``BOOTSTRAP`` of a process that is to become a rank."""
+BOOTSTRAP = str(Path(__file__).parents[2] / "worker" / "bootstrap.py")
+_JOIN_ARGUMENT = "join"
+"""Argument of ``BOOTSTRAP`` in a process that is to become a rank."""
 RANK_AND_SIZE = {
     "RANK": "WORLD_SIZE",
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
@@ -39,29 +40,29 @@ RANK_AND_SIZE = {
     "PMI_RANK": "PMI_SIZE",
     "SLURM_PROCID": "SLURM_NTASKS",
 }
-"""Variables of launchers for a rank and how many there are; under ``torchrun`` in ``srun`` both."""
+"""Launchers' variables: a rank's number, and the number of ranks. The first that is set counts."""
 _POLL_MS = 50.0
 _CLOCK_READINGS = 3
-VARIABLE = "PERFCI_RANKS"
-"""What a rank needs to find its worker, the key included: no other process of its has it."""
-_STRANGER_S = 5.0
-"""Time for a connection to prove the key. Others wait meanwhile."""
-_PROOF_S = 60.0
+MEETING_VARIABLE = "PERFCI_RANKS"
+"""Holds the encoded ``Meeting``, key included. A rank removes it before anything else starts."""
+_STRANGERS_PROOF_S = 5.0
+"""Time in which a new connection has to prove the key. Other connections wait meanwhile."""
+_WORKERS_PROOF_S = 60.0
 _CONNECT_S = 3.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""In s, but for the last: how soon the silence of a node that is gone is noticed."""
+"""A node that is gone is noticed after 10 s + 3 probes, 5 s apart."""
 _SIOCGIFADDR = 0x8915
-_INTERFACE = 256  # bytes of an ``ifreq`` and more
+_IFREQ_BYTES = 256  # more than the structure has
 _NOT_PROVED = (AuthenticationError, AssertionError, EOFError, OSError)
 """What ``multiprocessing`` raises where the other end is no perfci, or has another key."""
 
 
-BOOTSTRAP = str(Path(__file__).parents[2] / "worker" / "bootstrap.py")
-
-
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """First message of a process that wants to be a rank. ``variable`` named its rank."""
+    """First message of a process that wants to be a rank. ``variable`` gave it its number.
+
+    ``here`` and ``there`` are its own and the worker's address, as in ``Link``.
+    """
 
     host: str
     here: str
@@ -83,9 +84,9 @@ class RankOrders:
 
 
 def launch(words: Sequence[str], within_s: float, job: RankJob, started: StartedRanks) -> None:
-    """Have the launcher start a process for each rank of ``job``, which join within the time.
+    """Have the launcher start a process for each rank of ``job``, and wait until all have joined.
 
-    Raises Unusable, with what to do, where they don't.
+    Raises Unusable, with advice, if they don't within ``within_s``.
     """
     if shutil.which(words[0]) is None:
         raise Unusable(
@@ -97,13 +98,12 @@ def launch(words: Sequence[str], within_s: float, job: RankJob, started: Started
     with listener:
         launcher = Launcher(words, where.encoded())
         started.launcher = launcher
-        joining = _Joining(job.world, launcher, listener, where.key, within_s)
+        ranks = _JoiningRanks(job.world, launcher, listener, where.key, within_s)
         try:
-            joined = joining.all_joined()
-            for member in _members(job, joined):
+            for member in _members(job, ranks.all_joined()):
                 started.members.append(member)
         except BaseException:
-            joining.close()
+            ranks.close()
             raise
 
 
@@ -138,7 +138,7 @@ class LaunchedRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Return its exit code, negative for a signal. None while it lives, or without its node."""
+        """Return the exit code, negative for a signal. None while it lives or is lost."""
         self.join(0.0)
         return self._code
 
@@ -174,7 +174,7 @@ class LaunchedRank:
 
 
 @dataclass(slots=True)
-class _Joining:
+class _JoiningRanks:
     """The ranks that have joined so far."""
 
     world: int
@@ -187,34 +187,34 @@ class _Joining:
 
     def all_joined(self) -> list[LaunchedRank]:
         """Return the ranks in their order, once each has all its connections."""
-        until = time.monotonic() + self.within_s
+        deadline = time.monotonic() + self.within_s
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
-        whole = 0
-        while whole < self.world:
+        complete = 0
+        while complete < self.world:
             if poll.poll(_POLL_MS):
-                self._take()
+                self._accept()
             elif (code := self.launcher.ended()) is not None:
                 raise self._failure(
                     f"it {code} before all ranks had joined",
                     f"try it by hand on this node: {self.launcher.line} hostname",
                 )
-            elif time.monotonic() > until:
+            elif time.monotonic() > deadline:
                 raise self._failure(
                     f"not all ranks have joined in {self.within_s:g} s",
                     "it has to start one process a rank, on nodes that reach this one by TCP; "
                     "under Slurm, next to the other side's: srun --overlap",
                 )
-            whole = sum(len(candidate.others) == 2 for candidate in self.candidates.values())
+            complete = sum(len(candidate.others) == 2 for candidate in self.candidates.values())
         return [self.candidates[rank] for rank in range(self.world)]
 
     def close(self) -> None:
-        """Hang up: no process that has joined lives on."""
+        """Hang up, which ends each process that has joined."""
         for candidate in self.candidates.values():
             for connection in (candidate.control, *candidate.others.values()):
                 connection.close()
 
-    def _take(self) -> None:
+    def _accept(self) -> None:
         connection = accepted(self.listener, self.key)
         if connection is None:
             self.refused += 1
@@ -223,12 +223,12 @@ class _Joining:
         if purpose != "control":
             self.candidates[what].others[purpose] = connection
             return
-        if wrong := self._wrong(what):
+        if error := self._error_in(what):
             connection.close()
-            raise self._failure(*wrong)
+            raise self._failure(*error)
         self.candidates[what.rank] = LaunchedRank(what, connection)
 
-    def _wrong(self, request: JoinRequest) -> tuple[str, str] | None:
+    def _error_in(self, request: JoinRequest) -> tuple[str, str] | None:
         """Return an error in the request and advice, or None."""
         tasks = f"have it start as many processes as `ranks` says, {self.world}"
         if not request.variable:
@@ -261,7 +261,8 @@ class _Joining:
         state = f"{len(self.candidates)} of {self.world} ranks joined"
         if self.candidates:
             there = ", ".join(
-                f"{n} on {each.joined.host}" for n, each in sorted(self.candidates.items())
+                f"{rank} on {launched.joined.host}"
+                for rank, launched in sorted(self.candidates.items())
             )
             state += f" ({there}); {', '.join(map(str, missing))} didn't" if missing else ""
         if self.refused:
@@ -277,17 +278,18 @@ class _Joining:
 
 
 def _members(job: RankJob, joined: Sequence[LaunchedRank]) -> Iterator[Member]:
-    """Give each rank its task, and yield what leads it."""
+    """Give each rank its task, and yield it as a member."""
     here = socket.gethostname()
-    hosts = [each.joined.host for each in joined]
+    requests = [launched.joined for launched in joined]
+    hosts = [request.host for request in requests]
     nodes = list(dict.fromkeys(hosts))
-    # what other nodes know this one by, which may have more addresses than they reach
-    seen_as = next((each.joined.there for each in joined if each.joined.host != here), "")
+    # this node's address that other nodes reach: it may have others that they don't
+    seen_as = next((request.there for request in requests if request.host != here), "")
     addresses = [
-        seen_as if seen_as and each.joined.host == here else each.joined.here for each in joined
+        seen_as if seen_as and request.host == here else request.here for request in requests
     ]
     master = addresses[0], joined[0].answer_to("listen", addresses[0])
-    for rank, each in enumerate(joined):
+    for rank, launched in enumerate(joined):
         host = hosts[rank]
         place = RankPlace(
             rank,
@@ -299,21 +301,21 @@ def _members(job: RankJob, joined: Sequence[LaunchedRank]) -> Iterator[Member]:
             host=host,
         )
         task = RankTask(job, place, master, 0, environment(place, master, os.environ))
-        ahead_ns = _ahead_ns(each)
+        ahead_ns = _ahead_ns(launched)
         folder, path = str(Path.cwd()), tuple(sys.path)
-        each.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
-        output = RankOutput(f"rank {rank}", each.others["output"])
-        yield Member(rank, each, each.others["channel"], output, host, ahead_ns)
+        launched.tell("serve", RankOrders(task, folder, path, dict(os.environ), addresses[rank]))
+        output = RankOutput(f"rank {rank}", launched.others["output"])
+        yield Member(rank, launched, launched.others["channel"], output, host, ahead_ns)
 
 
 def _ahead_ns(rank: LaunchedRank) -> int:
-    """Return by how much a rank's clock is ahead of this one's, by the quickest of its answers."""
+    """Return how far a rank's clock is ahead of this one's, by the quickest of some readings."""
     readings = []
     for _ in range(_CLOCK_READINGS):
-        asked_ns = time.monotonic_ns()
-        theirs_ns = rank.answer_to("clock")
-        took_ns = time.monotonic_ns() - asked_ns
-        readings.append((took_ns, theirs_ns - asked_ns - took_ns // 2))
+        before_ns = time.monotonic_ns()
+        rank_ns = rank.answer_to("clock")
+        took_ns = time.monotonic_ns() - before_ns
+        readings.append((took_ns, rank_ns - before_ns - took_ns // 2))
     return min(readings)[1]
 
 
@@ -327,8 +329,8 @@ class Launcher:
         kept = {name: value for name, value in os.environ.items() if name not in named}
         source, sink = os.pipe()
         self._process = subprocess.Popen(
-            tied_command([*words, sys.executable, "-P", BOOTSTRAP, JOINS]),
-            env={**kept, VARIABLE: secret},
+            tied_command([*words, sys.executable, "-P", BOOTSTRAP, _JOIN_ARGUMENT]),
+            env={**kept, MEETING_VARIABLE: secret},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
@@ -347,7 +349,7 @@ class Launcher:
         return "\n".join(self._output.last_lines(LAST_WORDS_S))
 
     def end(self) -> None:
-        """Wait a little: it ends when its ranks have, or is killed."""
+        """Wait until it ends, as it does after its ranks. Kill it where that takes too long."""
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -373,7 +375,7 @@ class Meeting:
 
     @staticmethod
     def decoded(text: str) -> Meeting:
-        """Return what ``encoded`` made a text of."""
+        """Return the meeting that ``encoded`` gave as text."""
         key, port, addresses = text.split("@")
         return Meeting(tuple(addresses.split(",")), int(port), bytes.fromhex(key))
 
@@ -400,19 +402,19 @@ def meeting(backlog: int) -> tuple[socket.socket, Meeting]:
 
 
 def accepted(listener: socket.socket, key: bytes) -> Connection | None:
-    """Return the next connection, or None where who connects does not prove the key."""
+    """Return the next connection, or None where the other end does not prove the key."""
     try:
         channel, _ = listener.accept()
     except OSError:  # it hung up meanwhile
         return None
     with channel:
-        return _proved(channel, key, _STRANGER_S, asks_first=True)
+        return _proved(channel, key, _STRANGERS_PROOF_S, asks_first=True)
 
 
 def connected(where: Meeting) -> Link:
-    """Return a connection to the worker, by the first of its addresses that it answers on.
+    """Return a connection to the worker, by the first of its addresses that answers.
 
-    Raises ConnectionError, with what each address said.
+    Raises ConnectionError, with the failure of each address.
     """
     failures = []
     for address in where.addresses:
@@ -423,7 +425,7 @@ def connected(where: Meeting) -> Link:
             continue
         with channel:
             here, there = channel.getsockname()[0], channel.getpeername()[0]
-            if connection := _proved(channel, where.key, _PROOF_S, asks_first=False):
+            if connection := _proved(channel, where.key, _WORKERS_PROOF_S, asks_first=False):
                 return Link(connection, here, there)
             failures.append(f"{address}: it doesn't prove the key of this worker")
     raise ConnectionError(f"no worker on port {where.port} of any address ({'; '.join(failures)})")
@@ -431,13 +433,13 @@ def connected(where: Meeting) -> Link:
 
 def interface_of(address: str) -> str:
     """Return the name of the interface with that address, or an empty string."""
-    return next((name for name, each in _interfaces() if each == address), "")
+    return next((name for name, known in _interfaces() if known == address), "")
 
 
 def _proved(
     channel: socket.socket, key: bytes, within_s: float, *, asks_first: bool
 ) -> Connection | None:
-    """Return the connection, or None where the other end has not the key, or isn't in time."""
+    """Return the connection, or None where the other end doesn't prove the key in time."""
     channel.setblocking(True)
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -457,13 +459,13 @@ def _proved(
 
 
 def _limit(channel: socket.socket, within_s: float) -> None:
-    """Limit what a read of the connection waits; 0 is for ever. A ``settimeout`` is Python's."""
+    """Limit how long reads of the descriptor wait (0: no limit), which ``settimeout`` does not."""
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(within_s), 0))
 
 
 def _addresses() -> tuple[str, ...]:
-    """Return this machine's addresses, those that only it can use last."""
-    addresses = [each for _, each in _interfaces()]
+    """Return this machine's addresses, those of its loopback last."""
+    addresses = [address for _, address in _interfaces()]
     try:
         named = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
         addresses += [str(entry[4][0]) for entry in named]
@@ -481,7 +483,7 @@ def _interfaces() -> Iterator[tuple[str, str]]:
     """Yield each interface of this machine that is up, with its IPv4 address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
-            request = array.array("B", struct.pack(f"{_INTERFACE}s", name.encode()))
+            request = array.array("B", struct.pack(f"{_IFREQ_BYTES}s", name.encode()))
             try:
                 fcntl.ioctl(probe, _SIOCGIFADDR, request, True)
             except OSError:  # it has none
