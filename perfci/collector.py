@@ -21,7 +21,7 @@ class Device(Protocol):
     """A device as metrics read it (``perfci.worker.devices``)."""
 
     def missing(self) -> Mapping[str, str]:
-        """Return why it has no such metric, by metric."""
+        """Return the reasons for metrics that it doesn't have, by metric."""
 
     def reset_peaks(self) -> None:
         """Reset the memory peaks: those of warm calls are measured without set-up."""
@@ -40,28 +40,28 @@ class Observer(Protocol):
         """Forget the calls so far: the bursts are next."""
 
     def reading(self) -> Reading:
-        """Return what the calls since were like."""
+        """Return the values of the calls since ``begin``."""
 
 
 class Ranks(Protocol):
     """The ranks of a process group."""
 
     def begin(self) -> None:
-        """Let them know that they are warm: the bursts are next."""
+        """Let the ranks know that they are warm: the bursts are next."""
 
     def peaks(self) -> Sequence[Mapping[str, float]]:
-        """Return the most memory of each in a few more calls, by metric."""
+        """Return each rank's peaks of memory in a few more calls, by metric."""
 
     def inspected(self, count: int) -> Sequence[Steps]:
-        """Return what ``count`` more calls of each are like."""
+        """Return each rank's steps in ``count`` more calls."""
 
     def outputs(self) -> Sequence[OutputSketch]:
-        """Return a sketch of what one more call of each returns."""
+        """Return a sketch of each rank's output of one more call."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafSketch:
-    """A tensor or number of an output. ``kind`` has all that has to be equal."""
+    """A sketch of one tensor or number of an output. ``kind`` is what has to be equal."""
 
     path: str
     kind: str
@@ -80,11 +80,10 @@ class OutputSketch:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Some steps of one rank, in s of one clock.
+    """Some steps of one rank, with times in s of one clock.
 
-    ``collectives`` are their collectives' kinds, with the bytes that were handed to each;
-    ``under_way`` from when to when each was; ``cores`` are those that it may run on; ``host`` is
-    the node of a rank that a launcher started.
+    ``collectives`` has each collective's kind and bytes, and ``under_way`` its begin and end.
+    ``cores`` are those that the rank may run on. ``host`` is the node of a launched rank.
     """
 
     count: int
@@ -104,9 +103,9 @@ class Steps:
             until = max(until, last)
         return total
 
-    def each(self, kind: str = "") -> tuple[float, float]:
-        """Return how many collectives a step had, of one ``kind`` or all, and their bytes."""
-        sizes = [size for each, size in self.collectives if kind in {each, ""}]
+    def per_step(self, kind: str = "") -> tuple[float, float]:
+        """Return the number of collectives in a step, of one ``kind`` or all, and their bytes."""
+        sizes = [size for known, size in self.collectives if kind in {known, ""}]
         return len(sizes) / self.count, sum(sizes) / self.count
 
 
@@ -179,9 +178,9 @@ class Reading:
     """The result of a hook: values in base units, and reasons for missing ones.
 
     ``remarks`` are findings on metrics, by metric, with codes of ``finding.OF_WORKERS``.
-    ``bursts`` are for ``reduce`` alone: of a metric that bursts side by side are compared by, the
-    median of each burst in turn, None for one that was excluded. ``calls`` are for observers alone:
-    the times in s that each call since ``begin`` had in a metric, from which all that is made.
+    ``bursts`` are for ``reduce`` alone: for a metric whose bursts are compared side by side, the
+    median of each burst in turn, or None if it was excluded. ``calls`` are for observers alone: by
+    metric, the times in s of the calls since ``begin`` that its value is made from.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -209,7 +208,7 @@ NOTHING = Reading()
 
 
 class Collector:
-    """The measuring part of a family. Each worker has a new one, and calls each hook once."""
+    """The measuring part of a family. Each worker makes one, and calls each hook once."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -228,7 +227,7 @@ class Collector:
         return NOTHING
 
     def more_calls(self) -> Reading:
-        """Make more calls of the work, or what else would have disturbed the bursts."""
+        """Make more calls of the work, or do anything else that would have disturbed the bursts."""
         return NOTHING
 
     def last(self) -> Reading:
@@ -259,7 +258,7 @@ class Warm:
 
 @dataclass(frozen=True, slots=True)
 class MovedCase:
-    """A case some of whose metrics regressed, and the workers of both sides."""
+    """A case with regressed metrics, and the workers of both sides."""
 
     case: str
     regressed: tuple[str, ...]
@@ -269,7 +268,7 @@ class MovedCase:
     def because(
         self, metric: str, kind: str, text: str, file: str = "", line: int = 0
     ) -> Explanation:
-        """Return an explanation of what one of the metrics did."""
+        """Return an explanation of a regressed metric."""
         from perfci.model.report import Explanation
 
         return Explanation(self.case, metric, kind, text, file, line)
@@ -277,7 +276,7 @@ class MovedCase:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A status that holds whatever the numbers are, and why."""
+    """A status that holds whatever the numbers are, with its reason."""
 
     status: Literal["regressed", "improved"]
     finding: Finding

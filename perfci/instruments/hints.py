@@ -1,4 +1,4 @@
-"""Frequent mistakes that head's calls show. They are no reason for any verdict."""
+"""Frequent mistakes that head's calls show. No verdict depends on them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ PLACE = 90
 WHEN = "work"
 ON_DEMAND = True  # `hints = false` switches them off
 
-_SECONDS, _MOST_CALLS, _FEWEST_CALLS = 0.3, 120, 30
+_TIMED_S, _MOST_CALLS, _FEWEST_CALLS = 0.3, 120, 30
+"""A recording times calls for so long, or so many. With fewer, no warm-up is judged."""
 _MOST_PLACES = 20
 _FALLS = 0.10
 """Calls that get quicker by this share, from the first third of them to the last, are not warm."""
 _MANY_READS = 10
-"""Without a device, reading so few single values a call costs nothing that anyone would see."""
+"""Without a device, fewer reads of single values per call have no visible cost."""
 _FUSED_SHARE, _FEWEST_FUSED = 0.5, 5
-"""Least share of a call's time, and number, of elementwise operators that may be worth fusing."""
+"""Least share of the operators' time, and least number, of elementwise ones worth fusing."""
 _COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
 """Elementwise as well, and mostly there to be taken out."""
 
@@ -34,10 +35,11 @@ _COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
 
 
 @dataclass(slots=True)
-class _Seen:
-    """Operations of one call: reads of single values and copies between devices, by line.
+class _Operations:
+    """One call's operations: reads of single values and copies between devices, by line.
 
-    Of operators that work element by element, their number by name.
+    ``elementwise`` has the number of elementwise operators by name; ``loads`` counts a DataLoader's
+    batches; ``backward`` says whether a backward ran.
     """
 
     items: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -50,7 +52,7 @@ class _Seen:
 def record(scene: RecordingScene) -> Recorded:
     """Time some calls one by one, and look at the operators and the outputs of one more."""
     times = _times(scene)
-    seen, keeps_graph = _Seen(), False
+    seen, keeps_graph = _Operations(), False
     if "torch" in sys.modules:
         with _counting_loads(seen):
             if scene.compiled:  # under a mode it would be recompiled, or not compiled at all
@@ -76,7 +78,7 @@ def record(scene: RecordingScene) -> Recorded:
 
 
 def _share(scene: RecordingScene, names: Collection[str]) -> float:
-    """Return which share of the operators' own time is of those named; a device's, if it works."""
+    """Return the share of those named in the operators' own time, on the device if it was used."""
     rows = scene.profiled(3).key_averages()
     for clock in ("self_device_time_total", "self_cpu_time_total"):
         times = {row.key: getattr(row, clock, 0.0) for row in rows if row.key.startswith("aten::")}
@@ -88,7 +90,7 @@ def _share(scene: RecordingScene, names: Collection[str]) -> float:
 def _times(scene: RecordingScene) -> list[float]:
     """Return the time of each of some calls, in s."""
     times: list[float] = []
-    ended = time.perf_counter() + _SECONDS
+    ended = time.perf_counter() + _TIMED_S
     while len(times) < _MOST_CALLS and time.perf_counter() < ended:
         started = time.perf_counter()
         scene.once()
@@ -97,7 +99,7 @@ def _times(scene: RecordingScene) -> list[float]:
 
 
 @contextmanager
-def _watching(scene: RecordingScene, seen: _Seen) -> Iterator[None]:
+def _watching(scene: RecordingScene, seen: _Operations) -> Iterator[None]:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -124,8 +126,8 @@ def _watching(scene: RecordingScene, seen: _Seen) -> Iterator[None]:
 
 
 @contextmanager
-def _counting_loads(seen: _Seen) -> Iterator[None]:
-    """Count what a DataLoader makes in the process that waits for it."""
+def _counting_loads(seen: _Operations) -> Iterator[None]:
+    """Count the batches that a DataLoader makes in the process that waits for them."""
     loader: Any = getattr(
         sys.modules.get("torch.utils.data.dataloader"), "_SingleProcessDataLoaderIter", None
     )
@@ -178,7 +180,7 @@ def hints(head: Sequence[Recorded]) -> Iterator[Hint]:
 
 
 def _fall(times: Sequence[float]) -> float:
-    """Return by which share calls still became quicker, 0 where they didn't, or not steadily."""
+    """Return the share by which calls still became quicker; 0 if they didn't, or not steadily."""
     if len(times) < _FEWEST_CALLS:
         return 0.0
     third = len(times) // 3

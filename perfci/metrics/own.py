@@ -12,11 +12,11 @@ PLACE = 8
 METRICS: dict[Metric, str] = {}
 
 
-class Own(Collector):
-    """Asks the benchmark for its numbers."""
+class BenchmarkMetrics(Collector):
+    """Asks the benchmark for the values of its own metrics."""
 
     def last(self) -> Reading:
-        """Return them. Unusable for what is no number."""
+        """Return the values. Raises Unusable for anything but a number."""
         values, missing = {}, {}
         for extra in self.scene.work.metrics:
             name, value = extra.metric.name, extra.measure()
@@ -34,4 +34,4 @@ class Own(Collector):
         return Reading(values, missing, remarks=self.scene.work.remarks())
 
 
-COLLECTOR = Own
+COLLECTOR = BenchmarkMetrics

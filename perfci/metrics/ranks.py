@@ -1,7 +1,7 @@
 """Collectives, balance and memory of the ranks of ``perfci.distributed``.
 
-What a rank spends outside of collectives is its own time. Inside of one it waits for the slowest,
-so that whole steps of all ranks take the same, whichever is slow.
+A rank's own time is what it spends outside of collectives. Inside of one it waits for the slowest
+rank, so that whole steps of all ranks take equally long, whichever rank is slow.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ METRICS = {
 }
 _PEAKS = ("rank_peak_memory", "rank_peak_device_memory")
 _LEAST_IMBALANCE = 1.05
-"""Of a smaller one no rank is named: it is another one each time."""
+"""Of a smaller imbalance no rank is named: it would be another one each time."""
 _INSPECTED_S = 0.2
 _LEAST_STEPS, _MOST_STEPS = 3, 20
 
 
 class OfRanks(Collector):
-    """Asks the ranks, each of which looks at more steps of its own."""
+    """Asks the ranks, which look at more steps."""
 
     def warm(self) -> None:
         """Let the ranks know that bursts are next."""
@@ -84,7 +84,7 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
     took = [steps.ended - steps.began for steps in ranks]
     waited = [steps.waited() for steps in ranks]
     own = [whole - part for whole, part in zip(took, waited, strict=True)]
-    counts, sizes = zip(*(steps.each() for steps in ranks), strict=True)
+    counts, sizes = zip(*(steps.per_step() for steps in ranks), strict=True)
     values = {
         "communication_share": fmean(
             part / whole for part, whole in zip(waited, took, strict=True)
@@ -105,7 +105,7 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
 
 
 def _sharing(ranks: Sequence[Steps]) -> Iterator[str]:
-    """Yield, for each node, how many ranks share the cores that are fewer."""
+    """Yield a warning for each node with fewer cores than ranks."""
     for host in dict.fromkeys(rank.host for rank in ranks):
         there = [rank for rank in ranks if rank.host == host]
         cores = {core for rank in there for core in rank.cores}
@@ -126,7 +126,7 @@ def _idle(ranks: Sequence[Steps], nodes: int) -> Iterator[str]:
 
 
 def _by_kind(steps: Steps) -> dict[str, Finding]:
-    kinds = {kind: steps.each(kind) for kind in sorted({kind for kind, _ in steps.collectives})}
+    kinds = {kind: steps.per_step(kind) for kind in sorted({kind for kind, _ in steps.collectives})}
     if not kinds:
         return {}
     counts = {kind: count for kind, (count, _) in kinds.items()}

@@ -1,10 +1,10 @@
-"""The worker's life: one order, carried out or failed, and the shortest way out.
+"""The worker's life: it carries out one order, or reports its failure, and leaves the shortest way.
 
 The order may be to fork workers. A **starter** has imported one side's benchmark file. An
-**ancestor** has imported what both sides need of their libraries, and nothing of either side's own:
-its workers import that themselves. Either is a really fresh process, and its start is part of each
-worker's cold start. It forks only while it has a single thread and no device: a fork keeps neither
-alive.
+**ancestor** has imported the libraries that both sides need, and no code of either side: its
+workers import that themselves. Both are really fresh processes, and their start is part of each
+worker's cold start. They fork only while they have a single thread and no device, as neither would
+survive in the fork.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 class StartClock:
     """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
 
-    ``resumed_ns`` is when the worker went on: at once, or when the process that it was forked from
-    did that. What lies between is waiting, and is no part of any start. A worker of an ancestor
-    makes imports of its own then, from ``again_ns`` to ``own_ns``; others make none. An ancestor's
-    import of the compiler took ``compiler_ns``, at the end of its imports.
+    ``resumed_ns`` is when the worker went on after ``imported_ns``: at once, or in a fork when it
+    was forked. The time between is waiting, and no part of the start. An ancestor's worker then
+    makes its own imports, from ``own_imports_began_ns`` to ``own_imports_ended_ns``; other workers
+    make none. At the end of an ancestor's imports, that of the compiler took ``compiler_ns``.
     """
 
     spawned_ns: int
@@ -74,8 +74,8 @@ class StartClock:
     harness_ns: int
     imported_ns: int
     resumed_ns: int
-    again_ns: int = 0
-    own_ns: int = 0
+    own_imports_began_ns: int = 0
+    own_imports_ended_ns: int = 0
     compiler_ns: int = 0
 
     def until(self, now_ns: int) -> float:
@@ -85,27 +85,30 @@ class StartClock:
     def imports(self) -> float:
         """Return how long the file's imports took, in s: those before the fork, and its own."""
         before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
-        return (before_ns + self.own_ns - self.again_ns) / 1e9
+        return (before_ns + self.own_imports_ended_ns - self.own_imports_began_ns) / 1e9
 
     def phases(self, later_harness_ns: int) -> dict[str, float]:
-        """Return the phases up to the imports, in s; the harness's own work goes on after them.
+        """Return the phases up to the imports, in s. The harness's own work goes on after them.
 
         ``later_harness_ns`` counts from when the worker went on, its own imports included.
         """
-        harness_ns = self.harness_ns - self.started_ns + later_harness_ns
+        own_imports_ns = self.own_imports_ended_ns - self.own_imports_began_ns
+        harness_ns = self.harness_ns - self.started_ns + later_harness_ns - own_imports_ns
         return {
             "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
-            "harness": (harness_ns - (self.own_ns - self.again_ns)) / 1e9,
+            "harness": harness_ns / 1e9,
             "imports": self.imports(),
         } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
 
 
 def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve the order of a fresh process: discovery, one case, or forks."""
-    _live(ends, partial(_serve, spawned_ns, started_ns))
+    _serve_and_leave(ends, partial(_serve, spawned_ns, started_ns))
 
 
-def _live(ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel], None]) -> NoReturn:
+def _serve_and_leave(
+    ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel], None]
+) -> NoReturn:
     """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
     channel = Channel(ends)
     line = channel.receive()
@@ -148,20 +151,20 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
     imported_ns = monotonic_ns()
     start = StartClock(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
     if order.case:
-        measure(order, channel, start, benchmarks, partial(_look, watch))
+        measure(order, channel, start, benchmarks, partial(_look_and_check, watch))
         return
 
     def measure_case(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
         if watch:
             watch.go_on(os.environ)
         forked = replace(start, resumed_ns=forked_ns)
-        measure(order, channel, forked, benchmarks, partial(_look, watch))
+        measure(order, channel, forked, benchmarks, partial(_look_and_check, watch))
 
-    serve_forks(order, channel, _become(measure_case), {})
+    serve_forks(order, channel, _in_fork(measure_case), {})
 
 
 def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
-    """Import what the sides have in common; each worker goes on as its own side's."""
+    """Import what both sides need, and fork workers, each of which goes on as one side's."""
     use(order.metrics)
     harness_ns = monotonic_ns()
     channel.enter("import")
@@ -182,21 +185,26 @@ def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel
         watch = begin_in_worker(os.environ)
         use_own_places()
         channel.enter("import")
-        again_ns = monotonic_ns()
+        own_imports_began_ns = monotonic_ns()
         benchmarks = imported(order)
-        own_ns = monotonic_ns()
+        own_imports_ended_ns = monotonic_ns()
         _require_fresh_state(order.fresh_state, torch_state())
-        start = replace(common, resumed_ns=forked_ns, again_ns=again_ns, own_ns=own_ns)
-        measure(order, channel, start, benchmarks, partial(_look, watch))
+        start = replace(
+            common,
+            resumed_ns=forked_ns,
+            own_imports_began_ns=own_imports_began_ns,
+            own_imports_ended_ns=own_imports_ended_ns,
+        )
+        measure(order, channel, start, benchmarks, partial(_look_and_check, watch))
 
-    serve_forks(order, channel, _become(import_and_measure), answer)
+    serve_forks(order, channel, _in_fork(import_and_measure), answer)
 
 
-def _become(
+def _in_fork(
     serve: Callable[[int, WorkOrder, Channel], None],
 ) -> Callable[[WorkerDescriptors, int], NoReturn]:
     """Return a function that serves one case in a process that was just forked."""
-    return lambda ends, forked_ns: _live(ends, partial(serve, forked_ns))
+    return lambda ends, forked_ns: _serve_and_leave(ends, partial(serve, forked_ns))
 
 
 def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> None:
@@ -204,7 +212,7 @@ def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> No
     from perfci.worker.discovery import discover
 
     discovery = discover(order)
-    _look(watch)
+    _look_and_check(watch)
     channel.send("discovery", discovery=discovery)
 
 
@@ -219,8 +227,8 @@ def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> 
             )
 
 
-def _look(watch: CodeWatch | None) -> None:
-    """Look at all that is loaded, where this worker is watched, and see that it is written down."""
+def _look_and_check(watch: CodeWatch | None) -> None:
+    """If this worker is watched, have all that it loaded written down, and check that it was."""
     if watch is None:
         return
     watch.look()
@@ -238,7 +246,7 @@ def _look(watch: CodeWatch | None) -> None:
 def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     """Import what the order's ``preload`` names, then its ``compiler``.
 
-    Return what the parent has to know of it, and the time that the compiler's took, in ns.
+    Return a report of it for the parent, and the time of the compiler's import in ns.
     """
     before = modules()
     record = ImportRecord()
@@ -265,7 +273,7 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
 
 
 def _import_each(names: Sequence[str]) -> str:
-    """Import modules; return why one failed, or nothing."""
+    """Import modules. Return why one failed, or an empty string."""
     for name in names:
         try:
             importlib.import_module(name)
@@ -278,21 +286,21 @@ def serve_forks(
     order: WorkOrder,
     channel: Channel,
     become_worker: Callable[[WorkerDescriptors, int], None],
-    did: Mapping[str, object],
+    import_report: Mapping[str, object],
 ) -> None:
-    """Fork as often as the parent asks; return when it hangs up.
+    """Fork a worker for each request of the parent. Return when it hangs up.
 
     ``become_worker(ends, forked_ns)`` is called in each child and must not return.
-    ``did`` is what the parent has to know of the imports.
+    ``import_report`` is sent to the parent first.
     """
-    import socket  # 3 ms, which no other worker needs
+    import socket  # takes 3 ms; no other worker needs it
 
-    token = _place_of(TOKEN)
+    token = _environment_value(TOKEN)
     unfit = unforkable_reason(kinds(order.devices))
     if not unfit and token is None:
         unfit = "this system does not show a process its own environment"
     freeze()
-    channel.send("imported", unfit=unfit, **did)
+    channel.send("imported", unfit=unfit, **import_report)
     requests = socket.socket(fileno=order.fork_socket)
     alive: set[int] = set()
     with _EndedChildren() as ended:
@@ -322,12 +330,7 @@ def serve_forks(
                 os.dup2(output, 1)
                 os.dup2(output, 2)
                 os.close(output)
-                environment = json.loads(order_text)
-                if token and len(value := environment[TOKEN].encode()) == token[1]:
-                    # /proc shows what a process was started with, and a fork its parent's: workers
-                    # of one ancestor, and all that they leave behind, would look alike
-                    ctypes.memmove(token[0], value, len(value))
-                os.environ.update(environment)
+                _take_environment(json.loads(order_text), token)
                 become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
             alive.add(pid)
             for descriptor in descriptors:
@@ -335,8 +338,18 @@ def serve_forks(
             channel.send("forked", pid=pid)
 
 
+def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | None) -> None:
+    """Set a fork's variables, and write its token over the one that /proc shows of its parent.
+
+    Otherwise workers of one ancestor, and all that they leave behind, would look alike.
+    """
+    if token and len(value := environment[TOKEN].encode()) == token[1]:
+        ctypes.memmove(token[0], value, len(value))
+    os.environ.update(environment)
+
+
 class _EndedChildren:
-    """Becomes readable when a child ends: a pipe that Python writes each SIGCHLD to."""
+    """A pipe that becomes readable when a child ends: Python writes each SIGCHLD to it."""
 
     def __enter__(self) -> Self:
         self._read, self._write = os.pipe()
@@ -354,7 +367,7 @@ class _EndedChildren:
         return self._read
 
     def clear(self) -> None:
-        """Take what is there: who ended is asked of the children themselves."""
+        """Empty the pipe. Which child has ended, ``waitid`` says."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 512):
                 pass
@@ -368,9 +381,9 @@ class _EndedChildren:
 
 
 def end_group_of(pid: int) -> bool:
-    """Say whether a worker has ended; kill what it left in its group first.
+    """Return whether a worker has ended. If so, kill what it left in its process group.
 
-    Its number can't be another's until its end was asked for.
+    Its process id can't be reused before ``waitpid`` has returned its end.
     """
     if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         return False
@@ -379,10 +392,10 @@ def end_group_of(pid: int) -> bool:
     return True
 
 
-def _place_of(variable: str) -> tuple[int, int] | None:
-    """Return where this process has the value of ``variable`` that it was started with, its length.
+def _environment_value(variable: str) -> tuple[int, int] | None:
+    """Return the address and the length of the variable's initial value in this process.
 
-    That is the memory that ``/proc/self/environ`` shows. None where it can't be found.
+    That is in the memory that ``/proc/self/environ`` shows. None where it can't be found.
     """
     try:
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
@@ -399,7 +412,7 @@ def _place_of(variable: str) -> tuple[int, int] | None:
 
 
 def unforkable_reason(kinds: Sequence[DeviceKind]) -> str:
-    """Return why this process must not fork, or nothing."""
+    """Return why this process must not fork, or an empty string."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
     if threads > 1:
         return "its imports left threads running"

@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from perfci.api.distributed.launched import LaunchedRank, Launcher
 
 GRACE_S = 0.5
-"""What else goes wrong within it may be the reason for what was seen first."""
+"""A failure within this time after the first one may be its reason."""
 LAST_WORDS_S = 0.2
 END_S = 1.0
-"""How long ranks that wait for an order may take to end, and threads that have ended to be gone."""
+"""Time for ranks that wait for an order to end, and for threads that have ended to be gone."""
 _DIED_NS = 0
-"""A death comes before what others raised: their collectives fail for it."""
+"""A death sorts before what other ranks raised, because it made their collectives fail."""
 _MOST_LINES, _LONGEST = 200, 4000
 _LAST_LINES = 12
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 _LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
 _WAITS = ("/torch/distributed/", "/torch/autograd/graph.py")
-"""Where a rank waits for others: in a collective, or in a backward that makes some."""
+"""Code in which a rank waits for others: a collective, or a backward that makes some."""
 _INNERMOST = 4
+"""Frames in which that code is looked for."""
 _STACK = "most recent call first"
-"""In the line that ``faulthandler`` writes before a stack."""
+"""Part of the line that ``faulthandler`` writes before a stack."""
 _POLL_S, _WRITING_S = 0.01, 0.2
 """How often a stack is looked for, and how long the rest of it may take."""
 
@@ -68,7 +69,7 @@ class ChildRank:
 
 @dataclass(slots=True)
 class Member:
-    """``host`` is the node of a launched rank; ``ahead_ns`` by how much its clock is ahead."""
+    """A rank. A launched one has its node as ``host``, whose clock is ``ahead_ns`` ahead."""
 
     rank: int
     process: ChildRank | LaunchedRank
@@ -108,7 +109,7 @@ def _how_ended(code: int | None) -> str:
 
 @dataclass(slots=True)
 class StartedRanks:
-    """The ranks that were started so far, and by what, where they aren't the worker's children."""
+    """The ranks started so far, and their launcher if they aren't the worker's children."""
 
     members: list[Member] = field(default_factory=list)
     launcher: Launcher | None = None
@@ -119,7 +120,7 @@ class StartedRanks:
         return f"\nIts launcher said:\n{output}" if output else ""
 
     def end(self, within_s: float = END_S) -> None:
-        """End them: by themselves, if they wait for an order, so that the watch hears of it."""
+        """Let ranks that wait for an order end themselves, so that the watch hears. Kill others."""
         for member in self.members:
             member.channel.close()
         until = time.monotonic() + within_s
@@ -133,9 +134,9 @@ class StartedRanks:
 
 
 class RankOutput:
-    """Empties the pipe of one rank's standard streams in a thread. Its last lines are kept.
+    """Empties the pipe of one rank's standard streams in a thread, and keeps its last lines.
 
-    ``whose`` they are goes before each line in the log.
+    Each line goes into the log, after ``whose`` it is.
     """
 
     def __init__(self, whose: str, source: Connection) -> None:
@@ -167,9 +168,9 @@ class RankOutput:
         return self.lines(within_s)[-_LAST_LINES:]
 
     def last_words(self, within_s: float, known: str) -> str:
-        """Return the last few lines but for those that say what is ``known``, or that it has none.
+        """Return the last few lines without those that say what is ``known``.
 
-        Empty where it says nothing else.
+        A sentence says so where there was no line at all.
         """
         lines = self.lines(within_s)
         if not lines:
@@ -186,7 +187,7 @@ class RankOutput:
 
 
 def _without(lines: list[str], known: str) -> list[str]:
-    """Return ``lines`` but for the last that say ``known``, in whatever lines that is broken."""
+    """Return ``lines`` without the last that say ``known``, however they break it into lines."""
     for size in range(1, _LAST_LINES):
         for at in range(len(lines) - size, -1, -1):
             text = " ".join(" ".join(lines[at : at + size]).split())
@@ -215,8 +216,8 @@ def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
     frames = [match.groups() for line in last if (match := _FRAME.match(line))]
     if not frames:
         return RankStanding(rank, on_host, "a place that isn't known", waits=False)
-    own = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
-    file, line, function = own[0]
+    user_frames = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
+    file, line, function = user_frames[0]
     waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
     return RankStanding(rank, on_host, f"{file}:{line} in {function}", waits)
 
@@ -225,8 +226,8 @@ def hanging_failure(
     stand: list[RankStanding], world: int, act: str, within_s: float
 ) -> tuple[str, str]:
     """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""
-    stuck = [each for each in stand if not each.waits]
-    waiting = [each for each in stand if each.waits]
+    stuck = [rank for rank in stand if not rank.waits]
+    waiting = [rank for rank in stand if rank.waits]
     if stuck:
         first_place = "; ".join(f"it is at {rank.place}" for rank in stuck[:1])
         also = "".join(f"; rank {rank.rank}{rank.on_host} is at {rank.place}" for rank in stuck[1:])
@@ -235,7 +236,7 @@ def hanging_failure(
         )
         first = f"rank {stuck[0].rank} of {world}{stuck[0].on_host} has not ended its {act}"
         return "rank_hung", f"{first} in {within_s:g} s: {first_place}{also}"
-    ended = sorted(set(range(world)) - {each.rank for each in stand})
+    ended = sorted(set(range(world)) - {rank.rank for rank in stand})
     waits = "; ".join(
         f"rank {rank.rank}{rank.on_host} waits for a collective at {rank.place}" for rank in waiting
     )

@@ -1,6 +1,6 @@
 """The processes below a worker: their processor time and memory, also as its cgroup is charged.
 
-Those of torch's compiler are left out: as many as there are cores, and idle in warm calls.
+Those of torch's compiler are left out: there are as many as cores, and they idle in warm calls.
 Linux only: /proc, and cgroup v2 where perfci found one to divide.
 """
 
@@ -21,19 +21,19 @@ ROOT = Path("/sys/fs/cgroup")
 PREFIX = "perfci-"
 PROCESSES, PEAK = "cgroup.procs", "memory.peak"
 OWN = "0"
-"""Stands for the process that writes it."""
+"""In ``cgroup.procs``: the process that writes it."""
 _OF_A_SESSION = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 _COMPILER = b"/torch/_inductor/compile_worker/"
 _KIB = 1024
 GRACE_S = 0.3
-"""For what ends a little later than who started it, as the resource tracker of Python's pools."""
+"""For processes that end a little after their parent, as the resource tracker of Python's pools."""
 
 
 class _Process(NamedTuple):
     """A process as /proc has it. ``reaped_s`` is the processor time of its ended children.
 
-    ``ended``: its parent has only to collect it. ``image`` is where its stack begins: a fork has
-    its parent's, and exec moves it. ``started_s`` counts from the system's start.
+    ``ended``: its parent has only to collect it. ``image`` is the address of its stack, which a
+    fork shares with its parent and exec moves. ``started_s`` counts from the system's start.
     """
 
     pid: int
@@ -56,7 +56,7 @@ def _descendants() -> Iterator[_Process]:
     waiting = children.get(os.getpid(), [])
     while waiting:
         process = waiting.pop()
-        if not _compiles(process.pid):
+        if not _is_compiler(process.pid):
             yield process
             waiting += children.get(process.pid, ())
 
@@ -64,7 +64,7 @@ def _descendants() -> Iterator[_Process]:
 class Spent(NamedTuple):
     """Processor time of the descendants in s, their number, and page faults of those that ended.
 
-    Of the ``living`` some may have ended, uncollected; the others are ``running``.
+    ``living`` includes those that have ended but are not collected yet, ``running`` does not.
     """
 
     cpu_s: float
@@ -74,7 +74,7 @@ class Spent(NamedTuple):
 
     @staticmethod
     def now() -> Spent:
-        """Return what it is now: a few system calls for each, and none is stopped."""
+        """Return the present reading. It stops no process."""
         import resource  # the parent imports this module on Windows, too
 
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -87,7 +87,7 @@ class Spent(NamedTuple):
         )
 
     def any_until(self, later: Spent) -> bool:
-        """Say whether there was a process from this reading to ``later``."""
+        """Return whether a process lived at any time from this reading to ``later``."""
         return bool(self.living or later.living or later.faults > self.faults)
 
 
@@ -99,8 +99,8 @@ def uptime_s() -> float:
 def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
     """Return how many processes ended children of this one have left running in its session.
 
-    What ends by itself ``within_s`` isn't counted, nor what began before ``since_s`` (of
-    ``uptime_s``), nor what detached itself into a session of its own: perfci ends that with the
+    Not counted are processes that end by themselves ``within_s``, that began before ``since_s`` (of
+    ``uptime_s``), or that detached themselves into another session, which perfci ends with the
     worker. 0 where this process leads no session.
     """
     if os.getsid(0) != os.getpid():
@@ -112,25 +112,25 @@ def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
 
 
 def _orphans(since_s: float) -> int:
-    """Return how many of this session run that are not below this process."""
+    """Return how many processes of this session run that are not below this process."""
     own = os.getpid()
     below = {own, *(descendant.pid for descendant in _descendants())}
     processes = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
-    mine = [
+    in_session = [
         process
         for process in processes
         if process and process.session == own and not process.ended and process.started_s >= since_s
     ]
-    return sum(process.pid not in below and not _compiles(process.pid) for process in mine)
+    return sum(process.pid not in below and not _is_compiler(process.pid) for process in in_session)
 
 
 def held_by_descendants() -> int:
     """Return the bytes that the processes below this one hold, and this one doesn't.
 
-    Their anonymous and shared memory, each page once (the kernel divides a page among those who
-    share it). Of a fork that is what only it has: what it shares with this process is counted
-    there. Mapped files are not counted: how many a library's pages are divided among depends on
-    what else runs.
+    That is their anonymous and shared memory, each page once (the kernel divides a page among the
+    processes that share it). Of a fork only private pages count, because those that it shares are
+    counted with this process. Mapped files don't count: the number of processes that share a
+    library's pages depends on what else runs.
     """
     own = _stat(os.getpid())
     forked = apart = shared = 0
@@ -142,17 +142,17 @@ def held_by_descendants() -> int:
             apart += held.get("Pss_Anon", 0)
             shared += held.get("Pss_Shmem", 0)
     if shared:
-        mine = _sizes("self/smaps_rollup").get("Pss_Shmem", 0)
-        shared = max(0, shared - max(0, (resident("RssShmem") or 0) - mine))
+        own_part = _sizes("self/smaps_rollup").get("Pss_Shmem", 0)
+        shared = max(0, shared - max(0, (resident("RssShmem") or 0) - own_part))
     return forked + apart + shared
 
 
 class TreePeak:
     """The most memory of this process and those below it while the block runs, sampled.
 
-    A thread of this process samples, so that what is timed must not be inside: in another process
-    it would see the children of a ``vfork``, which have this one's memory, as holding it again;
-    here the interpreter's lock keeps it waiting until they are another program's.
+    Nothing timed may run inside, because a thread of this process samples. Another process would
+    count the memory of a ``vfork``'s child, which is this one's, twice. Here the GIL keeps the
+    sampler waiting until the child runs another program.
     """
 
     _PAUSE_S = 0.001
@@ -192,7 +192,7 @@ def resident(field: str) -> int | None:
 
 
 def _has_children() -> bool:
-    """Say whether this process has children, by one system call. Reading /proc takes ms."""
+    """Return whether this process has children, by one system call: reading /proc takes ms."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -201,7 +201,7 @@ def _has_children() -> bool:
 
 
 def _stat(pid: int) -> _Process | None:
-    """Return what ``stat`` says of a process; None where it is gone."""
+    """Return a process by its ``stat``; None where it is gone."""
     fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None
@@ -212,18 +212,18 @@ def _stat(pid: int) -> _Process | None:
     return _Process(pid, parent, session, ended, reaped_s, image, started / ticks)
 
 
-def _compiles(pid: int) -> bool:
+def _is_compiler(pid: int) -> bool:
     return _COMPILER in _read(f"{pid}/cmdline")
 
 
 def _cpu_s(process: _Process) -> float:
     """Return the processor time of a process and of its ended children.
 
-    By the clock that ``clock_getcpuclockid(3)`` gives: ``stat`` counts in ticks of 10 ms.
+    It is read from the clock of ``clock_getcpuclockid(3)``, as ``stat`` counts in ticks of 10 ms.
     """
     try:
         return time.clock_gettime((~process.pid << 3) | 2) + process.reaped_s
-    except OSError:  # it ended, and its parent has its time by now
+    except OSError:  # it was collected meanwhile, so its parent's time has its own
         return 0.0
 
 
@@ -244,7 +244,7 @@ def _read(file: str) -> bytes:
         return b""
 
 
-# Memory that the kernel charges to a worker's own cgroup: each page, however shortly held.
+# Memory that the kernel charges to a worker's own cgroup: each page, however briefly held.
 
 
 def own_cgroup() -> Path | None:
@@ -258,9 +258,9 @@ def own_cgroup() -> Path | None:
 
 
 def cgroup_of(token: str) -> Path | None:
-    """Return the folder of the worker that has ``token``; None where its session divides nothing.
+    """Return the cgroup of the worker with ``token``; None where its session has no cgroup.
 
-    It lies next to the session's own, which this process, its parent or the worker itself, is in.
+    It lies next to the session's, which this process (the parent or the worker) is in.
     """
     here = own_cgroup()
     if here is None or not _OF_A_SESSION.fullmatch(here.name):
@@ -269,11 +269,10 @@ def cgroup_of(token: str) -> Path | None:
 
 
 class Charged:
-    """The most memory that calls have charged to a cgroup which a worker has entered, over set-up.
+    """The most memory that calls charged to a worker's cgroup, beyond what set-up left there.
 
-    Unlike the tree's memory, with the page cache that is made in it and the kernel's own. A call
-    is counted inside of ``with``. ``lost`` is why nothing is known: its owner
-    may have taken it back.
+    Unlike the tree's memory it includes page cache and the kernel's own memory. Calls inside of
+    ``with`` count. ``lost`` is why nothing is known: the cgroup's owner may have removed it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -285,7 +284,7 @@ class Charged:
 
     @classmethod
     def entered(cls, token: str) -> Self | None:
-        """Move this process, and all that it will start, into a cgroup of its own, if it can."""
+        """Move this process, and all that it will start, into its own cgroup, if possible."""
         folder = cgroup_of(token) if token else None
         if folder is None:
             return None
@@ -306,7 +305,7 @@ class Charged:
             self._after_setup = int(current)
 
     def __enter__(self) -> Self:
-        """Reset the peak for this reader: a cgroup is divided only where the kernel can."""
+        """Reset the peak for this reader. perfci makes cgroups only where the kernel can."""
         with self._while_there():
             if self._peak is None:
                 self._peak = os.open(self._folder / PEAK, os.O_RDWR | os.O_CLOEXEC)
