@@ -47,9 +47,9 @@ _LOCK_ADVICE = {
     errno.EACCES: "Give this user the right to write there",
     errno.EPERM: "Give this user the right to write there",
 }
-_BOTH = ("environment", "case", "metric", "unit", "sha")
-_COLUMNS = (*_BOTH, "created_at", "sessions", "workers", "median", "lowest", "highest")
-_WORKER_COLUMNS = (*_BOTH, "session", "created_at", "round", "samples", "value")
+_KEY_COLUMNS = ("environment", "case", "metric", "unit", "sha")
+_COLUMNS = (*_KEY_COLUMNS, "created_at", "sessions", "workers", "median", "lowest", "highest")
+_WORKER_COLUMNS = (*_KEY_COLUMNS, "session", "created_at", "round", "samples", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
 
 
 def continues(old: Baseline, run: Run, measured: CaseRun) -> bool:
-    """Say whether ``measured`` is of ``old``'s commit and source: it adds a session then."""
+    """Return whether ``measured`` is of ``old``'s commit and source: it adds a session then."""
     return (old.sha, old.source_hash) == (run.side.sha, measured.case.source_hash)
 
 
@@ -180,7 +180,7 @@ def _medians(baseline: Baseline) -> dict[str, float]:
 
 
 def incomparable_reason(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
-    """Return why the two can't be compared, or None where they can."""
+    """Return why the two can't be compared, or None if they can."""
     if baseline.environment != environment.key:
         return finding("other-environment", environment=baseline.environment)
     if baseline.source_hash != case.source_hash:
@@ -524,8 +524,8 @@ def _values(baseline: Baseline) -> Iterator[tuple[object, ...]]:
     units = _units(baseline)
     for session, worker in _workers(baseline):
         for metric, value in worker.values.items():
-            own = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
-            yield (*own, session.id, session.created_at, worker.round, worker.samples, value)
+            key = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
+            yield (*key, session.id, session.created_at, worker.round, worker.samples, value)
 
 
 def _summary(baseline: Baseline) -> Iterator[tuple[object, ...]]:
@@ -535,9 +535,9 @@ def _summary(baseline: Baseline) -> Iterator[tuple[object, ...]]:
         for metric, value in worker.values.items():
             values.setdefault(metric, []).append(value)
     for metric, recorded in sorted(values.items()):
-        own = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
+        key = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
         numbers = (median(recorded), min(recorded), max(recorded))
-        yield (*own, baseline.created_at, len(baseline.sessions), len(recorded), *numbers)
+        yield (*key, baseline.created_at, len(baseline.sessions), len(recorded), *numbers)
 
 
 def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]:
@@ -545,4 +545,4 @@ def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]
 
 
 def _units(baseline: Baseline) -> dict[str, str]:
-    return {each.name: each.unit for each in (*METRICS.values(), *baseline.extra_metrics)}
+    return {metric.name: metric.unit for metric in (*METRICS.values(), *baseline.extra_metrics)}

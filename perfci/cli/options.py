@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfci.commands.project import Caller
     from perfci.measure.executor import Executor
 
-_MOST = 500
+_MOST_COMPLETIONS = 500
 """Most completions. No screen shows more."""
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -90,7 +90,7 @@ def _known_cases() -> tuple[list[str], list[str]]:
 
 def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem]:
     fitting = [name for name in names if name.startswith(begun)]
-    return [CompletionItem(before + name) for name in dict.fromkeys(fitting[:_MOST])]
+    return [CompletionItem(before + name) for name in dict.fromkeys(fitting[:_MOST_COMPLETIONS])]
 
 
 # Values are converted by functions: a subclass of click.ParamType with its type argument, which

@@ -195,7 +195,7 @@ class FormatsCommand(click.Command):
         return [*own[:at], *self.options, *own[at:]]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. UsageError where a distribution asks for a name that is not free."""
+        """Run the command. UsageError if a distribution asks for a name that is not free."""
         for refused in self._formats[1]:
             raise refused
         return super().invoke(ctx)

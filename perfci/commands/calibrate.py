@@ -55,11 +55,12 @@ if TYPE_CHECKING:
 
 _SESSIONS = 3
 """Sessions one after the other, each with its share of the time."""
-_ENDLESS = 10_000
-"""Rounds. Each session uses all of its time, so that all run at once to the end."""
+_ENDLESS_ROUNDS = 10_000
+"""So many that each session uses all of its time, and all run at once to the end."""
 _LEAST_DF = 2
+"""Degrees of freedom of a case's spread. With fewer pairs it says next to nothing."""
 MOST_RATIO = 1.25
-"""A spread that is this much larger asks for 56 % more rounds to see the same change."""
+"""Most that sessions at once may widen a spread. With 1.25 they need 56 % more rounds."""
 _PAUSE_S = 0.5
 
 
@@ -238,7 +239,7 @@ def calibrate_concurrent(
     folder = cache_folder() / "jobs" / f"at-once-{mark_of(str(project.root), count)}"
     command = (
         *(sys.executable, "-P", "-m", "perfci", "compare", sha, sha, "--same", "--all"),
-        *("--no-why", "--rounds", str(_ENDLESS), "--budget", f"{budget_s / _SESSIONS:.0f}s"),
+        *("--no-why", "--rounds", str(_ENDLESS_ROUNDS), "--budget", f"{budget_s / _SESSIONS:.0f}s"),
         *options,
     )
     with ExitStack() as stack:
@@ -324,9 +325,9 @@ class _Sessions:
 def _concurrent_spread(
     count: int, *, alone: Sequence[Report], concurrent: Sequence[Report]
 ) -> ConcurrentSpread:
-    """Return the ratio of the spread of each ``concurrent`` report to the one of ``alone``.
+    """Return the ratio of the spread of each ``concurrent`` report to that of its ``alone``.
 
-    Both are of the same part of the machine. MeasureError where there are too few pairs.
+    Both were measured in the same part of the machine. MeasureError if there are too few pairs.
     """
     pairs = [
         (case, spread, other[case])
@@ -396,14 +397,14 @@ class ConcurrentSpread:
 
 @dataclass(frozen=True, slots=True)
 class MachineParts:
-    """Physical ``cores`` and GPUs to part. ``workers`` is a session's number of cores."""
+    """The physical ``cores`` and GPUs to divide. ``workers`` is a session's number of cores."""
 
     cores: tuple[tuple[int, ...], ...]
     devices: tuple[str, ...]
     workers: int
 
     def parts(self, count: int) -> tuple[MachineSlot, ...]:
-        """Return ``count`` equal parts, or as many as have cores enough where that is 0."""
+        """Return ``count`` equal parts, or if that is 0, as many as have enough cores."""
         return slots(self.cores, self.devices, workers=self.workers, concurrent=count)
 
 
@@ -432,7 +433,7 @@ def forget_answer(root: Path, machine: MachineParts, count: int) -> None:
 
 
 def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpread | None:
-    """Return the calibration's answer for ``count`` parts, or None where it can't be read."""
+    """Return the calibration's answer for ``count`` parts, or None if it can't be read."""
     try:
         return decode(read_regular(_answer_path(root, machine, count)), ConcurrentSpread)
     except (FileNotFoundError, CodecError):
@@ -440,7 +441,7 @@ def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpre
 
 
 def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
-    """Machines may share a cache folder, and disturb each other's parts in ways of their own."""
+    """Return the file of an answer, named after the machine too: machines may share a cache."""
     parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
     mark = mark_of(platform.node(), str(root), machine.workers, parts)
     return cache_folder() / "at-once" / f"{mark}.json"

@@ -90,14 +90,14 @@ def check(
         report = unconfirmed(report, ENDED_EARLY)
     elif suspected:
         report = confirmed(context, run, report, suspected, baselines, head, options)
-    asking = _asking_for_a_third(report.results, baselines, policy)
-    report = replace(report, notes=(*report.notes, *asking))
+    asking_notes = _notes_asking_for_a_third_session(report.results, baselines, policy)
+    report = replace(report, notes=(*report.notes, *asking_notes))
     report = accepting(context, report, None, whole=options.is_whole)
     return run, with_verdict(report, policy)
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:
-    """Raise NoBaseline where there is no baseline of any environment in ``folder``."""
+    """Raise NoBaseline if there is no baseline of any environment in ``folder``."""
     if not store.environments():
         raise _no_baseline(f"there are no baselines in {folder}/")
 
@@ -108,17 +108,17 @@ def _require_baselines(
     store: BaselineStore,
     options: MeasureOptions,
 ) -> None:
-    """Raise NoBaseline where no selected case has a baseline, of whichever shard it is.
+    """Raise NoBaseline if no selected case of any shard has a baseline.
 
-    A baseline whose benchmark is gone, and a file that can't be imported, are something to report.
+    A baseline whose benchmark is gone, or a file that can't be imported, is something to report.
     """
     cases = selected_cases(workplace, options)
     if any(case.id in baselines for case in cases):
         return
     if not baselines:
-        own, others = workplace.environments["head"].key, store.environments()
+        key, others = workplace.environments["head"].key, store.environments()
         raise _no_baseline(
-            f"no baseline is of this environment, {own}; there are those of {', '.join(others[:3])}"
+            f"no baseline is of this environment, {key}; there are those of {', '.join(others[:3])}"
         )
     if options.selection and not workplace.failures(cases):
         raise _no_baseline(f"no case that -k {options.selection!r} selects has a baseline")
@@ -195,20 +195,20 @@ def _with_baseline(
     return compared or (placeholder(case.id, "inconclusive", policy, finding("nothing-measured")),)
 
 
-def _asking_for_a_third(
+def _notes_asking_for_a_third_session(
     rows: Sequence[Comparison], baselines: Mapping[str, Baseline], policy: Policy
 ) -> list[str]:
-    """Return a note a commit on the cases that its two sessions left undecided."""
-    of_commit: dict[str, dict[str, None]] = {}
+    """Return one note per commit whose two sessions left cases undecided."""
+    cases_by_commit: dict[str, dict[str, None]] = {}
     for row in rows:
         undecided = row.status == "inconclusive" and row.method == "welch_t"
         costs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
         if undecided and costs and row.base_sessions == _TOO_FEW_SESSIONS:
-            of_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
+            cases_by_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
     return [
         f"2 sessions hardly show how sessions vary: {', '.join(cases)} stayed undecided; "
         f"store a third with `perfci baseline update {sha[:12]}`."
-        for sha, cases in of_commit.items()
+        for sha, cases in cases_by_commit.items()
     ]
 
 
@@ -221,7 +221,7 @@ def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side |
 
 @dataclass(slots=True)
 class _Confirmation:
-    """Commits measured again with head, the cases of these, and the reasons for missing ones."""
+    """Commits measured again with head, their cases, and the reasons for missing commits."""
 
     commits: list[PairedResult] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
@@ -246,23 +246,23 @@ def confirmed(
 
     Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
     """
-    of_commit: dict[str, list[str]] = {}
+    cases_by_commit: dict[str, list[str]] = {}
     for case in suspected:
-        of_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(context, of_commit, head, options, report.timing.wall_s)
+        cases_by_commit.setdefault(baselines[case].sha, []).append(case)
+    again = _measured_again(context, cases_by_commit, head, options, report.timing.wall_s)
     kept, why_kept = _kept(report.results, again, context.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    own, of_again = notes_of_both(run, report, again.commits)
+    first_notes, later_notes = notes_of_both(run, report, again.commits)
     note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
     both = replace(
         _joined(report, again, cases, context.config.policy),
-        notes=(*own, *([note] if cases else [])),
+        notes=(*first_notes, *([note] if cases else [])),
         findings=findings_of_both(run, again.commits),
     )
     why = "; ".join((*again.reasons, *why_kept))
     if why:
         both = unconfirmed(both, why)
-    return replace(both, notes=(*both.notes, *of_again))
+    return replace(both, notes=(*both.notes, *later_notes))
 
 
 def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: Policy) -> Report:
@@ -317,16 +317,16 @@ def notes_of_both(
 
     Notes about workers cover both measurements together.
     """
-    own = _outputs(run)
-    everything = [*own, *_outputs(*(run for runs, _ in again for run in runs))]
-    notes = _without_workers(report, own)
-    of_again: dict[str, None] = {}
+    first_outputs = _outputs(run)
+    everything = [*first_outputs, *_outputs(*(run for runs, _ in again for run in runs))]
+    notes = _without_workers(report, first_outputs)
+    later_notes: dict[str, None] = {}
     for runs, session in again:
         session_notes = _without_workers(session, _outputs(*runs))
-        of_again |= dict.fromkeys(
+        later_notes |= dict.fromkeys(
             f"measured again: {note}" for note in session_notes if note not in notes
         )
-    return (*notes, *worker_notes(everything)), tuple(of_again)
+    return (*notes, *worker_notes(everything)), tuple(later_notes)
 
 
 def findings_of_both(run: Run, again: Sequence[PairedResult]) -> tuple[Finding, ...]:
@@ -344,13 +344,13 @@ def _without_workers(report: Report, outputs: Sequence[WorkerOutput]) -> tuple[s
 
 
 def baseline_side(side: Side | None) -> Side | None:
-    """Call a side what it is to a reader: the baseline's commit, whatever rev found it."""
+    """Name a side as a reader knows it: by the baseline's commit, whatever rev found it."""
     return side and replace(side, rev=f"baseline of {side.sha[:12]}")
 
 
 def _measured_again(
     context: SessionContext,
-    of_commit: Mapping[str, Sequence[str]],
+    cases_by_commit: Mapping[str, Sequence[str]],
     head: RequestedSide,
     options: MeasureOptions,
     spent_s: float,
@@ -362,7 +362,7 @@ def _measured_again(
     began = context.executor.now() - spent_s
     again = _Confirmation()
     try:
-        for sha, cases in of_commit.items():
+        for sha, cases in cases_by_commit.items():
             left_s = context.config.settings.budget - (context.executor.now() - began)
             limited = within(context, max(_LEAST_CONFIRMING_S, left_s))
             logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
@@ -404,7 +404,7 @@ def _kept(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases measured again that stay suspicions, and the reasons.
 
-    Base can't be measured at these, or they had regressed and now got fewer than ``rounds``.
+    Base can't be measured, or the case had regressed and now got fewer than ``rounds``.
     """
     regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
     kept: list[str] = []
@@ -433,9 +433,9 @@ def _kept(
     return (*kept, *short), tuple(why)
 
 
-def _is_decided(row: Comparison, least: int) -> bool:
+def _is_decided(row: Comparison, rounds: int) -> bool:
     """Return whether a row had enough workers, or is of the same code."""
-    return row.method == "same_code" or (row.base is not None and row.base.workers >= least)
+    return row.method == "same_code" or (row.base is not None and row.base.workers >= rounds)
 
 
 def _summed(parts: Sequence[Report]) -> dict[str, float]:

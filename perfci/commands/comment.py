@@ -105,7 +105,7 @@ def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
     Return them as they were judged, and whether an inconclusive one fails the check.
 
     The measuring job is not believed: every row is judged again by the configuration of ``root``.
-    OutsideError where the forge or the disk failed, or a report can't be read.
+    OutsideError if the forge or the disk failed, or a report can't be read.
     """
     if request.details and not ADDRESS.fullmatch(request.details):
         raise UsageError(
@@ -213,7 +213,7 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
 def on_demand(
     event: Path | None, repository: str | None, author: str | None, most_wait_s: float, say: Say
 ) -> OnDemandRun | None:
-    """Return what the event's comment has measured, and answer it. None where it asks for nothing.
+    """Return what the event's comment has measured, and answer it. None if it asks for nothing.
 
     The result becomes the step's outputs, which are empty without one. A comment whose author may
     not ask gets no answer. ``author`` is the account of the token.
@@ -267,7 +267,7 @@ def _selections(body: str) -> list[str] | UnreadableCommand:
 def _acknowledged(
     client: GitHubClient, asking: Comment, selections: list[str] | UnreadableCommand, say: Say
 ) -> OnDemandRun | None:
-    """Return what is measured, after a reaction to the comment. None where nothing is."""
+    """Return what is measured, after a reaction to the comment. None if nothing is."""
     permission = "" if asking.bot else client.permission(asking.author)
     measuring = (
         selections.why

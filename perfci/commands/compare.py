@@ -52,8 +52,8 @@ class MeasureOptions:
     ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
     ``durations`` in s by case. ``everything`` measures cases of the same code on both sides as any
     other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
-    They are refused before measuring where they can't be written. ``why`` looks into cases that
-    moved, or what the configuration says for None, and writes Chrome traces into ``traces``.
+    If they can't be written, that is an error before measuring. ``why`` looks into cases that
+    moved (None: as the configuration says), and writes Chrome traces into ``traces``.
     ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
     this repository's last comparison.
 
@@ -187,10 +187,10 @@ def _absent_on_base(
 def _announcement(
     base: ResolvedRev, head: ResolvedRev, part: ShardCases, settings: MeasureSettings
 ) -> str:
-    most = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
+    maximum = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
     return (
         f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
-        f"{settings.rounds}{most} rounds of each, within {format_duration(settings.budget)}"
+        f"{settings.rounds}{maximum} rounds of each, within {format_duration(settings.budget)}"
     )
 
 
@@ -200,14 +200,14 @@ def _named(side: ResolvedRev) -> str:
 
 
 def remember_cases(context: SessionContext, workplace: Workplace) -> None:
-    """Keep which cases head has, for a shell that completes them."""
+    """Remember head's cases, for completion in a shell."""
     with suppress(OSError):  # a full disk is reported where it loses something
         memory = CaseMemory(context.cache, context.repository)
         memory.keep_cases(workplace.discoveries["head"].discovery.cases)
 
 
 def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
-    """Return head's selected cases. UnfitCommit where there are none."""
+    """Return head's selected cases. UnfitCommit if there are none."""
     selected = workplace.cases(options.selection)
     cases = tuple(case for case in selected if not options.only or case.id in options.only)
     if options.again:
@@ -248,10 +248,10 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
 
 
 def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
-    """Return the benchmarks that base's files have and head's no longer have, by their names.
+    """Return the names of the benchmarks that base's files have and head's no longer have.
 
-    Both sides run head's files, so base's own are read and never imported. One that names no
-    benchmark stands for itself, by its path, once it is gone. A selection names those it means.
+    Both sides run head's files, so base's own files are read and never imported. A file that names
+    no benchmark counts by its path, once it is gone. A selection leaves out what it doesn't name.
     """
     if options.only or options.again:
         return ()
@@ -283,47 +283,53 @@ def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
-    """Return what base's own files write, by file, with those that its own configuration names.
+    """Return the benchmarks of base's own files, by file, with those of its own configuration.
 
-    Head may look for its benchmarks elsewhere. The saved models of that configuration are in no
-    file.
+    Head may look for its benchmarks elsewhere. The configuration's saved models are in no file, and
+    have the key "".
     """
     plan = workplace.plan
     root = plan.own_base
     files = plan.benchmark_files(root)
     try:
-        own = load_config(root)
+        bases_config = load_config(root)
     except UsageError:  # that configuration could not measure, and was mended since
-        own = None
-    if own is None:
+        bases_config = None
+    if bases_config is None:
         return written_in(root, files)
-    files += files_in(root, own.benchmarks, own.pattern)
-    saved = {model.name: DecoratorLiterals() for model in own.saved}
+    files += files_in(root, bases_config.benchmarks, bases_config.pattern)
+    saved = {model.name: DecoratorLiterals() for model in bases_config.saved}
     return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
 
 
 def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:
-    """Return ``policy`` with the thresholds that stand at the benchmarks, which go before it."""
-    own = {
+    """Return ``policy``, overridden by the thresholds that are written at the benchmarks."""
+    written_thresholds = {
         name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds
     }
     configured = policy.thresholds
-    both = {name: {**configured.get(name, {}), **own.get(name, {})} for name in {*configured, *own}}
+    both = {
+        name: {**configured.get(name, {}), **written_thresholds.get(name, {})}
+        for name in {*configured, *written_thresholds}
+    }
     return replace(policy, thresholds=both)
 
 
 def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:
-    """Return a note on what the configuration lets pass that base's own does not.
+    """Return a note on what head's configuration lets pass and base's own does not.
 
-    Nothing where another file was named as the configuration: base has no counterpart of it.
+    Return nothing if another file was named as the configuration: base has no counterpart of it.
     """
     here, on_base = context.config.policy, written_on_base(workplace)
     try:
-        own = load_config(context.repository.root).policy
+        heads_policy = load_config(context.repository.root).policy
         base = load_config(workplace.plan.own_base).policy
     except UsageError:  # a configuration that is not read here, or that could not measure
         return ()
-    if (own.metrics, own.thresholds) != (here.metrics, here.thresholds) or not on_base:
+    if (heads_policy.metrics, heads_policy.thresholds) != (
+        here.metrics,
+        here.thresholds,
+    ) or not on_base:
         return ()
     laxer = laxer_than(
         with_own_thresholds(base, on_base),
@@ -340,7 +346,7 @@ def one_sided_points(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases that head's benchmark files give on head alone, and on base alone.
 
-    An axis whose values come from the library, say, or a skip that asks it. Files that fail on a
+    The values of an axis may come from the library, say, or a skip may ask it. Files that fail on a
     side are reported as failures.
     """
     if options.only or options.again:
@@ -403,7 +409,7 @@ def undecided_report(
             rounds=result.rounds,
         ),
     )
-    failures = [each for each in workplace.failures(part.whole) if part.reports(each.case)]
+    failures = [why for why in workplace.failures(part.whole) if part.reports(why.case)]
     return with_session(report, part.cases, result, failures)
 
 

@@ -62,7 +62,7 @@ def history_address(given: str | None, config: Config, root: Path) -> str:
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of the history that a command means, or nothing where a server has it.
+    """Return the files of the history that a command means, or nothing if a server has it.
 
     Nothing, too, where no project is known. A command that needs one reports that.
     """
@@ -77,12 +77,12 @@ def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, 
 
 
 def project_of(config: Config, root: Path) -> str | None:
-    """Return this project's name, or None where it is not known, as in a shallow clone."""
+    """Return this project's name, or None if it is not known, as in a shallow clone."""
     return config.project or first_commit(root)
 
 
 def require_own(history: OpenHistory, config: Config, root: Path) -> None:
-    """Raise UsageError where ``history`` is another project's, as far as this one is known."""
+    """Raise UsageError if ``history`` is another project's, as far as this one is known."""
     project = project_of(config, root)
     if project is not None:
         history.require_project(project)
@@ -91,7 +91,7 @@ def require_own(history: OpenHistory, config: Config, root: Path) -> None:
 def own_history(config: Config, root: Path) -> Path:
     """Return the history's file of the project that ``config`` names, else of the repository.
 
-    UsageError where neither is known, outside a repository or in a shallow clone.
+    UsageError if neither is known, outside a repository or in a shallow clone.
     """
     project = project_of(config, root)
     if project is None:
@@ -185,7 +185,7 @@ class Recorder:
 def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Recorder:
     """Return the recorder, after checking that it can write, because measuring takes minutes.
 
-    UsageError where a side is no commit, or is made worse on purpose.
+    UsageError if a side is no commit, or is made worse on purpose.
     """
     from perfci.history.store import open_history
 
@@ -291,7 +291,7 @@ def csv_lines(history: OpenHistory) -> Iterator[Clean]:
 
 
 def write_export(lines: Iterable[Clean], file: Path) -> None:
-    """Write an export to ``file``, whole or not at all. OutsideError where it can't be."""
+    """Write an export to ``file``, whole or not at all. OutsideError if it can't be."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_lines(file, (line.encode("utf-8", "replace") for line in lines))

@@ -41,7 +41,7 @@ def initialise(
 ) -> None:
     """Write the files that are missing, and report to ``say`` which were written and which kept.
 
-    UsageError where any of them can't be made. Nothing is written then.
+    UsageError if any of them can't be made. Nothing is written then.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
     are several. ``forges`` names the ``FORGE_FILES`` to write as well, by the ``options``.

@@ -124,7 +124,7 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
 
     A ``Report`` is read from the JSON that ``--json`` wrote, in a file or at an ``https://``
     address. ``Baselines`` are read from their folder, or that of one environment, and a ``History``
-    from its SQLite file, its export as JSON lines, or ``postgresql://…``. OutsideError where it
+    from its SQLite file, its export as JSON lines, or ``postgresql://…``. OutsideError if it
     can't be read.
     """
     from perfci.commands.project import report_in
@@ -223,7 +223,7 @@ def _project(
     *,
     allow_token: bool,
 ) -> Project:
-    """Return the project of these arguments. UsageError where one can't be used."""
+    """Return the project of these arguments. UsageError if one can't be used."""
     from perfci.commands.project import Caller, open_project
 
     if rounds is not None and rounds < 2:

@@ -43,13 +43,16 @@ from perfci.trend.timelines import current_name
 from perfci.units import counted, format_duration
 
 _SHARE_OF_SAME = 0.2
+"""Most of the budget for comparing the newest commit with itself."""
 _SHARE_OF_SEARCHES = 0.3
-_OLDER = 5
+"""Least of the budget for searching for the commits of new changes."""
+_OLDER_COMMITS = 5
 """Commits before the requested ones that may show the environment."""
 _MOST_TRIED = 5
+"""Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
-"""A commit is begun where there is this much more time than the slowest one took."""
-_LONGEST = 600
+"""A commit is begun only if this many times the slowest case's time is left for each case."""
+_LONGEST_MESSAGE = 600
 _UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
 """The slugs of ``UnbuiltCommit``, as kinds of recorded failures."""
 
@@ -80,7 +83,7 @@ class NightlyOptions:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A commit, and those of its cases that have neither a point nor a recorded failure."""
+    """A commit, and its cases that have neither a point nor a recorded failure."""
 
     sha: str
     cases: tuple[str, ...]
@@ -111,7 +114,7 @@ class NightSummary:
     searched: tuple[ChangeOutcome, ...] = ()
 
     def require_progress(self) -> None:
-        """Raise BudgetTooShort where not one case was done within the budget."""
+        """Raise BudgetTooShort if not one case was done within the budget."""
         if not self.recorded and self.left and not self.interrupted:
             raise BudgetTooShort(
                 "budget-too-short",
@@ -125,7 +128,7 @@ class NightSummary:
 def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     """Measure what the history lacks of the requested commits, and record it.
 
-    PerfciError where something other than a commit is at fault. Earlier commits stay recorded.
+    PerfciError if something other than a commit is at fault. Earlier commits stay recorded.
     """
     night = _Night(project, options)
     summary = night.summary
@@ -154,19 +157,19 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
 
 
 class _Night:
-    """One night: the commits, the newest first, and what measures them.
+    """Measures the commits of one night, the newest first.
 
-    ``older`` are commits before them, which show the environment where none of them can be built.
-    A night is of the day on which it began (UTC), and ends within the budget.
+    If none of them can be built, the ``_older`` commits before them show the environment. A night
+    belongs to the day on which it began (UTC), and ends within the budget.
     """
 
     def __init__(self, project: Project, options: NightlyOptions) -> None:
         repository, config = project.repository, project.config
         newest = options.commits.rpartition("..")[2] if options.commits else options.branch
         rev = newest or repository.default_base() or "HEAD"
-        most = None if options.commits else options.last or 1
-        chosen = commits(repository, options.commits or rev, most=most)
-        self._older = commits(repository, chosen[-1].sha, most=1 + _OLDER)[1:]
+        count = None if options.commits else options.last or 1
+        chosen = commits(repository, options.commits or rev, most=count)
+        self._older = commits(repository, chosen[-1].sha, most=1 + _OLDER_COMMITS)[1:]
         if options.last_of_each_day:
             kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
             chosen = tuple(commit for commit in chosen if commit.sha in kept)
@@ -194,7 +197,7 @@ class _Night:
                 self._record_error(commit, self._cases, error)
         todo = [gap for gap in self._gaps(self.summary.commits) if gap.sha not in self._broken]
         if todo and todo[0].sha == self._newest.sha:
-            # without a limit: one that leaves no fifth could not be compared with itself
+            # no time is kept for comparing it with itself: without this there is nothing to compare
             self._fill(todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself()
@@ -208,9 +211,9 @@ class _Night:
     def _find_cases(self) -> Environment:
         """Return the environment, and keep the cases, of the newest commit that can be opened.
 
-        One that is known to be broken here is not built again to find that out. One that had no
-        time to import took half of it: the next has a try. MeasureError where the first five can't
-        be opened, or all are known to be broken.
+        A commit that is known to be broken here is not built again. A commit whose import ran out
+        of time took half of what was left, so the next one is tried. Raises MeasureError if
+        ``_MOST_TRIED`` commits can't be opened, or all are known to be broken.
         """
         again = self._options.retry_failed
         failed = () if again else self._history.runs_without_points(self._runner)
@@ -272,7 +275,7 @@ class _Night:
         return self._began[:10] in days
 
     def _fill(self, gap: Gap) -> None:
-        """Measure one commit and record it, unless another runner does or there is no time."""
+        """Measure one commit and record it, unless another runner does so or time is short."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
@@ -329,7 +332,7 @@ class _Night:
         )
         if not self._options.same or not cases or any(done):
             return
-        if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # of two sides
+        if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # there are two sides
             self.summary.no_time_for_same = True
             return
         try:
@@ -375,7 +378,7 @@ class _Night:
 
     def _record(self, commit: Commit, measured: Run) -> RecordedRun:
         if commit.sha == self._newest.sha:
-            # a night that passes midnight must not take the next one's place
+            # a night that passes midnight must not count as the next night
             measured = replace(measured, created_at=self._began)
         recorded = recorded_run(
             measured,
@@ -432,8 +435,8 @@ def _whole(
 ) -> Run:
     """Return the run as it is recorded: without cases that were cut short, with all that failed.
 
-    Each of ``wanted`` then has points or a failure, or is measured another time. A file that had
-    too little time to import says nothing about the commit.
+    Each case of ``wanted`` then has points or a failure, or is measured another time. A file that
+    had too little time to import says nothing about the commit.
     """
     tried = {case_run.case.id for case_run in measured.cases}
     return replace(
@@ -467,9 +470,9 @@ def _brief(case_run: CaseRun) -> CaseRun:
 
 def _shortened(message: str) -> str:
     """Keep the beginning and the end of a message."""
-    if len(message) <= _LONGEST:
+    if len(message) <= _LONGEST_MESSAGE:
         return message
-    return f"{message[: _LONGEST // 3]} … {message[-2 * _LONGEST // 3 :]}"
+    return f"{message[: _LONGEST_MESSAGE // 3]} … {message[-2 * _LONGEST_MESSAGE // 3 :]}"
 
 
 def gaps(
@@ -481,9 +484,9 @@ def gaps(
 
 
 def last_of_each_day(committed_at: Mapping[str, str]) -> tuple[str, ...]:
-    """Return of each UTC day the commit that stands first, where the newest come first.
+    """Return the last commit of each UTC day, which a nightly run would have seen.
 
-    Times are ISO 8601 in UTC by commit. A nightly run would have seen these and no others.
+    ``committed_at`` has the time of each commit, ISO 8601 in UTC, the newest first.
     """
     days: dict[str, str] = {}
     for sha, moment in committed_at.items():
@@ -492,16 +495,16 @@ def last_of_each_day(committed_at: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def slowest_case(took: Sequence[tuple[int, float]]) -> float | None:
-    """Return the most s that one case took, of commits with (how many cases, how many s)."""
+    """Return the longest time of a case in s. ``took`` has (number of cases, s) per commit."""
     return max((seconds / cases for cases, seconds in took if cases), default=None)
 
 
 def time_for(gap: Gap, left_s: float, case_s: float | None) -> float | None:
-    """Return how many s of ``left_s`` the gap may take, None where it would not be done in time.
+    """Return how many s of ``left_s`` the gap may take, or None if it would not be done in time.
 
-    ``case_s`` is what a case took at the most until now, None before the first. A commit gets
-    twice that or half of what is left, whichever is more: one that hangs leaves time for others,
-    and one that is only slow is not cut.
+    ``case_s`` is the longest time of a case until now, None before the first. A commit gets twice
+    the expected time or half of what is left, whichever is more: a commit that hangs leaves time
+    for others, and a slow one is not cut.
     """
     if left_s <= 0:
         return None

@@ -183,7 +183,7 @@ def interpreter(
     *,
     try_launcher: bool = True,
 ) -> str:
-    """Return the absolute path of the Python that measures. UsageError where it isn't one.
+    """Return the absolute path of the Python that measures. UsageError if it isn't one.
 
     ``given`` as ``option`` goes before the configured one, whose relative path is the
     repository's. Without either it is perfci's own. With a ``launcher``, it is the Python of that
@@ -191,7 +191,7 @@ def interpreter(
     """
     configured, launcher = config.python, config.launcher
     if launcher:
-        named = given or (_of_repository(configured, root) if configured else sys.executable)
+        named = given or (_relative_to_root(configured, root) if configured else sys.executable)
         if not try_launcher:
             return named
         require_exec(launcher, named, os.environ)
@@ -201,7 +201,7 @@ def interpreter(
         return named
     if given is None and not configured:
         return sys.executable
-    named = _of_repository(configured, root) if given is None else given
+    named = _relative_to_root(configured, root) if given is None else given
     shown = configured if given is None else given
     executable = shutil.which(str(expanded(named)))
     if executable is None:
@@ -224,7 +224,7 @@ def _unfit(shown: str, trouble: str) -> UsageError:
     return UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
 
 
-def _of_repository(python: str, root: Path) -> str:
+def _relative_to_root(python: str, root: Path) -> str:
     """Return a path of the configuration as seen from here. A bare name is looked up on PATH."""
     return str(root / expanded(python)) if os.sep in python else python
 
@@ -330,7 +330,7 @@ class CaseMemory:
             ) from error
 
     def keep_cases(self, cases: Iterable[Case]) -> None:
-        """Keep the names of the cases. OSError where the cache folder can't be written."""
+        """Keep the names of the cases. OSError if the cache folder can't be written."""
         cases = tuple(cases)
         names = tuple(case.id for case in cases)
         tags = tuple(sorted({tag for case in cases for tag in case.tags}))
@@ -339,7 +339,7 @@ class CaseMemory:
             self._write(replace(before, names=names, tags=tags))
 
     def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
-        """Keep what failed in ``report``. OSError where the cache folder can't be written.
+        """Keep what failed in ``report``. OSError if the cache folder can't be written.
 
         Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
         couldn't decide.
@@ -349,7 +349,7 @@ class CaseMemory:
         self._write(replace(before, failed=failed, sides=sides, at=report.created_at))
 
     def last_failed(self) -> RememberedCases:
-        """Return the kept cases. UsageError where none failed, or nothing was compared yet."""
+        """Return the kept cases. UsageError if none failed, or nothing was compared yet."""
         kept = self.read()
         if kept.failed:
             return kept

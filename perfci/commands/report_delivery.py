@@ -116,7 +116,7 @@ class Poster:
             if unshown is not None:
                 raise unshown from failure
             return reports
-        reports, links = self._of_the_base(client, target, reports)
+        reports, links = self._with_caveats(client, target, reports)
         body = self._write_body(reports, target.head_sha, links)
         self._write_pages(reports)
         check = None
@@ -139,7 +139,7 @@ class Poster:
         with closing(self._client()) as client:
             pull = replace(client.pull(answer.pull), head_sha=answer.head_sha)
             require_measured(client, [report.head.sha for report in reports], pull)
-            reports, links = self._of_the_base(client, pull, reports)
+            reports, links = self._with_caveats(client, pull, reports)
             body = self._write_body(reports, pull.head_sha, links)
             self._write_pages(reports)
             link = links.comment(answer.pull, answer.comment)
@@ -194,7 +194,7 @@ class Poster:
     def _author(self, client: Forge) -> str:
         return self.request.author or client.login()
 
-    def _of_the_base(
+    def _with_caveats(
         self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
         """Return the reports with the caveat on their base, and where a comment may link."""
@@ -315,7 +315,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return what comments accept, or nothing where the token may not ask who is a maintainer."""
+    """Return what comments accept, or nothing if the token may not ask who is a maintainer."""
     try:
         return _acceptances(client, pull, say)
     except Refused as failure:  # the report is posted all the same

@@ -131,7 +131,7 @@ def update_baseline(
 ) -> BaselineUpdate:
     """Measure ``rev`` in several ``sessions``, and store each when it is done.
 
-    MeasureError where a session is interrupted. Earlier sessions stay stored.
+    MeasureError if a session is interrupted. Earlier sessions stay stored.
     """
     resolved = project.repository.resolve(rev)
     require_commit(
@@ -172,7 +172,7 @@ class BaselineUpdate:
     left_out: dict[str, None] = field(default_factory=dict)
 
     def add(self, measured: Run, report: Report) -> None:
-        """Store the cases that were measured whole. MeasureError where the session wasn't."""
+        """Store the cases that were measured whole. MeasureError if the session wasn't."""
         for note in report.notes:
             self.say(clean_line(note, 500), err=True)
         if report.interrupted:
@@ -223,7 +223,7 @@ class ExplainedSides:
 
 
 def sides_of_report(path: Path) -> ExplainedSides:
-    """Return the sides of a report file. UsageError where it has only one."""
+    """Return the sides of a report file. UsageError if it has only one."""
     report = load_report(path)
     if report.base is None or not report.base.sha or not report.head.sha:
         raise UsageError(
@@ -349,7 +349,7 @@ def _with_past(project: Project, options: MeasureOptions, report: Report) -> Rep
 
 
 def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
-    """Raise UsageError where both sides are one commit under one Python.
+    """Raise UsageError if both sides are one commit under one Python.
 
     Two commits of one tree are allowed, as an empty commit makes to start CI again.
     """
@@ -378,7 +378,7 @@ def commit_pair(project: Project, base: str, head: str, *, same: bool) -> tuple[
 
 
 def require_commits(*sides: RequestedSide) -> None:
-    """Raise UsageError where a side is the working tree with changes."""
+    """Raise UsageError if a side is the working tree with changes."""
     if any(side.resolved.dirty for side in sides):
         raise UsageError(
             "dirty-in-parts",

@@ -1,4 +1,4 @@
-"""From what a session measured to runs, judged rows, what is accepted, and a report's notes."""
+"""Turns what a session measured into runs, judged rows, acceptances, and a report's notes."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ _ON_BASE = (
     "runs on both commits; `--benchmarks-of` BASE measures both by base's definition."
 )
 _SLOWER_IMPORT_S = 0.005
+"""Growth of a module's import time from which it is named."""
 _SHOWN_IMPORTS = 3
 _SHOWN_FILES = 3
 _MOST_CASES = 3
 _MOST_NOTES = 20
-_LONGEST = 300
+_LONGEST_WARNING = 300
 _SIDES = ("on head", "on both sides", "on base")
 """In this order, because warnings on head alone are new."""
 
@@ -284,7 +285,7 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
     warned: dict[tuple[str, str], set[str]] = {}
     for output in outputs:
         for warning in output.warnings:
-            warned.setdefault((warning[:_LONGEST], output.case), set()).add(output.side)
+            warned.setdefault((warning[:_LONGEST_WARNING], output.case), set()).add(output.side)
     cases_of: dict[tuple[int, str], list[str]] = {}
     for (warning, case), on in warned.items():
         side = 1 if len(on) > 1 else 0 if "head" in on else 2
@@ -357,7 +358,7 @@ def today() -> str:
 def _on_base(
     repository: Repository, lines: Sequence[Acceptance], base: ResolvedRev | None
 ) -> tuple[Acceptance, ...]:
-    """Return what base's own configuration accepts, or nothing where it can't be read."""
+    """Return what base's own configuration accepts, or nothing if it can't be read."""
     file = next((line.file for line in lines if line.file), "")
     if base is None or not file:
         return ()

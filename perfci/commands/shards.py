@@ -145,10 +145,10 @@ class _ShardedCommand:
         commands = []
         for number, name in enumerate(names, start=1):
             shard = str(Shard(number, parts.shards))
-            own = ["--shard", shard, "--json", str(folder.path / name)]
+            options = ["--shard", shard, "--json", str(folder.path / name)]
             if parts.log_folder:
-                own += ["--log-dir", str(parts.log_folder.absolute() / f"shard-{number}")]
-            commands.append((*words, *own))
+                options += ["--log-dir", str(parts.log_folder.absolute() / f"shard-{number}")]
+            commands.append((*words, *options))
         config, caller = self.project.config, self.project.caller
         durations = load_durations(parts.durations, caller.say)
         return Plan(
@@ -315,7 +315,7 @@ def merge_reports(
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect, notes=notes)
     files_of_each = [
-        outputs if len(merged) == 1 else _of_environment(outputs, report) for report in merged
+        outputs if len(merged) == 1 else _named_by_environment(outputs, report) for report in merged
     ]
     for chosen in files_of_each:
         check_writable(chosen)
@@ -339,7 +339,7 @@ def _written(
     return MergedReport(merged.report, bool(merged.missing), outputs, shown, problem)
 
 
-def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
+def _named_by_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
     """Add the environment's key to each file's name. A key that perfci doesn't make is refused."""
     key = merged.report.environment.key
     if not _KEY.fullmatch(key):
@@ -348,8 +348,8 @@ def _of_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Pa
             f"a report's environment has a key that perfci doesn't make: {key!r}",
             "Write the report again with --json.",
         )
-    own = {
+    renamed = {
         name: path.with_name(f"{path.stem}.{key}{path.suffix}")
         for name, path in files_of(outputs).items()
     }
-    return {**outputs, **own}
+    return {**outputs, **renamed}

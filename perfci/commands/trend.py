@@ -33,7 +33,7 @@ RUNS_WITH_WORKERS = 14
 """Number of an environment's newest runs whose workers' own values go into the site."""
 _MOST_CHANGES = 200
 """Most changes whose runs' workers are looked up, whatever their age."""
-_FIRST = "No change was reported before: of the older ones, none counts as new."
+_FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 _FEW = 300
 """Number of series below which starting a second process takes longer than the analysis."""
 
@@ -87,7 +87,7 @@ class Notifications:
                 require_writable(self.openmetrics)
 
     def send(self, trend: Trend, say: Say) -> None:
-        """Send the news. OutsideError where a recipient can't be reached.
+        """Send the news. OutsideError if a recipient can't be reached.
 
         The webhook comes last, because its message can't be taken back. Issues are found again.
         """
@@ -240,7 +240,7 @@ def trend_of(
     first: tuple[str, ...] = ()
     if changes and not known:
         newest = max(max(dates_of(line), default="") for line in arranged.timelines.values())
-        changes, first = settled(changes, newest, settings.drift_days), (_FIRST,)
+        changes, first = settled(changes, newest, settings.drift_days), (_FIRST_TIME_NOTE,)
     return Trend(
         created_at=now,
         perfci_version=VERSION,

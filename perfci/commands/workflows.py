@@ -92,7 +92,7 @@ class CiOptions:
 
 
 def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the workflows. UsageError where one can't be made of the options."""
+    """Return the workflows. UsageError if one can't be made of the options."""
     from perfci.config.loading import load_config
 
     choices = WorkflowChoices(
@@ -111,7 +111,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
 
 
 def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the pipeline's files. UsageError where one can't be made of the options.
+    """Return the pipeline's files. UsageError if one can't be made of the options.
 
     The project's own pipeline includes them, so that there is one line to add for each where it
     exists.
@@ -162,7 +162,7 @@ def _require_known_to_gitlab(options: CiOptions) -> None:
 
 
 def kubernetes_job(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the job's file. UsageError where it can't be made of the options."""
+    """Return the job's file. UsageError if it can't be made of the options."""
     from perfci.measure.checkout.git import forge_of
 
     address = forge_of(repository)
@@ -322,7 +322,7 @@ class NewFiles:
     parts: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
 
     def require_places(self, root: Path) -> None:
-        """Raise UsageError where a file's folder can't be one of the repository."""
+        """Raise UsageError if a file's folder can't be one of the repository."""
         for folder in dict.fromkeys(path.parent for path in self.texts):
             require_folder(root, folder)
 
@@ -353,7 +353,7 @@ class NewFiles:
 
 
 def require_folder(root: Path, folder: Path) -> None:
-    """Raise UsageError where ``folder`` leads out of the repository, or a file is in its place."""
+    """Raise UsageError if ``folder`` leads out of the repository, or a file is in its place."""
     if not (root / folder).resolve().is_relative_to(root.resolve()):
         raise UsageError(
             "outside-repository",
@@ -391,7 +391,7 @@ def _default_branch(repository: Repository) -> str:
 
 
 def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
-    """Return the commands of a measuring job. UsageError where none of them names perfci."""
+    """Return the commands of a measuring job. UsageError if none of them names perfci."""
     commands = _commands(options.install or _project_install(root), "--install")
     if any("perfci" in command for command in commands):
         return commands
@@ -454,7 +454,7 @@ def _caveat(options: CiOptions, what: str) -> str:
 def _locked_install(folder: str) -> tuple[str, ...]:
     """Return the commands of a locked installation, with the requirements in ``folder``.
 
-    UsageError where other machines can't install perfci from its source.
+    UsageError if other machines can't install perfci from its source.
     """
     own = own_requirement()
     if own.caveat:

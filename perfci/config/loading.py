@@ -60,7 +60,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``, or the defaults.
 
     ``explicit`` names the file. Without it, perfci.toml goes before pyproject.toml. Raises
-    UsageError where the file can't be read or understood, or where the current folder has a nearer
+    UsageError if the file can't be read or understood, or where the current folder has a nearer
     one.
     """
     if explicit is None:
@@ -90,7 +90,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
 
 
 def _require_none_nearer(root: Path, here: Path) -> None:
-    """Raise UsageError where a folder from ``here`` up to below ``root`` has a configuration.
+    """Raise UsageError if a folder from ``here`` up to below ``root`` has a configuration.
 
     It may be a package of a monorepo. If its file were ignored, its gate would be missing.
     """
@@ -197,7 +197,7 @@ def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
 
 
 def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> None:
-    """Raise UsageError where a new name is renamed again to a name that it had."""
+    """Raise UsageError if a new name is renamed again to a name that it had."""
     for old, new in aliases.items():
         seen = {old}
         while new in aliases and new not in seen:

@@ -95,7 +95,7 @@ class LocalEngine:
 
     def _start(self, plan: Plan, number: int, at: int) -> dict[str, float]:
         slot = self.slots[at]
-        own = {"CUDA_VISIBLE_DEVICES": slot.device} if slot.device else {}
+        devices = {"CUDA_VISIBLE_DEVICES": slot.device} if slot.device else {}
         before = os.sched_getaffinity(0)
         with self.folder.log(number).open("wb") as log:
             try:
@@ -103,7 +103,7 @@ class LocalEngine:
                 child = subprocess.Popen(
                     [*_TIED_TO_PARENT, str(os.getpid()), *plan.commands[number - 1]],
                     cwd=plan.folder,
-                    env={**os.environ, **own},
+                    env={**os.environ, **devices},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -204,13 +204,13 @@ class SlurmEngine:
     def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
         """Cancel by name: also an array whose number was never read. Wait until none runs.
 
-        OutsideError where Slurm doesn't take that: all may run on.
+        OutsideError if Slurm doesn't take that: all may run on.
         """
-        done = _asked("scancel", f"--name={self.name}")
+        done = _run_program("scancel", f"--name={self.name}")
         if done.returncode != 0:
             raise OutsideError(
                 "slurm-not-cancelled",
-                f"the array may still be waiting or running: scancel failed: {_said(done)}",
+                f"the array may still be waiting or running: scancel failed: {_error_of(done)}",
                 f"Cancel it once Slurm answers: scancel --name={self.name}. Or let it run, and "
                 "give the same command again: it takes up what has been measured.",
             )
@@ -219,8 +219,10 @@ class SlurmEngine:
             time.sleep(1.0)
 
     def _queued(self) -> dict[int, CommandState] | None:
-        """Return the tasks that Slurm has still to end, or None where it doesn't answer."""
-        done = _asked("squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r")
+        """Return the tasks that Slurm has still to end, or None if it doesn't answer."""
+        done = _run_program(
+            "squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r"
+        )
         if done.returncode != 0:
             return None
         return queued_tasks(done.stdout)
@@ -236,11 +238,11 @@ class SlurmEngine:
         return CommandState("ended", ", ".join(filter(None, known)))
 
     def _run(self, *command: str) -> str:
-        done = _asked(*command)
+        done = _run_program(*command)
         if done.returncode != 0:
             raise OutsideError(
                 "slurm",
-                f"{command[0]} failed: {_said(done)}",
+                f"{command[0]} failed: {_error_of(done)}",
                 "Try the same options with `sbatch --test-only`.",
             )
         return done.stdout.strip()
@@ -263,7 +265,7 @@ def slurm_options(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_slurm() -> None:
-    """OutsideError where Slurm's programs aren't here."""
+    """OutsideError if Slurm's programs aren't here."""
     lacking = [name for name in _PROGRAMS if shutil.which(name) is None]
     if lacking:
         raise OutsideError(
@@ -304,7 +306,7 @@ def queued_tasks(printed: str) -> dict[int, CommandState]:
 
 
 def _reason(task: str) -> str:
-    """Return why a task ended that could write no exit code, in words, or nothing where unknown."""
+    """Return why a task ended that could write no exit code, in words, or nothing if unknown."""
     for command in (
         ("sacct", "--jobs", task, "--allocations", "--parsable2", "--noheader",
          "--format=State,NodeList"),
@@ -312,7 +314,7 @@ def _reason(task: str) -> str:
     ):  # fmt: skip
         if shutil.which(command[0]) is None:
             continue
-        done = _asked(*command)
+        done = _run_program(*command)
         if done.returncode == 0 and done.stdout.strip():
             return end_text(done.stdout)
     return ""
@@ -331,12 +333,12 @@ def end_text(printed: str) -> str:
     return f"{_WORDS.get(name, f'Slurm says {name}')}{where}"
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
+def _error_of(done: subprocess.CompletedProcess[str]) -> str:
     """Return why a program failed, as far as it said so."""
     return done.stderr.strip() or f"exit code {done.returncode}"
 
 
-def _asked(*command: str) -> subprocess.CompletedProcess[str]:
+def _run_program(*command: str) -> subprocess.CompletedProcess[str]:
     """Run one of Slurm's programs, out of reach of the terminal's Ctrl-C."""
     try:
         return subprocess.run(

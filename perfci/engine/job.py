@@ -92,7 +92,7 @@ class JobFolder:
     path: Path
 
     def make(self) -> None:
-        """Make the folder. OutsideError where there can be none, or nothing can be written in it.
+        """Make the folder. OutsideError if there can be none, or nothing can be written in it.
 
         What can't be written later on would be lost with all that was measured for it.
         """
@@ -110,7 +110,7 @@ class JobFolder:
     def open(self, plan: Plan) -> bool:
         """Keep ``plan``; return whether it was there already, to be taken up again.
 
-        UsageError where another one is kept: its commands may still run, and would write here.
+        UsageError if another one is kept: its commands may still run, and would write here.
         """
         kept = self._kept("plan.json", Plan)
         if kept == plan:
@@ -193,7 +193,7 @@ class JobFolder:
         write_file(self.path / "submitted.json", json.dumps(kept) + "\n")
 
     def _kept(self, name: str, kind: type[T]) -> T | None:
-        """Return what is kept in a file, or None. DamagedFile where it can't be read."""
+        """Return what is kept in a file, or None. DamagedFile if it can't be read."""
         try:
             return decode(read_regular(self.path / name), kind)
         except FileNotFoundError:

@@ -66,7 +66,7 @@ def discover(
 
     All sides are asked at the same time where the parent's cores are free for one of them. A file
     that kills the worker is found by asking for each file alone; the others go on.
-    Raises BenchmarkError where a benchmark is written wrongly, or a device that is installed there
+    Raises BenchmarkError if a benchmark is written wrongly, or a device that is installed there
     can't be used: nothing was measured yet.
     """
     with ExitStack() as stack:
@@ -245,7 +245,7 @@ def require_own_code(
 ) -> tuple[str, ...]:
     """Return notes on the sides' own packages that they import from outside their trees.
 
-    UsageError where that would measure code which isn't the commit's: every side of one Python
+    UsageError if that would measure code which isn't the commit's: every side of one Python
     has the same installed copy. ``installed`` are those that are meant so.
     """
     notes = []
@@ -287,7 +287,7 @@ def without_benchmark(
 ) -> tuple[str, ...]:
     """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
 
-    None where a file can't be imported, which may have it.
+    None if a file can't be imported, which may have it.
     """
     if any(side.discovery.failures for side in discoveries.values()):
         return ()
@@ -379,7 +379,7 @@ class OwnCases:
     known: bool = True
 
     def has(self, case: Case) -> bool:
-        """Say whether base has ``case``, or may have it."""
+        """Return whether base has ``case``, or may have it."""
         return (
             not self.known
             or case.id in self.cases

@@ -42,11 +42,11 @@ def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SidePlan:
-    """One side of a session: its name (base or head), what it is, its tree and its Python.
+    """One side of a session: its name (base or head), its commit, its tree and its Python.
 
-    ``tree`` is git's hash of the commit's tree; ``overlay`` is what was checked out of it, with the
+    ``tree`` is git's hash of the commit's tree. ``overlay`` is what was checked out, with the
     benchmark files that both sides have. ``built`` says whether a build was made in it.
-    ``interpreter`` is the Python of the environment that the build has made for this side alone.
+    ``interpreter`` is the Python of the environment that the build made for this side alone.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SessionPlan:
     ``counterparts`` know copies of the trees' files; ``separate`` are packages that each side has
     in a Python of its own: those copies are meant. ``discovered`` is all that discovery found.
     ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
-    sides' trees, that are not the same in both; None where not all of them can be followed.
+    sides' trees, that are not the same in both, or None if not all of them can be followed.
     ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
     what each tree had besides its commit before any worker ran. ``remotes`` are the addresses of
     the user's repository: what is installed from one of them is the project's. ``looks`` is what
@@ -110,7 +110,7 @@ class SessionPlan:
 
     @property
     def own_base(self) -> Path:
-        """The tree that has base's own benchmark files: base's, where they are the same."""
+        """The tree with base's own benchmark files: base's tree, if it has them."""
         return self.bases_own or self.sides[0].root
 
     def benchmark_files(self, root: Path) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class SessionPlan:
         )
 
     def _order(self, side: SidePlan) -> WorkOrder:
-        """Return what all orders of processes with this side's Python have."""
+        """Return what all orders to processes of this side's Python share."""
         discovered = self.discovered.get(side.name)
         return WorkOrder(
             root="",
@@ -143,7 +143,7 @@ class SessionPlan:
         )
 
     def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
-        """Return the saved models with the files that this side's tree has; else the checkout's."""
+        """Return the saved models, each with the files of this side's tree, or the checkout's."""
         return tuple(
             replace(
                 model,
@@ -156,8 +156,8 @@ class SessionPlan:
     def _in_tree(self, path: str, side: SidePlan) -> str:
         if not Path(path).is_relative_to(self.checkout):
             return path
-        own = side.root / Path(path).relative_to(self.checkout)
-        return str(own) if own.is_file() else path
+        in_tree = side.root / Path(path).relative_to(self.checkout)
+        return str(in_tree) if in_tree.is_file() else path
 
     def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
         """Return the order of a starter for ``cases``, all of one benchmark file."""
@@ -178,7 +178,7 @@ class SessionPlan:
         )
 
     def ancestor_launch(self) -> Launch:
-        """Return how an ancestor is started: as a side's process, in an environment of no side."""
+        """Return the launch of an ancestor: by base's Python, in an environment of no side."""
         return self._launch(self.sides[0], {"TMPDIR": str(self._ancestor_folder()), **_COMPILER})
 
     def _ancestor_folder(self) -> Path:
@@ -209,11 +209,11 @@ class SessionPlan:
         return watched
 
     def temporary_of(self, name: str) -> Path:
-        """Return the side's own ``TMPDIR``: what one compiles there isn't what the other finds."""
+        """Return the side's own ``TMPDIR``, where it doesn't find what the other side compiled."""
         return self.scratch / f"tmp{name[0]}"
 
     def launch(self, side: SidePlan, watched: WorkerWatch | None = None) -> Launch:
-        """Return how this side's processes are started, ``watched`` or on a watch of their own."""
+        """Return the launch of this side's processes, under ``watched`` or a new watch."""
         temporary = self.temporary_of(side.name)
         temporary.mkdir(exist_ok=True)
         extensions = self.scratch / "caches" / side.name / "extensions"
@@ -245,9 +245,9 @@ class SessionPlan:
     def task(
         self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
     ) -> WorkerTask:
-        """Return one worker's task in one round, which measures these metrics of ``EXACT_PARTS``.
+        """Return one worker's task in one round. ``exact``: the ``EXACT_PARTS`` that it measures.
 
-        The first round fills the cache that the warm rounds share; other cold ones get their own.
+        The first round fills the cache that warm rounds share. Other cold rounds get their own.
         """
         cold = has_cold_cache(
             round_number, self.config.settings.compile_rounds, compiled=case.compiled

@@ -182,7 +182,7 @@ class InterruptHandler:
 
 
 def measuring_begins() -> None:
-    """Say so to this process's handler. Raises KeyboardInterrupt where a signal waits for it."""
+    """Say so to this process's handler. Raises KeyboardInterrupt if a signal waits for it."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, InterruptHandler):
         handler.measuring_begins()

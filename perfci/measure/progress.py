@@ -279,7 +279,7 @@ class RemainingTime:
     def seconds(
         self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
     ) -> float | None:
-        """Return the time to go, in s; None where nothing was measured.
+        """Return the time to go, in s, or None if nothing was measured.
 
         ``elapsed_s`` and ``left_s`` are of the session and of its budget, which looks don't need.
         """
@@ -356,7 +356,7 @@ class RemainingTime:
 
 
 def _moves(row: Comparison) -> bool:
-    """Say whether a row may end as moved: believed or not, it is beyond its threshold so far."""
+    """Return whether a row may end as moved: believed or not, it is beyond its threshold so far."""
     change = worse_by(row)[0]
     return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
 

@@ -135,7 +135,7 @@ def _matches(case: Case, word: str) -> bool:
 class DecoratorLiterals:
     """The literals of a benchmark's decorator, or of a name that is given one in the file.
 
-    ``metrics`` has None where it sets no limit, and where its value is computed: then nothing is
+    ``metrics`` has None if it sets no limit, and where its value is computed: then nothing is
     known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
     in an `if`, a `try` or the like, it is ``conditional``: not every machine has it.
     """
@@ -363,7 +363,7 @@ def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:
 
 
 def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
-    """Say whether a case has all of them."""
+    """Return whether a case has all of them."""
     return len(measured.workers) >= least_workers(measured, settings)
 
 

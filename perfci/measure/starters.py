@@ -170,7 +170,7 @@ class Starters:
             ancestor[1].close()
 
     def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
-        """Return a living ancestor, which ``stack`` ends; None where there can't be one.
+        """Return a living ancestor, which ``stack`` ends, or None if there can't be one.
 
         The next one starts when this one has imported: at the same time both would take longer,
         and a session of one round needs no second.
@@ -305,7 +305,7 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
 def compiler_of(case: Case) -> tuple[str, ...]:
     """Return the modules of torch's compiler that the first call of ``case`` will import.
 
-    None where its axes don't say; then a worker's values do (``compiler_in``).
+    None if its axes don't say; then a worker's values do (``compiler_in``).
     """
     modes = {case.axes[axis] for axis in ("mode", "backend") if axis in case.axes}
     if modes & _BY_INDUCTOR:

@@ -1,4 +1,4 @@
-"""A session that is ready to measure: opened, asked for its cases, and cleaned up at the end."""
+"""Opens a session: checks out and builds the sides, finds the benchmarks, cleans up at the end."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class ProgressReporter:
 class SessionContext:
     """The context of a session: the repository, its configuration, and its environment.
 
-    ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment.
-    With a token nothing is started, unless it is ``token_allowed``. ``executor`` starts it.
+    ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment. If
+    that has a token, nothing starts, unless ``token_allowed``. ``executor`` starts the workers.
     """
 
     repository: Repository
@@ -130,11 +130,11 @@ class Workplace:
         return select(head.cases, selection)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
-        """Return discovery's failures, and one for each case that base's library can't import.
+        """Return discovery's failures, and a failure for each case that only one side can import.
 
-        A file of head's own that neither side can import is no failure of base's: base never
-        had it, so head broke what is broken there. Where head can import a file that base cannot,
-        each of its cases has a failure of its own.
+        If neither side can import a file that only head has, that is no failure of base: base never
+        had the file, so head broke it. If head can import a file that base can't, each of the
+        file's cases has a failure of its own.
         """
         on_head = {failure.case for failure in self.discoveries["head"].discovery.failures}
         everything = tuple(
@@ -149,25 +149,25 @@ class Workplace:
     def not_on_base(
         self, failures: Sequence[Failure], cases: Sequence[Case], measured: Collection[str]
     ) -> frozenset[str]:
-        """Return the cases that failed on base alone because base does not have them.
+        """Return the cases that failed only on base, because base does not have them.
 
-        ``measured`` are those that base ran before it failed: it does have them. Base's own
-        benchmark files are asked only where a case failed there.
+        Base has the cases ``measured``, because it ran them before it failed. Base's own benchmark
+        files are read only if another case failed there.
         """
         alone = failed_on_base(failures)
-        failed = [each for each in cases if each.id in alone and each.id not in measured]
+        failed = [case for case in cases if case.id in alone and case.id not in measured]
         if not failed:
             return frozenset()
-        own = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)
-        return frozenset(case.id for case in failed if not own.has(case))
+        bases_cases = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)
+        return frozenset(case.id for case in failed if not bases_cases.has(case))
 
     def _is_heads_own(self, file: str) -> bool:
-        """Return whether the benchmark file is new in head, or has another content than base's."""
+        """Return whether the benchmark file is new in head, or differs from base's."""
         overlay = self.plan.sides[0].overlay
         return file in overlay.added | overlay.changed
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
-        """A file that imports on one side only: its cases are new, or broken by head."""
+        """Return a failure for each case whose file can be imported on the other side only."""
         if "base" not in self.discoveries:
             return ()
         base, head = (self.discoveries[name].discovery for name in ("base", "head"))
@@ -202,13 +202,13 @@ def open_workplace(
 ) -> Iterator[Workplace]:
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
-    ``wanted`` is (base, head) or (head,): the last one's benchmark files are run on all sides, or
-    those of ``benchmarks_of``. Each side's tree has them in place of its own, so that both make
-    the same calls on files, and what a benchmark finds by ``__file__`` is its own side's.
-    Raises PerfciError with what to do; nothing of the user's checkout is touched.
+    ``wanted`` is (base, head) or (head,). All sides run the benchmark files of ``benchmarks_of``,
+    or else of head. Each side's tree has them in place of its own, so that both make the same calls
+    on files, and what a benchmark finds by ``__file__`` is its own side's. Raises PerfciError with
+    what to do. Nothing of the user's checkout is touched.
     """
     measuring_begins()
-    added()  # a broken instrument is said before anything is measured
+    added()  # raises for a broken instrument before anything is measured
     if not context.token_allowed:
         refuse_secrets(context.inherited, context.repository.root)
     started = context.executor.now()
@@ -245,7 +245,7 @@ def open_workplace(
 
 
 class _Opening:
-    """The folders and processes that a session has around it, until ``stack`` is left."""
+    """Makes the folders and processes that a session needs until ``stack`` is left."""
 
     def __init__(
         self, context: SessionContext, stack: ExitStack, wanted: Sequence[RequestedSide]
@@ -336,7 +336,7 @@ class _Opening:
             )
 
     def check_out_base(self, plan: SessionPlan) -> AbstractContextManager[SidePlan]:
-        """Give base's commit as it is, with its own benchmark files: built again where base was."""
+        """Give base's commit with its own benchmark files, built again if base was built."""
         base = plan.sides[0]
         if plan.bases_own is None:
             return nullcontext(base)
@@ -379,9 +379,9 @@ def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
-    """Return what is not the same in both trees, as ``SessionPlan.differing`` has it.
+    """Return the paths that differ between both trees, or None if that isn't known.
 
-    A commit next to itself is measured to know its noise: there the answer is no use.
+    None, too, for a commit next to itself, which is measured to know its noise.
     """
     if len({side.side.sha for side in sides}) < 2:
         return None
@@ -426,7 +426,7 @@ def _environments(
         **library_facts(plan.inherited),
     }
     if plan.config.settings.flush_l2:
-        shared["flush_l2"] = "yes"  # its numbers compare with no others; without it all is as ever
+        shared["flush_l2"] = "yes"  # no fact without it: earlier environments keep their keys
     if plan.config.launcher:
         shared["launcher"] = " ".join(plan.config.launcher)
     return {
@@ -437,7 +437,7 @@ def _environments(
 
 @contextmanager
 def _parent_on(cores: tuple[int, ...]) -> Iterator[None]:
-    """Keep this process and its threads on ``cores``; where there are none, leave it as it is."""
+    """Keep this process and its threads on ``cores``, if there are any."""
     before = os.sched_getaffinity(0)
     if cores:
         os.sched_setaffinity(0, cores)

@@ -127,7 +127,7 @@ def _unreadable(command: str, why: str) -> UsageError:
 
 
 def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
-    """Run the commands in ``folder``, their output in ``log``. OutsideError where one fails."""
+    """Run the commands in ``folder``, their output in ``log``. OutsideError if one fails."""
     if recipe.own_environment:
         recipe = _in_own_environment(recipe, folder)
     deadline = time.monotonic() + recipe.timeout
@@ -234,7 +234,7 @@ def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
 def installed_for(recipe: BuildRecipe) -> Installed:
     """Return what lies in the folders that the measuring Python has its packages in.
 
-    None where that Python can't be started here, behind a launcher, say.
+    None if that Python can't be started here, behind a launcher, say.
     """
     try:
         folders = _printed(recipe, recipe.python, "-c", _SITES).splitlines()
@@ -263,7 +263,7 @@ def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
 
 
 def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
-    """Raise UsageError where a build installed into the Python that measures both sides."""
+    """Raise UsageError if a build installed into the Python that measures both sides."""
     after = installed_for(recipe) if before else {}
     changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
     if not changed:
@@ -296,7 +296,7 @@ def _has_pip(recipe: BuildRecipe) -> bool:
 
 
 def _printed(recipe: BuildRecipe, *command: str) -> str:
-    """Return what a command prints. MeasureError where it fails."""
+    """Return what a command prints. MeasureError if it fails."""
     try:
         done = _completed([*recipe.enter, *command], recipe.environment, recipe.timeout)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -375,7 +375,7 @@ class Releases:
         return self._run(self.python, "-m", "pip", *quiet, *arguments)
 
     def _run(self, *command: str) -> str:
-        """Return what a command prints. MeasureError where it fails."""
+        """Return what a command prints. MeasureError if it fails."""
         try:
             done = _completed(command, self.environment, _TIMEOUT_S)
         except subprocess.TimeoutExpired as error:

@@ -55,7 +55,7 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
 
 
 def _require_as_long(repository: Repository, old: str) -> None:
-    """Raise UsageError where ``branch~N`` is before the branch's first commit."""
+    """Raise UsageError if ``branch~N`` is before the branch's first commit."""
     back = _BACK.fullmatch(old)
     if back is None:
         return
@@ -73,7 +73,7 @@ def _require_as_long(repository: Repository, old: str) -> None:
 
 
 def commit_of(repository: Repository, rev: str) -> Commit:
-    """Return the one commit that ``rev`` means. UsageError where it means none."""
+    """Return the one commit that ``rev`` means. UsageError if it means none."""
     return _listed(repository, repository.resolve(rev).commit, "--max-count=1")[0]
 
 
@@ -153,7 +153,7 @@ NOT_COMMITTED = "a change that isn't committed"
 def author_of(root: Path, file: Path, first: int, last: int) -> str:
     """Return who changed lines ``first`` to ``last`` of ``file`` last, as git blame has it.
 
-    Empty where git knows no such file.
+    Empty if git knows no such file.
     """
     arguments = ("blame", "--line-porcelain", f"-L{first},{last}", "--", str(file))
     result = attempt(root, *arguments)
@@ -178,6 +178,6 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
 
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:
-    """Return the text of ``file`` in ``commit``; None where that doesn't have it."""
+    """Return the text of ``file`` in ``commit``, or None if that doesn't have it."""
     result = attempt(repository.root, "show", f"{commit}:{file}")
     return result.output if result.status == 0 else None

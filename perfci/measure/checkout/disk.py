@@ -21,7 +21,7 @@ _REFUSED = tuple(os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno
 
 
 def disk_error(doing: str, text: str) -> OutsideError | None:
-    """Return the error for a disk that is full or refuses writes; None where ``said`` is neither.
+    """Return the error for a disk that is full or refuses writes, or None if ``said`` is neither.
 
     ``said`` is what git or the system reported; both use the same words.
     """
@@ -133,7 +133,7 @@ def take(path: Path, *, shared: bool = False) -> FolderLock:
 
 
 def take_if_free(path: Path) -> FolderLock | None:
-    """Return the lock at ``path`` held alone, or None where a living process has it."""
+    """Return the lock at ``path`` held alone, or None if a living process has it."""
     try:
         return _take(path, shared=False, wait=False)
     except BlockingIOError:

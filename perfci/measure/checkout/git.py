@@ -95,7 +95,7 @@ def attempt(
 
 
 def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """Run git in ``folder`` and return its output. OutsideError where it fails."""
+    """Run git in ``folder`` and return its output. OutsideError if it fails."""
     outcome = attempt(folder, *arguments, environment=environment)
     if outcome.status != 0:
         raise failure(outcome, *arguments)
@@ -124,7 +124,7 @@ def readable(text: str) -> str:
 
 
 def check_version() -> None:
-    """Raise OutsideError where git is missing or too old."""
+    """Raise OutsideError if git is missing or too old."""
     version = tuple(_gitpython().Git().version_info[:2])
     if version < _OLDEST_GIT:
         raise OutsideError(
@@ -268,7 +268,7 @@ class Repository:
     def resolve(self, rev: str) -> ResolvedRev:
         """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
 
-        Raises UsageError for what is no commit, OutsideError where git fails.
+        Raises UsageError for what is no commit, OutsideError if git fails.
         """
         if rev == WORKING_TREE:
             return self._resolve_working_tree()
@@ -276,7 +276,7 @@ class Repository:
         return ResolvedRev(rev, commit, tree, False, commit[:_SHORT], subject, commit)
 
     def merge_base(self, text: str, other: str) -> str | None:
-        """Return the best common ancestor's sha; None where this clone knows none."""
+        """Return the best common ancestor's sha, or None if this clone knows none."""
         commits = [self.resolve(rev).commit for rev in (text, other)]
         outcome = attempt(self.root, "merge-base", *commits)
         if outcome.status not in {0, 1}:
@@ -397,7 +397,7 @@ class Repository:
 def open_repository(path: Path) -> Repository:
     """Return the repository around ``path``.
 
-    Raises UsageError where there is no repository or it has no working tree, OutsideError where git
+    Raises UsageError if there is no repository or it has no working tree, OutsideError if git
     is missing or refuses.
     """
     if not path.is_dir():

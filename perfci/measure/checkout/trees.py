@@ -353,7 +353,7 @@ def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str
     """Return the changed files by kind: sources, requirements, locks, packaging, submodules, ci.
 
     ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data and tests are left out.
-    Raises OutsideError where git fails.
+    Raises OutsideError if git fails.
     """
     kinds: dict[str, list[str]] = {}
     for name, modes in _raw_changes(git(head, *_COMPARING, *trees)):
@@ -416,7 +416,7 @@ def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
     """Return the path of each file in git's ``tree``, with the id of its content.
 
     Files of submodules are among them, as their commit in ``tree`` has them, where the user's clone
-    has that commit. OutsideError where git fails.
+    has that commit. OutsideError if git fails.
     """
     files = _blobs(repository.git_dir, tree)
     for submodule in submodules_of(repository, tree):
@@ -432,7 +432,7 @@ def _blobs(git_dir: Path, tree: str) -> dict[str, str]:
 
 
 def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:
-    """Return the id that git would give the content of ``file``. OSError where it can't be read.
+    """Return the id that git would give the content of ``file``. OSError if it can't be read.
 
     ``digits`` is the length of the repository's ids: 40 for SHA-1, 64 for SHA-256.
     """

@@ -51,7 +51,7 @@ def add_tree(
 
     The tree is the commit's own, or has other benchmark files. The
     ``submodules`` are checked out in it.
-    OutsideError where that fails; ``remove_tree`` then removes what there is.
+    OutsideError if that fails; ``remove_tree`` then removes what there is.
     """
     # In two steps, so that nothing is locked in the repository while files are written.
     _register(repository, path, commit)
@@ -82,7 +82,7 @@ def remove_tree(repository: Repository, path: Path) -> None:
 
     Only ever by its own path: ``git worktree prune`` would take the user's worktrees on a disk
     that is not mounted at the moment. And by hand: ``git worktree remove`` does not know one
-    whose making was cut short. OutsideError where it can't be removed.
+    whose making was cut short. OutsideError if it can't be removed.
     """
     registration = repository.common_dir / "worktrees" / path.name
     # The folder `worktrees` stays, even empty: another git may be about to write into it.
@@ -96,7 +96,7 @@ def remove_tree(repository: Repository, path: Path) -> None:
 class Submodule:
     """A submodule of a tree, at any depth. ``path`` is relative to the tree's root.
 
-    ``git_dir`` is the git folder in the user's clone that it is checked out from; None where the
+    ``git_dir`` is the git folder in the user's clone that it is checked out from, or None if the
     clone has not initialised it. It is ``available`` where that folder has the ``commit``.
     """
 
@@ -109,7 +109,7 @@ class Submodule:
 def submodules_of(repository: Repository, tree: str) -> tuple[Submodule, ...]:
     """Return the submodules of git's ``tree``, each before those inside of it.
 
-    Those inside of one that is not available aren't known. OutsideError where git fails.
+    Those inside of one that is not available aren't known. OutsideError if git fails.
     """
     folders = dict.fromkeys((repository.git_dir, repository.common_dir))
     return tuple(_submodules(tuple(folders), repository.root, tree))
@@ -192,7 +192,7 @@ def check_out_submodules(submodules: Sequence[Submodule], worktree: Path) -> Non
     """Check available ``submodules`` out in ``worktree``, a worktree of perfci's.
 
     Each borrows the objects of the user's clone. Its git folder lies in the worktree's
-    registration, as git itself would have it, so that both go together. OutsideError where git or
+    registration, as git itself would have it, so that both go together. OutsideError if git or
     the disk fails.
     """
     if not submodules:

@@ -1,4 +1,4 @@
-"""Looking at a machine before it measures: each check is a function that gives one finding."""
+"""Examines a machine before it measures. Each check is a function that returns one finding."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ from perfci.units import counted, first_of
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
 _PROBE_S = 60.0
+"""Longest time of a probe: importing torch from a cold disk takes long."""
 _LEAST_GIT = (2, 31)
 _GIT_ADVICE = "Install git 2.31 or newer."
 _TORCH_PROBE = """
@@ -96,9 +97,8 @@ def examine(
 ) -> tuple[HardwareFinding, ...]:
     """Return every check's finding, in the order of the checks.
 
-    ``root`` is the repository's, whose configuration, or else the file ``explicit``, says how
-    workers are kept quiet. Where a ``launcher`` can't be run, nothing is known of the Python behind
-    it.
+    The configuration of the repository at ``root``, or the file ``explicit``, says how workers are
+    kept quiet. If a ``launcher`` can't be run, nothing is known of the Python behind it.
     """
     import pynvml
 
@@ -140,7 +140,7 @@ def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Har
 def _launcher(
     launcher: Sequence[str], python: str, environment: Mapping[str, str]
 ) -> tuple[HardwareFinding, ...]:
-    """Say whether the launcher becomes Python; nothing without one."""
+    """Check that the launcher becomes Python, if there is one."""
     if not launcher:
         return ()
     try:
@@ -340,7 +340,7 @@ def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
 
 
 def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> HardwareFinding:
-    """Say whether workers get cores of their own, as the configuration asks for."""
+    """Check whether workers get cores of their own, as the configuration asks for."""
     try:
         plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
     except UsageError as error:
@@ -391,7 +391,7 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
 
 
 def load(average: float, count: int) -> HardwareFinding:
-    """Say whether something else keeps the ``count`` cores busy, by the load ``average``."""
+    """Check whether something else keeps the ``count`` cores busy, by the load ``average``."""
     text = f"{average:.1f} over the last minute"
     if average > 0.5 * count:
         return _worse("load", text, "Something else is running; wait for it, or stop it.")
@@ -399,7 +399,7 @@ def load(average: float, count: int) -> HardwareFinding:
 
 
 def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:
-    """Say whether clock speeds follow the load."""
+    """Check whether clock speeds follow the load."""
     path = cpus / "cpu0" / "cpufreq" / "scaling_governor"
     if not path.exists():
         return _ok("frequency governor", "none visible (usual in a virtual machine)")
@@ -414,7 +414,7 @@ def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:
 
 
 def turbo(cpus: Path = CPUS) -> HardwareFinding:
-    """Say whether clock speeds follow temperature and neighbours."""
+    """Check whether clock speeds follow temperature and neighbours."""
     for path, on in (
         (cpus / "intel_pstate" / "no_turbo", "0"),
         (cpus / "cpufreq" / "boost", "1"),

@@ -192,7 +192,7 @@ def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
 
 
 def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
-    """Raise UsageError where ``launcher`` doesn't become ``python`` with what it inherits."""
+    """Raise UsageError if ``launcher`` doesn't become ``python`` with what it inherits."""
     here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
     answers, end = os.pipe()
     with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
@@ -244,7 +244,7 @@ def overridden(environment: Mapping[str, str]) -> bool:
 
 
 def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
-    """Raise UsageError where benchmarks could read a token: in the environment, or kept by git."""
+    """Raise UsageError if benchmarks could read a token: in the environment, or kept by git."""
     if overridden(inherited):
         return
     trusting = f"Where you trust the code on both sides: --allow-token, or {OVERRIDE}=1."

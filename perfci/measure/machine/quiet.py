@@ -87,7 +87,7 @@ CPUS = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True, slots=True)
 class CorePlan:
-    """The cores of the workers and of the parent; empty where nothing is pinned."""
+    """The cores of the workers and of the parent; empty if nothing is pinned."""
 
     workers: tuple[int, ...]
     parent: tuple[int, ...]
@@ -227,7 +227,7 @@ def _is_free(path: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    """Return the folder of the locks; None where it isn't this user's alone, or not for locks."""
+    """Return the folder of the locks, or None if it isn't this user's alone, or not for locks."""
     folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -326,7 +326,7 @@ def _own_processes() -> set[int]:
 
 
 def _is_resettable(peak: Path) -> bool:
-    """Say whether the file may be written: its mode says so, root may open any."""
+    """Return whether the file may be written: its mode says so, root may open any."""
     try:
         return bool(peak.stat().st_mode & stat.S_IWUSR)
     except OSError:

@@ -166,7 +166,7 @@ def _compiles(folder: Path) -> bool:
 
 
 def _backend(folder: Path) -> str:
-    """Return the build backend's name; empty where none is named."""
+    """Return the build backend's name; empty if none is named."""
     file = folder / "pyproject.toml"
     if not file.is_file():
         return ""

@@ -45,7 +45,7 @@ _SCRIPT_ADVICE = (
 _ENTRY_POINTS_ADVICE = (
     f"The sides declare these entry points differently, and one's are installed. {_OWN_ENVIRONMENT}"
 )
-_SHOWN = 3
+_FILES_SHOWN = 3
 _CODE_OF = {
     "checkout": " of the user's checkout",
     "another tree": ", another tree of the project",
@@ -64,7 +64,7 @@ _VERBS = {
 class WrongCode:
     """One file that isn't the side's own, or a child that could not be watched.
 
-    ``how`` is the event's, ``file`` its path as a reader knows it, ``advice`` what to do.
+    ``how`` is that of the event, ``file`` the path as a reader knows it, ``advice`` what to do.
     """
 
     where: Where
@@ -78,11 +78,11 @@ class WrongCode:
 class Provenance:
     """The code that one worker and its children ran. ``used`` are the side's own files, absolute.
 
-    ``elsewhere`` are modules of the project's that come from an installed copy, meant or not.
-    ``loaded`` are modules and libraries of no place that is known: a prefix, a temporary folder.
-    ``looked_at`` are files and folders of the side's own that were asked for and listed.
-    ``advice`` is what to set if it failed for what it did not find. Where it was not ``watched``,
-    its watch wrote nothing down, or that was removed.
+    ``elsewhere`` are the project's modules that come from an installed copy, meant or not.
+    ``loaded`` are modules and libraries of other places: a prefix, a temporary folder.
+    ``looked_at`` are the side's files and folders whose existence or content was asked for.
+    ``advice`` is what to set if the worker failed because it did not find something. If it was not
+    ``watched``, its watch recorded nothing, or the record was removed.
     """
 
     wrong: tuple[WrongCode, ...]
@@ -105,10 +105,10 @@ def provenance_of(
     built: bool,
     failed: int = 0,
 ) -> Provenance:
-    """Return whose code it was. ``built``: the side has a ``build``, and so all it ever has.
+    """Return whose code ran. ``built``: the side has a ``build``, and so all it ever has.
 
-    ``failed`` is the process id of a worker that failed: what it ran is no child's that ended
-    unseen, and its case has no numbers that this could be said of.
+    ``failed`` is the process id of a worker that failed. Its own end is no child that ended unseen,
+    and its case has no numbers that could be doubted.
     """
     attribution = _Attribution(events, places, python_path, built=built)
     for event in events:
@@ -124,7 +124,7 @@ def _paths(events: Iterable[CodeEvent]) -> tuple[str, ...]:
 def _unknown(
     events: Sequence[CodeEvent], relevant: Sequence[CodeEvent], failed: str
 ) -> tuple[str, ...]:
-    """Return what no watch saw, a fork that ended by ``os._exit`` with its libraries, say."""
+    """Return what no watch saw: a fork that ended by ``os._exit`` with its libraries, say."""
     watched = {event.name for event in events if event.how == "watched"} - {failed}
     seen = {event.name for event in events if event.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
@@ -210,7 +210,7 @@ class _Attribution:
         )
 
     def wrong(self, event: CodeEvent, where: str) -> WrongCode | None:
-        """Return what is wrong with one event; None where nothing is."""
+        """Return what is wrong with one event, or None if nothing is."""
         if event.how == ENTRY_POINTS:
             return self._wrong_entry_points(event, where)
         if where == "process":
@@ -222,7 +222,7 @@ class _Attribution:
         return None if where == "own" else self._wrong_file(event, where)
 
     def _wrong_process(self, event: CodeEvent) -> WrongCode | None:
-        """Return what is wrong with a child that isn't watched; None where nothing is."""
+        """Return what is wrong with a child that isn't watched, or None if nothing is."""
         if event.how == "unwatched":
             return WrongCode("child", event.how, event.name, "", _CHILD_ADVICE)
         if event.how == "living" and event.name not in self.watched:
@@ -256,7 +256,7 @@ class _Attribution:
         )
 
     def _starts_another(self, event: CodeEvent) -> bool:
-        """Return whether it is a console script that this side's commit declares otherwise."""
+        """Return whether this is a console script that the side's commit declares otherwise."""
         counterparts, name = self.places.counterparts, Path(event.path).name
         return (
             counterparts is not None
@@ -266,7 +266,7 @@ class _Attribution:
         )
 
     def _wrong_entry_points(self, event: CodeEvent, where: str) -> WrongCode | None:
-        """Return what is wrong with installed entry points; None where nothing is."""
+        """Return what is wrong with installed entry points, or None if nothing is."""
         counterparts, places = self.places.counterparts, self.places
         distribution = distribution_at(str(Path(event.path).parent))
         if (
@@ -279,7 +279,7 @@ class _Attribution:
         return WrongCode("copy", event.how, event.path, event.name, _ENTRY_POINTS_ADVICE)
 
     def _wrong_twin(self, event: CodeEvent, resemblance: Resemblance) -> WrongCode:
-        """Return the error of an installed file that stands for a file of the repository's."""
+        """Return the error of an installed file that stands for a file of the repository."""
         tree, path = Path(self.places.root), resemblance.path
         module = event.name if event.how == "import" else ""
         advice = [f"The repository has it as {path}."]
@@ -292,33 +292,32 @@ class _Attribution:
         return WrongCode(where, event.how, event.path, event.name, " ".join(filter(None, advice)))
 
     def _is_alike(self, event: CodeEvent, where: str, relative: str) -> bool:
-        """Return whether a file that is only read says nothing of a commit.
+        """Return whether reading a file of another place makes no difference.
 
-        In the checkout where no tree has it: both sides read the same. In another tree where this
-        one has it with the same content.
+        If the file is in the checkout and not in this side's tree, both sides read the same. If it
+        is in another tree, this side's tree must have it with the same content.
         """
-        mine, other = Path(self.places.root) / relative, Path(event.path)
+        in_tree, other = Path(self.places.root) / relative, Path(event.path)
         if where == "checkout":
-            return not mine.exists()
-        return mine.is_file() and other.is_file() and filecmp.cmp(mine, other, shallow=False)
+            return not in_tree.exists()
+        return in_tree.is_file() and other.is_file() and filecmp.cmp(in_tree, other, shallow=False)
 
     def _is_expected(self, event: CodeEvent, *, has_it: bool) -> bool:
-        """Return whether the side has to have a module that only another tree could serve.
+        """Return whether the side should have a module that was found only in another tree.
 
-        Where this tree has the file, a folder is missing on ``python_path``. Where it hasn't, the
-        side has no such module, as a base whose head adds one; unless it is compiled, and nothing
-        was built.
+        If this tree has the file, a folder is missing on ``python_path``. Otherwise the side has no
+        such module (a base, say, whose head adds it), unless it is compiled and nothing was built.
         """
         has_module = has_it or self._has_module(event.name)
         return has_module or (not self.advise.built and is_library(event.path))
 
     def is_installed(self, event: CodeEvent, where: str) -> bool:
-        """Return whether it is a module of the project's, from an installed copy."""
+        """Return whether the file is a module of the project from an installed copy."""
         named = where in {"", "twin"} and event.name.partition(".")[0] in self.places.names
         return named or where == "copy" or self.is_meant(event)
 
     def _is_module_of_project(self, event: CodeEvent) -> bool:
-        """Return whether a side has a module of this name, be it the other."""
+        """Return whether any side has a module of this name."""
         trees = (self.places.root, *self.places.others)
         return event.name.partition(".")[0] in self.places.names and any(
             self._has_module(event.name, tree) for tree in trees
@@ -360,7 +359,7 @@ class _Attribution:
         return f"{advice} {meant}".strip()
 
     def is_meant(self, event: CodeEvent) -> bool:
-        """Return whether the configuration says that the installed one is to be measured."""
+        """Return whether the configuration says that the installed package is to be measured."""
         installed = self.places.installed
         named = event.how != "open" and event.name.partition(".")[0] in installed
         package = _package_in(event.path) or (
@@ -375,7 +374,7 @@ _USES = frozenset({"import", "load", "map", "open", "run"})
 def _resembling(
     events: Sequence[CodeEvent], places: CodePlaces, place: Callable[[str], str]
 ) -> Mapping[str, Resemblance]:
-    """Return which files that are installed are copies of the repository's, and not this side's."""
+    """Return the installed files that are copies of the repository's, but not of this side's."""
     if places.counterparts is None:
         return {}
     changed = frozenset(places.changed)
@@ -404,7 +403,7 @@ def _meant_folders(events: Sequence[CodeEvent], installed: Sequence[str]) -> tup
 
 @lru_cache(maxsize=4)
 def _packages_in(tree: str) -> dict[str, str]:
-    """Look through a tree once: the session doesn't change it."""
+    """Return a tree's packages. It is searched once, because the session doesn't change it."""
     return packages_in(tree)
 
 
@@ -424,7 +423,7 @@ def _package_in(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerWatch:
-    """The file that one worker and its children write to, and whose files are whose."""
+    """The file that one worker and its children write events to, and the places of code."""
 
     events: Path
     places: CodePlaces
@@ -432,17 +431,17 @@ class WorkerWatch:
     built: bool
 
     def begin(self) -> None:
-        """Make the file: a watch writes to it, and makes none again where it was removed."""
+        """Make the file. A watch only writes to it, and doesn't make it again if it was removed."""
         self.events.touch()
 
     def environment(self) -> dict[str, str]:
-        """Return what its environment has to say."""
+        """Return the variables that the worker's environment needs."""
         return {VARIABLE: self.places.settings(str(self.events))}
 
     def provenance(self, *, failed: int = 0) -> Provenance:
-        """Return what it ran until now; once it has ended, all of it. The file is removed.
+        """Return what the worker ran until now, and remove the file.
 
-        ``failed`` is the worker's process id where it ended before it could look at all it had.
+        ``failed`` is the worker's process id if it ended before it could look at all it had loaded.
         """
         events = read_events(self.events)
         self.events.unlink(missing_ok=True)
@@ -459,11 +458,11 @@ def described(code: WrongCode, side: str) -> str:
 
 
 def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) -> Failure:
-    """Return the failure of a case whose worker ran what isn't its side's."""
-    lines = [described(code, side) for code in wrong[:_SHOWN]]
-    if len(wrong) > _SHOWN:
-        lines[-1] += f" (and {len(wrong) - _SHOWN} more)"
-    advice = dict.fromkeys(code.advice for code in wrong[:_SHOWN] if code.advice)
+    """Return the failure of a case whose worker ran code that isn't its side's."""
+    lines = [described(code, side) for code in wrong[:_FILES_SHOWN]]
+    if len(wrong) > _FILES_SHOWN:
+        lines[-1] += f" (and {len(wrong) - _FILES_SHOWN} more)"
+    advice = dict.fromkeys(code.advice for code in wrong[:_FILES_SHOWN] if code.advice)
     message = "; ".join(lines) + "".join(f"\n{line}" for line in advice)
     return Failure(case, side, "finish", WRONG_CODE, message, log_tail)
 

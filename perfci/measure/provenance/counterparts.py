@@ -166,7 +166,7 @@ class Counterparts:
     def resembling(self, root: str, files: Mapping[str, str]) -> dict[str, Resemblance]:
         """Return which installed ``files`` aren't what the tree at ``root`` has in their place.
 
-        ``files`` has each file's path relative to the folder that it is imported from; empty where
+        ``files`` has each file's path relative to the folder that it is imported from; empty if
         that isn't known.
         """
         tree = self._trees.get(root, {})
@@ -252,7 +252,7 @@ class Counterparts:
         )
 
     def _id(self, path: str) -> str:
-        """Return git's id of a file's content; empty where it is gone, or can't be read."""
+        """Return git's id of a file's content; empty if it is gone, or can't be read."""
         file = Path(path)
         with suppress(OSError):
             status = file.stat()
@@ -312,7 +312,7 @@ def entry_points_of(folder: Path) -> dict[str, EntryPoints]:
 
 
 def installed_entry_points(file: Path) -> EntryPoints:
-    """Return what a distribution's ``entry_points.txt`` has. OSError where it can't be read."""
+    """Return what a distribution's ``entry_points.txt`` has. OSError if it can't be read."""
     return _points_of_ini(file.read_text("utf-8", "replace"))
 
 
