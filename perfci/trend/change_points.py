@@ -42,13 +42,14 @@ NOISY_SERIES = 8
 """Points below which a series with noise is not examined."""
 TOGETHER = 25_000
 """Points, in series of one length, that are searched together. They fit a core's cache."""
-DECAY = 1.5
-LEAST = 3.3
+INTERVAL_GROWTH = 1.5
+"""Each layer of intervals is this much longer than the last."""
+WEAKEST_CANDIDATE = 3.3
 """Standard errors below which a candidate is dropped."""
 LENIENT = 10.0
-"""Times alpha. A change as sure as this is kept out of the wander, though it isn't reported."""
+"""A change whose p is at most this times alpha is left out of the wander, reported or not."""
 EXCURSION = 7
-"""Runs. A shorter stay at another level that comes back is no lasting change."""
+"""Runs. A shorter stay at another level, after which the old one is back, is no lasting change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +89,15 @@ def examine_all(
     import numpy as np
 
     moves_of: list[tuple[SizedMove, ...]] = [()] * len(many)
-    of_length: dict[int, list[int]] = {}
+    by_length: dict[int, list[int]] = {}
     for index, values in enumerate(many):
         if len(values) >= SHORTEST_SERIES and values.min() != values.max():
-            of_length.setdefault(len(values), []).append(index)
-    for length, indices in of_length.items():
+            by_length.setdefault(len(values), []).append(index)
+    for length, indices in by_length.items():
         rows = max(1, TOGETHER // length)
-        for some in (indices[at : at + rows] for at in range(0, len(indices), rows)):
-            prepared = prepare_all(np.stack([many[index] for index in some]))
-            for index, moves in zip(some, _examine_alike(prepared, settings), strict=True):
+        for batch in (indices[at : at + rows] for at in range(0, len(indices), rows)):
+            prepared = prepare_all(np.stack([many[index] for index in batch]))
+            for index, moves in zip(batch, _examine_alike(prepared, settings), strict=True):
                 moves_of[index] = moves
     return moves_of
 
@@ -106,14 +107,14 @@ def _examine_alike(
 ) -> list[tuple[SizedMove, ...]]:
     """Return the moves of each of ``many`` series of one length."""
     moves_of: list[tuple[SizedMove, ...]] = [()] * len(many)
-    of_shortest: dict[int, list[int]] = {}
-    for index, each in enumerate(many):
-        if not _too_short(each):
-            of_shortest.setdefault(each.shortest, []).append(index)
-    for indices in of_shortest.values():
-        candidates = find_candidates([many[index] for index in indices], least=LEAST)
-        for index, of_series in zip(indices, candidates, strict=True):
-            moves_of[index] = tuple(find_moves(many[index], settings, of_series))
+    by_shortest_level: dict[int, list[int]] = {}
+    for index, prepared in enumerate(many):
+        if not _too_short(prepared):
+            by_shortest_level.setdefault(prepared.shortest, []).append(index)
+    for indices in by_shortest_level.values():
+        found = find_candidates([many[index] for index in indices])
+        for index, candidates in zip(indices, found, strict=True):
+            moves_of[index] = tuple(find_moves(many[index], settings, candidates))
     return moves_of
 
 
@@ -138,31 +139,41 @@ def find_moves(
         return
     sums = cumulate(prepared.cleaned)
     ramps = {stretch.first: stretch for stretch in segmented.ramps}
-    index = settled = 0
+    smallest = math.log1p(settings.floor)
+    index = previous_end = 0
     while index < len(splits):
-        split = splits[index]
         stretch = ramps.get(index)
-        kind: ChangeKind = "ramp" if stretch else "step"
         if stretch is None:
-            begin, ends, test = split.begin, (split.place - 1, split.place), split.test
-            within = place_interval(prepared, sums, split)
+            split = splits[index]
+            if abs(split.test.difference) >= smallest:
+                yield _step(prepared, sums, split)
+            previous_end = split.place
             index += 1
         else:
-            # its old level begins where the move before it has ended; if that is a ramp that it
-            # overlaps, the level is the single point before
-            begin = min(max(split.begin, settled), stretch.ramp.before)
-            ends = within = stretch.ramp.before, stretch.ramp.after
-            test = _ramp_test(splits[index : stretch.last + 1], stretch.ramp)
-            index = stretch.last + 1
-        settled = ends[1]
-        if abs(test.difference) >= math.log1p(settings.floor):
-            yield _sized(prepared, kind, begin, ends, within, test)
+            ramp, next_index = stretch.ramp, stretch.last + 1
+            if abs(ramp.difference) >= smallest:
+                yield _ramp(prepared, splits[index:next_index], ramp, previous_end)
+            previous_end = ramp.after
+            index = next_index
 
 
-def _ramp_test(splits: Sequence[Split], ramp: Ramp) -> LevelTest:
-    """Return the test of several steps as one move, with the p of the surest of them."""
+def _step(prepared: Prepared, sums: Sums, split: Split) -> SizedMove:
+    within = place_interval(prepared, sums, split)
+    ends = split.place - 1, split.place
+    return _sized(prepared, "step", split.begin, ends, within, split.test)
+
+
+def _ramp(prepared: Prepared, splits: Sequence[Split], ramp: Ramp, previous_end: int) -> SizedMove:
+    """Return the ramp that ``splits`` are, with the p of the surest of them.
+
+    Its old level begins where the move before it has ended. If that is a ramp that it overlaps, the
+    level is the single point before.
+    """
     surest = min((split.test for split in splits), key=lambda test: test.p)
-    return LevelTest(ramp.difference, math.sqrt(ramp.variance), surest.df, surest.p)
+    test = LevelTest(ramp.difference, math.sqrt(ramp.variance), surest.df, surest.p)
+    begin = min(max(splits[0].begin, previous_end), ramp.before)
+    ends = ramp.before, ramp.after
+    return _sized(prepared, "ramp", begin, ends, ends, test)
 
 
 def _sized(
@@ -225,7 +236,7 @@ def segment(
     of the shortest blocks alone, as true steps move most of the long ones.
     """
     if candidates is None:
-        candidates = find_candidates([prepared], least=LEAST)[0]
+        candidates = find_candidates([prepared])[0]
     if not len(candidates.places):
         return Segmentation()
     sums = cumulate(prepared.cleaned)
@@ -245,23 +256,24 @@ def segment(
 def _moving(
     prepared: Prepared, sums: Sums, blocks: Blocks, start: Sequence[int], alpha: float
 ) -> list[tuple[int, int]]:
-    """Return what moves, at a lenient ``alpha``: the wander isn't measured there."""
-    segmentation = Segmentation()
-    while True:
-        wander = blocks.wander(segmentation.moving())
-        splits = _without_weak(prepared, sums, wander, start, alpha)
-        if len(splits) > len(segmentation.splits):
-            segmentation = Segmentation(
-                splits, find_ramps(prepared, splits) if segmentation.ramps else ()
-            )
-        elif segmentation.ramps or not segmentation.splits:
-            return segmentation.moving()
-        else:
-            segmentation = Segmentation(
-                segmentation.splits, find_ramps(prepared, segmentation.splits)
-            )
-            if not segmentation.ramps:
-                return segmentation.moving()
+    """Return what moves, at a lenient ``alpha``: the wander isn't measured there.
+
+    A ramp is made of steps, and takes the whole stretch along them out of the wander. So ramps are
+    looked for only once no more steps are found.
+    """
+
+    def add_steps(found: Segmentation) -> Segmentation:
+        while True:
+            wander = blocks.wander(found.moving())
+            splits = _without_weak(prepared, sums, wander, start, alpha)
+            if len(splits) <= len(found.splits):
+                return found
+            found = Segmentation(splits, find_ramps(prepared, splits) if found.ramps else ())
+
+    found = add_steps(Segmentation())
+    while not found.ramps and (ramps := find_ramps(prepared, found.splits)):
+        found = add_steps(Segmentation(found.splits, ramps))
+    return found.moving()
 
 
 def choose(candidates: SplitCandidates) -> list[int]:
@@ -286,18 +298,19 @@ def _without_weak(
 
     tests = [tested(index) for index in range(len(bounds) - 2)]
     while tests:
-        weakest = max(range(len(tests)), key=lambda i: (tests[i].p, -abs(tests[i].difference)))
-        if tests[weakest].p <= alpha:
-            weakest = _excursion(bounds, tests)
-            if weakest < 0:
+        doomed = max(range(len(tests)), key=lambda i: (tests[i].p, -abs(tests[i].difference)))
+        if tests[doomed].p <= alpha:
+            # all are significant; drop the opening of an excursion, and its closing will fall next
+            doomed = _excursion(bounds, tests)
+            if doomed < 0:
                 break
-        del bounds[weakest + 1], tests[weakest]
-        for index in (weakest - 1, weakest):
+        del bounds[doomed + 1], tests[doomed]
+        for index in (doomed - 1, doomed):
             if 0 <= index < len(tests):
                 bounds[index + 1] = _best_place(
                     prepared, sums.values, bounds[index], bounds[index + 2]
                 )
-        for index in range(max(0, weakest - 2), min(len(tests), weakest + 2)):
+        for index in range(max(0, doomed - 2), min(len(tests), doomed + 2)):
             tests[index] = tested(index)
     return tuple(
         Split(begin, place, end, test)
@@ -338,6 +351,8 @@ class SplitCandidates:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
+    """Intervals of one length. ``left`` has the lengths that the left side of a split may have."""
+
     length: int
     starts: NDArray[Any]
     left: NDArray[Any]
@@ -353,15 +368,15 @@ def _layers(size: int, shortest: int) -> tuple[_Layer, ...]:
         step = max(1, length // 3)
         starts = np.unique(np.append(np.arange(0, size - length, step), size - length))
         made.append(_Layer(length, starts, np.arange(shortest, length - shortest + 1)))
-        length = max(length + 1, int(length * DECAY))
+        length = max(length + 1, int(length * INTERVAL_GROWTH))
     made.append(_Layer(size, np.zeros(1, dtype=np.intp), np.arange(shortest, size - shortest + 1)))
     return tuple(made)
 
 
-def find_candidates(many: Sequence[Prepared], *, least: float) -> list[SplitCandidates]:
-    """Return for each of ``many`` the splits that are at least ``least`` standard errors strong.
+def find_candidates(many: Sequence[Prepared]) -> list[SplitCandidates]:
+    """Return the best split of each interval, if strong enough, for each series of ``many``.
 
-    There is one for each interval. All have one length, and one shortest level.
+    All series have one length, and one shortest level.
 
     Notes
     -----
@@ -370,38 +385,64 @@ def find_candidates(many: Sequence[Prepared], *, least: float) -> list[SplitCand
     Biometrika 110:249-256). O(n log n).
     """
     import numpy as np
-    from numpy.lib.stride_tricks import sliding_window_view
 
-    cleaned = np.stack([each.cleaned for each in many])
+    cleaned = np.stack([prepared.cleaned for prepared in many])
     size = cleaned.shape[1]
     sums = np.zeros((len(many), size + 1))
     np.cumsum(cleaned - cleaned.mean(axis=1)[:, None], axis=1, out=sums[:, 1:])
+    variance = _variance_of_means(many, size)
+    layers = _layers(size, many[0].shortest)
+    best = [_best_of_layer(sums, variance, layer) for layer in layers]
+    places = np.concatenate([layer_places for layer_places, _ in best], axis=1)
+    strengths = np.concatenate([layer_strengths for _, layer_strengths in best], axis=1)
+    strengths /= np.array([[prepared.sigma] for prepared in many])
+    begins = np.concatenate([layer.starts for layer in layers])
+    ends = np.concatenate([layer.starts + layer.length for layer in layers])
+    return [
+        _strongest(SplitCandidates(row_places, begins, ends), row_strengths)
+        for row_places, row_strengths in zip(places, strengths, strict=True)
+    ]
+
+
+def _variance_of_means(many: Sequence[Prepared], size: int) -> NDArray[Any]:
+    """Return the variance (series, size + 1) of the mean of so many points, for noise of 1."""
+    import numpy as np
+
     lengths = np.arange(1.0, size + 1.0)
-    variance = np.zeros((len(many), size + 1))  # of a level's mean
-    for row, each in enumerate(many):
-        variance[row, 1:] = inflation(lengths, each.rho) / lengths
-    places, strengths, begins, ends = [], [], [], []
-    for layer in _layers(size, many[0].shortest):
-        left, share = layer.left, variance[:, layer.left]
-        first = sums[:, layer.starts, None]
-        middle = sliding_window_view(sums, len(left), axis=1)[:, layer.starts + left[0]]
-        middle -= first
-        total = sums[:, layer.starts + layer.length, None] - first
-        # the right sides are the left ones reversed; |middle/left - (total - middle)/right|
-        middle -= total * (left / layer.length)
-        weights = layer.length / (left * left[::-1] * np.sqrt(share + share[:, ::-1]))
-        middle *= weights[:, None, :]
-        strength = np.abs(middle, out=middle)
-        best = strength.argmax(axis=2)
-        places.append(layer.starts + left[best])
-        strengths.append(np.take_along_axis(strength, best[:, :, None], axis=2)[:, :, 0])
-        begins.append(layer.starts)
-        ends.append(layer.starts + layer.length)
-    place, begin, end = np.concatenate(places, axis=1), np.concatenate(begins), np.concatenate(ends)
-    strength = np.concatenate(strengths, axis=1) / np.array([[each.sigma] for each in many])
-    candidates = []
-    for row in range(len(many)):
-        strong = np.flatnonzero(strength[row] >= least)
-        order = strong[np.argsort(-strength[row, strong], kind="stable")]
-        candidates.append(SplitCandidates(place[row, order], begin[order], end[order]))
-    return candidates
+    variance = np.zeros((len(many), size + 1))
+    for row, prepared in enumerate(many):
+        variance[row, 1:] = inflation(lengths, prepared.rho) / lengths
+    return variance
+
+
+def _best_of_layer(
+    sums: NDArray[Any], variance: NDArray[Any], layer: _Layer
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the place and the strength (series, intervals) of each interval's best split."""
+    import numpy as np
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    left, share = layer.left, variance[:, layer.left]
+    first = sums[:, layer.starts, None]
+    middle = sliding_window_view(sums, len(left), axis=1)[:, layer.starts + left[0]]
+    # The right sides' lengths are the left ones reversed. In place, for memory, each strength is
+    # |middle/left - (total - middle)/right| / sqrt(variance of left + variance of right)
+    # = |middle - total * left/length| * length / (left * right * sqrt(...)).
+    middle -= first
+    total = sums[:, layer.starts + layer.length, None] - first
+    middle -= total * (left / layer.length)
+    weights = layer.length / (left * left[::-1] * np.sqrt(share + share[:, ::-1]))
+    middle *= weights[:, None, :]
+    strength = np.abs(middle, out=middle)
+    best = strength.argmax(axis=2)
+    strengths = np.take_along_axis(strength, best[:, :, None], axis=2)[:, :, 0]
+    return layer.starts + left[best], strengths
+
+
+def _strongest(best: SplitCandidates, strength: NDArray[Any]) -> SplitCandidates:
+    """Return those of one series' ``best`` splits that are strong enough, the strongest first."""
+    import numpy as np
+
+    strong = np.flatnonzero(strength >= WEAKEST_CANDIDATE)
+    order = strong[np.argsort(-strength[strong], kind="stable")]
+    return SplitCandidates(best.places[order], best.begins[order], best.ends[order])

@@ -20,20 +20,21 @@ REACH = 120
 MOST_STEPS = 6
 """Steps that one ramp is first made of. Longer ramps are joined of such, which costs less."""
 _GRID = 14
+"""About as many begins as ends in the first search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
     """A line that is flat up to ``before``, straight to ``after``, then flat.
 
-    ``variance`` is that of the difference, ``error`` the sum of squares around the line.
+    ``variance`` is that of the difference, ``squared_error`` the sum around the line.
     """
 
     before: int
     after: int
     difference: float
     variance: float
-    error: float
+    squared_error: float
 
 
 def fit_ramp(points: NDArray[Any]) -> Ramp | None:
@@ -90,19 +91,19 @@ def _best(
     if not len(begin):
         return None
     size, width = len(sums) - 1, (end - begin).astype(float)
-    risen = size - 1.0 - end
+    risen = size - 1.0 - end  # points at the new level
     rise = moments[end + 1] - moments[begin + 1] - begin * (sums[end + 1] - sums[begin + 1])
-    with_points = rise / width + sums[-1] - sums[end + 1]
-    total = (width + 1.0) / 2.0 + risen
-    own = (width + 1.0) * (2.0 * width + 1.0) / (6.0 * width) + risen - total * total / size
-    explained = with_points * with_points / own
+    s_sx = rise / width + sums[-1] - sums[end + 1]
+    s_sum = (width + 1.0) / 2.0 + risen
+    s_ss = (width + 1.0) * (2.0 * width + 1.0) / (6.0 * width) + risen - s_sum * s_sum / size
+    explained = s_sx * s_sx / s_ss
     best = int(explained.argmax())
     return Ramp(
         before=int(begin[best]),
         after=int(end[best]),
-        difference=float(with_points[best] / own[best]),
-        variance=float(1.0 / own[best]),
-        error=max(0.0, squares - float(explained[best])),
+        difference=float(s_sx[best] / s_ss[best]),
+        variance=float(1.0 / s_ss[best]),
+        squared_error=max(0.0, squares - float(explained[best])),
     )
 
 
@@ -232,14 +233,14 @@ def _fit(
     steps = float(centred @ centred - (levels * levels / counts).sum())
     count = float(len(points))
     unit = prepared.sigma**2 * float(inflation(count, prepared.rho))
-    price = math.log(count) * (3 - 2 * len(splits))
-    gain = (steps - ramp.error) / unit - price
+    extra_cost = math.log(count) * (3 - 2 * len(splits))  # BIC: 3 numbers against 2 per step
+    gain = (steps - ramp.squared_error) / unit - extra_cost
     if gain <= 0.0:
         return None
-    moved = replace(
+    in_series = replace(
         ramp,
         before=ramp.before + low,
         after=ramp.after + low,
         variance=ramp.variance * unit,
     )
-    return RampSplits(first, first + len(splits) - 1, moved, low, high, gain)
+    return RampSplits(first, first + len(splits) - 1, in_series, low, high, gain)
