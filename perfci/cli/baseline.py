@@ -88,6 +88,8 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
     from perfci.metrics import METRICS
 
     store = _store(config_path)
+    if key is not None:
+        _require_known(store, key)
     shown = 0
     for environment in store.environments() if key is None else (key,):
         baseline = store.load(environment, case)
@@ -116,14 +118,7 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
 def diff(first: str, second: str, config_path: Path | None) -> None:
     """Show how the baselines of two environments differ: their facts, and their medians."""
     store = _store(config_path)
-    known = store.environments()
-    for key in (first, second):
-        if key not in known:
-            raise UsageError(
-                "unknown-environment",
-                f"there are no baselines of environment {key}",
-                f"Stored: {', '.join(known) or 'none'}",
-            )
+    _require_known(store, first, second)
     for name, (fact, other) in store.differences(first, second).items():
         say(f"{name}: {fact} → {other}")
     for row in store.diff(first, second):
@@ -142,6 +137,7 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
 def remove(environment: str, case: str | None, config_path: Path | None) -> None:
     """Remove CASE's baseline of ENVIRONMENT, or all of that environment's."""
     store = _store(config_path)
+    _require_known(store, environment)
     removed = store.remove(environment, case)
     if not removed:
         raise _unknown(case or environment, store)
@@ -156,6 +152,17 @@ def _store(config_path: Path | None) -> BaselineStore:
     with calling() as caller:
         project = open_project(caller, config_path)
     return BaselineStore(project.root / project.config.baselines)
+
+
+def _require_known(store: BaselineStore, *keys: str) -> None:
+    known = store.environments()
+    for key in keys:
+        if key not in known:
+            raise UsageError(
+                "unknown-environment",
+                f"there are no baselines of environment {key}",
+                f"Stored: {', '.join(known) or 'none'}",
+            )
 
 
 def _unknown(what: str, store: BaselineStore) -> UsageError:

@@ -235,7 +235,10 @@ def init_command(
     of_pods = CiOptions(shards=options.shards, install=options.install, image=options.image)
     known = github or gitlab or (kubernetes and options == of_pods)
     if options != CiOptions(image=options.image) and not known:
-        raise click.UsageError("these options are about workflows. Add --github or --gitlab")
+        raise click.UsageError(
+            "these options are about workflows. Add --github or --gitlab (--shards, --install and "
+            "--image go with --kubernetes, too)"
+        )
     notify = silent if is_quiet() else say
     initialise(open_repository(Path.cwd()), benchmarks, notify, package, forges, options)
     if is_quiet():

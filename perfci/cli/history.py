@@ -40,7 +40,7 @@ _FEW = 5
 
 @click.group("history", epilog="Example: perfci history stats")
 def history_command() -> None:
-    """Import, export, thin, show and acknowledge what was recorded."""
+    """Import, export, thin, count and acknowledge what was recorded."""
 
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")

@@ -35,7 +35,7 @@ _COMMANDS = {
     "run": ("measure", "Measure one commit and show its numbers."),
     "list": ("measure", "List the cases that would be measured."),
     "nightly": ("history", "Record a branch's history: its tip, and the gaps of earlier nights."),
-    "history": ("history", "Import, export, thin, show and acknowledge what was recorded."),
+    "history": ("history", "Import, export, thin, count and acknowledge what was recorded."),
     "trend": ("trend", "Say when and where the recorded metrics moved: a site, Markdown, JSON."),
     "explain": ("trend", "Look for what differs inside of a case: operators, shapes, lines."),
     "bisect": ("trend", "Find the commit of a range that made a case slower, or faster."),

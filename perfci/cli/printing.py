@@ -249,6 +249,10 @@ class ProgressLine:
 
 def with_common_options(command: click.Command) -> click.Command:
     """Return ``command``, and each command of a group, with ``--log-format`` and ``-q``."""
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            with_common_options(subcommand)
+        return command
     if any("--log-format" in parameter.opts for parameter in command.params):
         return command
     quiet = click.Option(
@@ -267,12 +271,7 @@ def with_common_options(command: click.Command) -> click.Command:
         callback=_chosen,
         help="Standard error as text, or as one JSON object a line [default: text].",
     )
-    if isinstance(command, click.Group):
-        for subcommand in command.commands.values():
-            with_common_options(subcommand)
-    else:
-        command.params.append(quiet)
-    command.params.append(log_format)
+    command.params += [quiet, log_format]
     return command
 
 
@@ -281,7 +280,7 @@ def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -
 
 
 def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value == "json" and not isinstance(context.command, click.Group):
+    if value == "json":
         LOG.command = context.command_path.removeprefix("perfci ")
         LOG.began = time.monotonic()
         log_event("begin", version=VERSION)

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -66,6 +67,8 @@ def initialise(
         files.require_places(root)
     _configure(root, first_table, say)
     _ignore(root, python, say)
+    if not (settled or python or forges) and find_spec("torch") is None:
+        say(f"no torch here: set `python` in {PROJECT_FILE} to a Python that has it")
     first = folder / "bench_first.py"
     if any(folder.glob("bench_*.py")):
         say(f"kept     {benchmarks}/ has benchmarks already")

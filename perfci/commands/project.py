@@ -307,14 +307,14 @@ class RememberedCases:
     failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sides: str = ""
     at: str = ""
-    schema: Literal["perfci.remembered/1"] = "perfci.remembered/1"
+    schema: Literal["perfci.remembered/2"] = "perfci.remembered/2"
 
 
 class CaseMemory:
     """The file of one repository, shared by all its worktrees."""
 
     def __init__(self, cache: Path, repository: Repository) -> None:
-        self.path = cache / repository.id / "remembered.json"
+        self.path = cache / repository.id / "last_failed.json"
 
     def read(self) -> RememberedCases:
         """Return what is kept, or nothing before the first. DamagedFile for anything else."""

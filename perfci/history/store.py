@@ -436,7 +436,8 @@ def _only_match(given: str, known: Sequence[str]) -> str:
         f"`{given}` is the beginning of {len(matches)} changes' ids"
         if matches
         else f"no change has the id `{given}`",
-        f"`perfci trend` names each change's id. {shown}",
+        f"`perfci trend` names each change's id, of which at least {_SHORTEST_ID} characters are "
+        f"needed. {shown}",
     )
 
 

@@ -74,6 +74,17 @@ def test_init_writes_what_list_then_finds(project: Project) -> None:
     assert (project.folder / "pyproject.toml").read_text().count("[tool.perfci]") == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [((), "store HEAD's numbers"), (("--github",), "stage 2"), (("--gitlab",), "PERFCI_GITLAB")],
+)
+def test_init_says_what_comes_next(project: Project, options: tuple[str, ...], step: str) -> None:
+    (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
+    install = ("--install", "pip install perfci", "--report-install", "pip install perfci")
+    done = project.perfci("init", *options, *(install if options else ())).without_traceback()
+    assert (done.code, step in done.out) == (0, True), done.text
+
+
 @pytest.mark.torch
 def test_the_benchmark_that_init_writes_can_be_listed(project: Project) -> None:
     project.commit("empty")

@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def kept(project: Project) -> Path:
-    (path,) = project.cache.glob("*/remembered.json")
+    (path,) = project.cache.glob("*/last_failed.json")
     return path
 
 
@@ -79,10 +79,10 @@ def test_what_says_nothing_of_the_code_changes_nothing(
 
 def test_a_damaged_memory_is_named_and_written_anew(project: Project) -> None:
     project.perfci(*RUN)
-    for damage in ("{", "[]", '{"schema": "perfci.remembered/1", "names": [3]}'):
+    for damage in ("{", "[]", '{"schema": "perfci.remembered/2", "names": [3]}'):
         kept(project).write_text(damage)
         damaged = project.perfci(*RUN, "--last-failed").without_traceback()
-        assert (damaged.code, "remembered.json" in damaged.err) == (4, True)
+        assert (damaged.code, "last_failed.json" in damaged.err) == (4, True)
     project.perfci(*RUN)
     assert "counting" in json.loads(kept(project).read_text())["failed"]
 

@@ -158,6 +158,7 @@ def test_options_go_to_every_shard_and_what_they_say_is_shown(
     [
         (("main", "--engine", "local"), "--engine and --shards belong together"),
         (("main", "--shards", "2"), "--engine and --shards belong together"),
+        (("main", "--at-once", "2"), "--at-once, --sbatch and --job-dir need --engine and"),
         (("main", *ENGINE, "--shard", "1/2"), "--shard doesn't go with --engine"),
         (("main", *ENGINE, "--fail-fast"), "--fail-fast doesn't go with --engine"),
         (("main", *ENGINE, "--sbatch", "exclusive"), "--sbatch is for --engine slurm"),

@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import indent
+from textwrap import dedent, indent
 
 import click
 import pytest
+from ruamel.yaml import YAML
 
 from perfci.cli.main import cli
 from tests.docs.pages import ROOT
@@ -71,3 +72,18 @@ def test_the_commands_of_a_page_exist_with_their_options(path: Path) -> None:
 def test_the_guide_shows_each_command() -> None:
     shown = {name for path in GUIDE for name, _ in calls(path.read_text(encoding="utf-8"))}
     assert set(OPTIONS) - {"baseline"} <= shown
+
+
+BLOCK = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
+YAML_START = re.compile(r"(?:- )?\w+:(?: |$)")
+
+
+def yaml_blocks() -> list[str]:
+    """Return the indented blocks of the guide's pages that begin as YAML does."""
+    blocks = [dedent(block) for path in GUIDE for block in BLOCK.findall(path.read_text("utf-8"))]
+    return [block for block in blocks if YAML_START.match(block.lstrip())]
+
+
+@pytest.mark.parametrize("block", yaml_blocks(), ids=lambda block: block.split()[0])
+def test_yaml_on_a_page_can_be_read(block: str) -> None:
+    assert isinstance(YAML(typ="safe").load(block), dict | list)
