@@ -1,6 +1,6 @@
 """``perfci.inference``, of one input shape or several, and ``perfci.training_step`` as work.
 
-Imports torch. Of a training step forward and loss are compiled as one.
+Imports torch. A training step's forward and loss are compiled as one function.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
 
 _LEARNING_RATE = 1e-3
-"""Of the SGD that stands in where no optimizer is given: small, so that long runs stay finite."""
-_CALLS, _TIME_S = 5, 0.05
+"""Of the SGD that is used if no optimizer is given: small, so that long runs stay finite."""
+_LATENCY_CALLS, _LATENCY_S = 5, 0.05
 _LONGEST_LABEL = 60
 _HIT_RATE = "shape_hit_rate"
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
@@ -86,11 +86,11 @@ def inference_work(
         references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
-    more = _of_shapes(shaped, place, options) if shaped else {}
+    more = _shape_metrics(shaped, place, options) if shaped else {}
     return work_of(options, place, call, accuracy=accuracy, plain=plain, **more)
 
 
-def _of_shapes(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:
+def _shape_metrics(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:
     """Return the metrics and remarks of the work of several shapes."""
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     compiled = options.mode != "eager"
@@ -152,7 +152,7 @@ def _accuracy(
     goal: Any,
     zero_grad: Callable[..., None],
 ) -> Callable[[], tuple[Any, Any]]:
-    """Return what compares gradients with float64's, from the state that ``model`` has now."""
+    """Return a function that gives gradients and float64's, from the state ``model`` has now."""
     at_start = _state(model)
 
     def accuracy() -> tuple[Any, Any]:
@@ -184,7 +184,7 @@ def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
 
 
 def _gradients(forward: Forward, model: Any, arguments: tuple[Any, ...], goal: Any) -> Any:
-    """Return loss and gradients by name, cloned: a CUDA graph's next run overwrites its own."""
+    """Return loss and gradients, cloned because a CUDA graph's next run overwrites them."""
     model.zero_grad(set_to_none=True)
     value = forward(arguments, goal)
     value.backward()
@@ -235,8 +235,8 @@ def _optimizer(given: Any, model: Any, where: str) -> Any:
             "Give a torch.optim.Optimizer, or a callable that makes one: "
             "optimizer=lambda parameters: torch.optim.Adam(parameters, lr=1e-3).",
         )
-    its_own = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    if not any(id(parameter) in its_own for parameter in parameters):
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if not any(id(parameter) in optimized for parameter in parameters):
         raise BenchmarkError(
             "optimizer-of-another-model",
             f"{where}: the optimizer holds none of {type(model).__name__}'s parameters",
@@ -290,7 +290,7 @@ def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ..
         (like,) = inputs if len(inputs) == 1 else (None,)
         if isinstance(like, torch.Tensor) and like.is_floating_point():
             return (torch.randn(entries, dtype=like.dtype),)
-    elif entries and not any(type(each) is int for each in entries):
+    elif entries and not any(type(item) is int for item in entries):
         return entries
     raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
 
@@ -345,9 +345,9 @@ class Shaped:
 
     def _latency(self, label: str, synchronize: Callable[[], None]) -> float:
         arguments, taken = self.variants[label], list[float]()
-        ended = perf_counter() + _TIME_S
+        ended = perf_counter() + _LATENCY_S
         with torch.inference_mode():
-            while len(taken) < _CALLS or perf_counter() < ended:
+            while len(taken) < _LATENCY_CALLS or perf_counter() < ended:
                 synchronize()
                 begun = perf_counter()
                 self._forward(*arguments, **self._keywords)
@@ -363,25 +363,25 @@ class Shaped:
             for label in others
             if self._compiled[label] and label in self._guards
         }
-        spared = None if dynamic else self._by_dynamic()
-        spared = spared or self._by_buckets()
+        spared = None if dynamic else self._spared_by_dynamic()
+        spared = spared or self._spared_by_buckets()
         return {**guards, _HIT_RATE: spared} if spared else guards
 
-    def _by_dynamic(self) -> Finding | None:
-        """Say what dynamic sizes may spare: compiles of shapes that differ in sizes above 1 alone.
+    def _spared_by_dynamic(self) -> Finding | None:
+        """Return the compiles that dynamic sizes spare: of shapes that differ in sizes above 1.
 
         torch.compile makes sizes of 0 and 1 part of its code in any case.
         """
         spared = [
             label
-            for group in self._alike(of_one_apart=True)
-            for label in [each for each in group if self._compiled[each]][1:]
+            for group in self._groups_by_size(separate_ones=True)
+            for label in list(filter(self._compiled.__getitem__, group))[1:]
         ]
         return finding("spare-dynamic", shapes=", ".join(spared)) if spared else None
 
-    def _by_buckets(self) -> Finding | None:
-        """Say what padding may spare: to every other shape, where each of them holds the last."""
-        for group in self._alike(of_one_apart=False):
+    def _spared_by_buckets(self) -> Finding | None:
+        """Return the compiles that padding to every other shape spares, if each holds the last."""
+        for group in self._groups_by_size(separate_ones=False):
             compiles = sum(self._compiled[label] for label in group)
             buckets = group[len(group) - 1 :: -2][::-1]
             holds = all(
@@ -394,18 +394,21 @@ class Shaped:
                 return finding("spare-buckets", buckets=", ".join(buckets), compiles=spared)
         return None
 
-    def _alike(self, *, of_one_apart: bool) -> Iterator[list[str]]:
-        """Yield the labels of inputs that differ in nothing but sizes, the smallest first."""
+    def _groups_by_size(self, *, separate_ones: bool) -> Iterator[list[str]]:
+        """Yield the labels of inputs that differ only in sizes, the smallest first.
+
+        With ``separate_ones``, a size of 0 or 1 isn't grouped with others.
+        """
         groups: dict[Any, list[str]] = {}
         for label, arguments in self.variants.items():
             leaves, structure = tree_flatten(arguments)
-            of = [
-                (leaf.dtype, leaf.dim(), [size < 2 and size for size in leaf.shape] * of_one_apart)
+            key = [
+                (leaf.dtype, leaf.dim(), [size < 2 and size for size in leaf.shape] * separate_ones)
                 if isinstance(leaf, torch.Tensor)
                 else repr(leaf)
                 for leaf in leaves
             ]
-            groups.setdefault(f"{structure} {of}", []).append(label)
+            groups.setdefault(f"{structure} {key}", []).append(label)
         for group in groups.values():
             yield sorted(group, key=self._sizes)
 
@@ -416,17 +419,17 @@ class Shaped:
 
 @contextmanager
 def _recompiles_heard() -> Iterator[list[str]]:
-    """Give a list of the guards that fail within: what torch logs, where perfci has it log."""
+    """Give the list of guards that fail inside, if torch logs them (``GraphWatch.install``)."""
     heard: list[str] = []
 
-    class Ear(logging.Handler):
+    class GuardHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.name.endswith(RECOMPILE_LOGGER):
                 heard.append(reason_of(record.getMessage()))
 
-    ear, logger = Ear(), logging.getLogger("torch._dynamo")
-    logger.addHandler(ear)
+    handler, logger = GuardHandler(), logging.getLogger("torch._dynamo")
+    logger.addHandler(handler)
     try:
         yield heard
     finally:
-        logger.removeHandler(ear)
+        logger.removeHandler(handler)

@@ -1,7 +1,7 @@
 """Instruments look inside a case to say why it moved. Each is one module.
 
-It lies in this package, or an entry point of the group ``perfci.instruments`` in another
-distribution names it. It has the attributes of ``Instrument``. No instrument runs while anything is
+The module lies in this package, or another distribution names it in an entry point of the group
+``perfci.instruments``. It has the attributes of ``Instrument``. No instrument runs while a case is
 measured. ``record`` runs in workers, so a module imports the standard library only, and torch
 inside of functions.
 """
@@ -186,8 +186,9 @@ class Instrument:
 def instruments() -> Mapping[str, Instrument]:
     """Return perfci's own instruments by name, in their order."""
     modules = built_in_modules(sys.modules[__name__])
-    own = (_instrument(name, module, added=False) for name, module in modules)
-    return {each.name: each for each in sorted(own, key=lambda instrument: instrument.place)}
+    built_in = [_instrument(name, module, added=False) for name, module in modules]
+    built_in.sort(key=lambda instrument: instrument.place)
+    return {instrument.name: instrument for instrument in built_in}
 
 
 @cache

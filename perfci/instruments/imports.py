@@ -1,7 +1,7 @@
 """Modules that a start or first call newly imports, and own modules that take longer.
 
-A library's module that both sides load from the same file is the same work: what its import takes
-moves with the machine, and with who asks for it first. It is never a difference.
+A library's module that both sides load from the same file is never a difference: its import is the
+same work, whose time depends on the machine and on which import comes first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLACE = 60
 WHEN = "start"
 
 _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
-_MOST_MODULES, _LONGEST = 4_000, 200
+_MOST_MODULES, _LONGEST_NAME = 4_000, 200
 _LEAST_S = 0.001
 _LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
 """An own module that takes this much longer is slower: on the processor, or by the clock, and as a
@@ -38,8 +38,9 @@ share of the other side's. By the clock alone another program may be the cause, 
 
 @dataclass(slots=True)
 class _Import:
-    """A module, which one asked for it (``by``) and where; ``late``, after set-up. Times in s,
-    ``inside`` other imports.
+    """A module, the module ``by`` which it was imported, and where. Times are in s.
+
+    ``late``: after set-up. ``inside`` are the times of the imports that it made.
     """
 
     name: str
@@ -59,37 +60,39 @@ class _ImportTimes:
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
-        self._way: list[_Import] = []
-        self._found: list[_Import] = []
+        self._nested: list[_Import] = []
+        self._timed_imports: list[_Import] = []
         self._recorded: dict[str, Any] = {}
         self._bootstrap: Any = importlib._bootstrap  # noqa: SLF001
         self._real = self._bootstrap._find_and_load  # noqa: SLF001
 
     def __enter__(self) -> dict[str, Any]:
-        self._bootstrap._find_and_load = self._timed  # noqa: SLF001
+        self._bootstrap._find_and_load = self._load_timed  # noqa: SLF001
         return self._recorded
 
     def __exit__(self, *_: object) -> None:
         self._bootstrap._find_and_load = self._real  # noqa: SLF001
-        self._recorded["modules"] = [self._row(each) for each in self._found]
+        self._recorded["modules"] = [self._row(timed) for timed in self._timed_imports]
 
-    def _timed(self, name: str, import_: Any) -> Any:
-        timed = _Import(name, *self._asking(), late=self._scene.set_up)
+    def _load_timed(self, name: str, import_: Any) -> Any:
+        timed = _Import(name, *self._importer(), late=self._scene.set_up)
         if timed.late:  # a library that puts its imports off, or an instrument, asks for thousands
-            timed.kept = self._way[-1].kept if self._way else bool(self._scene.place(timed.file))
-        self._way.append(timed)
+            timed.kept = (
+                self._nested[-1].kept if self._nested else bool(self._scene.place(timed.file))
+            )
+        self._nested.append(timed)
         started, started_cpu = perf_counter(), thread_time()
         try:
             return self._real(name, import_)
         finally:
             took, took_cpu = perf_counter() - started, thread_time() - started_cpu
-            self._way.pop()
+            self._nested.pop()
             timed.self_s, timed.cpu_s = took - timed.inside, took_cpu - timed.inside_cpu
-            if self._way:
-                self._way[-1].inside += took
-                self._way[-1].inside_cpu += took_cpu
-            if timed.kept and name in sys.modules and len(self._found) < _MOST_MODULES:
-                self._found.append(timed)
+            if self._nested:
+                self._nested[-1].inside += took
+                self._nested[-1].inside_cpu += took_cpu
+            if timed.kept and name in sys.modules and len(self._timed_imports) < _MOST_MODULES:
+                self._timed_imports.append(timed)
 
     def _row(self, module: _Import) -> list[Any]:
         """Return a module: name, importer, its file and line, times, its file, if own, if late."""
@@ -98,31 +101,35 @@ class _ImportTimes:
         own = self._scene.place(origin)
         importer_file = self._scene.place(module.file)
         line = module.line if importer_file else 0
-        names = [text[:_LONGEST] for text in (module.name, module.by, importer_file)]
+        names = [text[:_LONGEST_NAME] for text in (module.name, module.by, importer_file)]
         times = (round(module.self_s, 7), round(module.cpu_s, 7))
-        source = _digest(origin) if own else ""
-        return [*names, line, *times, own or origin[:_LONGEST], bool(own), module.late, source]
+        source = _source_checksum(origin) if own else ""
+        return [*names, line, *times, own or origin[:_LONGEST_NAME], bool(own), module.late, source]
 
-    def _asking(self) -> tuple[str, str, int]:
-        """Return the module, the file and the line whose code asks for what is imported now.
+    def _importer(self) -> tuple[str, str, int]:
+        """Return the module, file and line of the code that makes the present import.
 
-        A library that was imported before and puts an import off is asked by own code, or by the
-        module whose import is under way: that is what can be changed. After set-up nearly all that
-        runs is called by own code, which then says nothing.
+        If a library that was imported earlier makes it late, that is the own code that called the
+        library, or the module whose import is under way: these can be changed. After set-up it is
+        the library, as nearly all code is called by own code then.
         """
         frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
         while frame and _is_importer(frame):
             frame = frame.f_back
         if frame is None:
             return "", "", 0
-        asker = _module_of(frame)
-        under_way = {each.name for each in self._way}
-        if self._scene.set_up or asker in under_way or self._scene.place(frame.f_code.co_filename):
-            return asker, frame.f_code.co_filename, frame.f_lineno
+        importer = _module_of(frame)
+        under_way = {nested.name for nested in self._nested}
+        if (
+            self._scene.set_up
+            or importer in under_way
+            or self._scene.place(frame.f_code.co_filename)
+        ):
+            return importer, frame.f_code.co_filename, frame.f_lineno
         caller: FrameType | None = frame
         while caller and not self._scene.place(caller.f_code.co_filename):
-            if _is_importer(caller) and self._way:
-                return self._way[-1].name, "", 0
+            if _is_importer(caller) and self._nested:
+                return self._nested[-1].name, "", 0
             caller = caller.f_back
         caller = caller or frame
         return _module_of(caller), caller.f_code.co_filename, caller.f_lineno
@@ -141,8 +148,8 @@ def _module_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _digest(path: str) -> str:
-    """Return what tells one source from another, or nothing of what can't be read."""
+def _source_checksum(path: str) -> str:
+    """Return a checksum of a file, or an empty string if it can't be read."""
     try:
         return f"{zlib.crc32(Path(path).read_bytes()):08x}"
     except OSError:
@@ -153,8 +160,9 @@ def _digest(path: str) -> str:
 
 
 class _Module(NamedTuple):
-    """A module as a worker recorded it: who asked for it, and where. ``own`` is the side's own,
-    ``late`` what the first call asked for, ``source`` tells its text from another.
+    """A module as a worker recorded it, with the module ``by`` which it was imported, and where.
+
+    ``own``: of the side's own code; ``late``: imported by the first call; ``source``: a checksum.
     """
 
     name: str
@@ -181,7 +189,7 @@ class _Entry:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
-    """Yield each import that one side alone makes, and each own module that takes longer."""
+    """Yield each import that only one side makes, and each own module that takes longer."""
     before, after = (
         {row[0]: _Module(*row) for row in recorded["modules"]} for recorded in (base[0], head[0])
     )
@@ -200,7 +208,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         if not now.own and now.origin == was.origin:
             continue
         if was.source and was.source == now.source:
-            continue  # one process of each side: by as much the same import differs by chance
+            continue  # the same import differs as much by chance between two processes
         if _is_longer(was, now) or _is_longer(now, was):
             difference = _difference(
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
@@ -229,17 +237,17 @@ def _difference(code: str, seconds: float, file: str, line: int, **arguments: Pl
 
 
 def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Collection[_Entry]:
-    """Return what these import and the others don't, by the own line that pulls it in."""
+    """Return the imports that only ``these`` make, by the own line that causes them."""
     entries: dict[tuple[str, int, str], _Entry] = {}
-    for each in these.values():
-        if each.name in others:
+    for module in these.values():
+        if module.name in others:
             continue
-        top = _pulled_in(each, these)
-        if each.late and not top.file:  # what a library puts off until its first use
+        top = _pulled_in(module, these)
+        if module.late and not top.file:  # an import that a library puts off until its first use
             continue
-        name = top.name if top.own else _shortest_new(each if top.name in others else top, others)
+        name = top.name if top.own else _shortest_new(module if top.name in others else top, others)
         entry = entries.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
-        entry.seconds += each.self_s
+        entry.seconds += module.self_s
         entry.modules += 1
     return entries.values()
 
@@ -252,7 +260,7 @@ def _shortest_new(module: _Module, others: Mapping[str, _Module]) -> str:
 
 
 def _pulled_in(module: _Module, modules: Mapping[str, _Module]) -> _Module:
-    """Return the module, ``one`` or an importer of it as late, that a line of own code asks for."""
+    """Return the module, or its importer that is as late, which a line of own code imports."""
     climbed = {module.name}
     while not module.own:
         importer = modules.get(module.by)

@@ -1,10 +1,10 @@
 """The metrics: a module for each family of them, which is all it takes to add one.
 
-A module (or what an entry point of the group ``perfci.metrics`` names) has ``METRICS``: each
-``Metric``, with its default policy, and what it is in words. It may have what else ``Family``
-names. ``PLACE`` orders perfci's own in reports; those of other distributions come after.
+A module (of this package, or named by an entry point of the group ``perfci.metrics``) has
+``METRICS``: each ``Metric``, with its default policy, and its description. It may have the other
+attributes that ``Family`` names. ``PLACE`` orders perfci's own in reports; others come after them.
 
-Standard library only, and torch inside of what needs it: workers import all of them.
+Workers import all of them, so they import the standard library only, and torch inside of functions.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
 class Family:
     """One module's metrics. ``about`` says what each is, by its name.
 
-    What else a module may have: ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
-    values of a worker's samples; ``explain``, which says why a metric regressed. perfci's own may
-    have ``ruling``, which says where the numbers of its metrics ``RULED`` don't count, given both
-    sides' workers. ``distribution`` is whose it is, empty for perfci's own.
+    A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
+    values of a worker's samples; and ``explain``, which says why a metric regressed. perfci's own
+    may have ``ruling``, which decides from both sides' workers where the numbers of its metrics
+    ``RULED`` don't count. ``distribution`` has the module; it is empty for perfci's own.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Family:
             raise self._broken(f"{what} ended in {type(error).__name__}: {error}") from error
 
     def read(self, what: str, hook: Callable[[], Reading]) -> Reading:
-        """Return what a hook found, as ``ask``; a value that isn't finite is missing."""
+        """Return a hook's reading, as ``ask`` does. A value that isn't finite is missing."""
         reading = self.ask(what, hook)
         if not self.distribution:
             return reading
@@ -207,14 +207,14 @@ def ruled() -> frozenset[str]:
 
 
 class _Registry(Mapping[str, Metric]):
-    """The metrics by name, in the order of reports; found when they are first asked for."""
+    """The metrics by name, in the order of reports. They are found on first use."""
 
     def __init__(self) -> None:
         self._families: tuple[Family, ...] = ()
         self._by_name: dict[str, Metric] = {}
 
     def take(self, families: Iterable[Family]) -> None:
-        """Have these families and no others."""
+        """Replace all families by these."""
         self._families = tuple(families)
         self._by_name = {
             metric.name: metric for family in self._families for metric in family.metrics

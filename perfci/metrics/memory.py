@@ -88,21 +88,22 @@ METRICS = {
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 _SLACK = 1 << 20
+"""A peak that is this far above the present memory was not reset."""
 _ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
 _ON_HOST = ("peak_host_memory", "host_memory_over_setup")
 _CGROUP = "cgroup_memory_over_setup"
-_CALLS = 5
-_TIME_S = 0.1
+_PEAK_CALLS, _PEAK_TIME_S = 5, 0.1
+"""Most calls, and most time, for a peak."""
 
 
 class _Peak(NamedTuple):
-    """The most memory in a call, and how much of it was of mapped files when the call began."""
+    """A call's peak of memory, and the mapped files' part of it when the call began."""
 
     bytes: int
     files: int
 
 
-# Memory growth per call: the slope of allocated memory over warm calls. A leak, or none.
+# Memory growth per call: the slope of allocated memory over warm calls.
 
 POINTS = 30
 _LEAST_POINTS = 10
@@ -113,7 +114,7 @@ _LONGEST_S = 0.5
 def memory_growth(
     call: Callable[[], Any], call_s: float, allocated: Callable[[], float]
 ) -> float | None:
-    """Return the growth in bytes a call (Theil–Sen slope), or None where calls are too slow."""
+    """Return the growth in bytes per call (Theil–Sen slope), or None where calls are too slow."""
     points = POINTS
     calls = int(_GROWTH_TIME_S / POINTS / max(call_s, 1e-7))
     if calls < 1:
@@ -146,15 +147,15 @@ def theil_sen(levels: Sequence[float]) -> float:
 
 
 class Memory(Collector):
-    """The memory of one worker and of the processes below it: after set-up, and at most in a call.
+    """The memory of one worker and the processes below it: after set-up, and a call's peak.
 
-    On the host both are of a heap whose free pages were given back first. Over bursts the peaks of
-    identical workers differed by tens of MiB: glibc gives a freed block to the next call, or leaves
-    it as a hole, at random (``benchmarks/memory_spread.py``).
+    On the host, the heap's free pages are given back before either is read. Without that, peaks of
+    identical workers differed by tens of MiB over bursts, as glibc at random gives a freed block to
+    the next call or leaves it as a hole (``benchmarks/memory_spread.py``).
 
-    Growth leaves out pages of files that were mapped before the call, which are mostly the code of
-    libraries. A fork has none of its parent's: it takes them as calls touch them, with as many
-    around each as the page cache happens to hold.
+    Growth over set-up leaves out pages of files that were mapped before the call, mostly libraries'
+    code. A fork has none of its parent's at first. It takes them as calls touch them, with as many
+    neighbours as the page cache happens to hold.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -165,7 +166,7 @@ class Memory(Collector):
         self._why_missing = ""
 
     def before_setup(self) -> None:
-        """Have the kernel count what is charged to this worker from now on, where it can."""
+        """Enter a cgroup, if possible: from now on the kernel counts this worker's memory."""
         self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
 
     def set_up(self) -> None:
@@ -178,16 +179,16 @@ class Memory(Collector):
             self._charged.note_setup()
 
     def warm(self) -> None:
-        """Reset the device's peaks, and remember which processes there are.
+        """Reset the device's peaks, and remember which child processes there are.
 
-        Whether calls have any decides how they are seen.
+        Only where calls have some, the whole tree's memory is sampled.
         """
         self._before_bursts = Spent.now()
         if self.scene.device and not self.scene.missing_reason("peak_device_memory"):
             self.scene.device.reset_peaks()
 
     def after_bursts(self) -> Reading:
-        """Return the peaks. torch answers 0 where there is no device: not measured, not zero."""
+        """Return the peaks. Without a device, torch's 0 means that nothing was measured."""
         host = self._on_host()
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
         counted = self.scene.device and "peak_device_memory" not in missing
@@ -197,16 +198,16 @@ class Memory(Collector):
     def _on_host(self) -> Reading:
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
 
-        perfci's own samples are not counted: a quicker side has more of them, and must not look
-        hungrier for it. The growth holds what calls left for good (a cache, a compiler's modules)
-        and may be negative where set-up's own memory was freed.
+        perfci's own samples don't count, because a quicker side has more of them. The growth
+        includes what calls left for good (a cache, a compiler's modules). It may be negative where
+        memory of set-up was freed.
         """
         samples_bytes = self.scene.samples_bytes()
         alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
         peak_of = self._peak_of if alone else self._peak_of_tree
-        ended = monotonic() + _TIME_S
+        ended = monotonic() + _PEAK_TIME_S
         peaks = [peak_of(self.scene.once)]
-        while len(peaks) < _CALLS and monotonic() < ended:
+        while len(peaks) < _PEAK_CALLS and monotonic() < ended:
             peaks.append(peak_of(self.scene.once))
         known = [peak for peak in peaks if peak is not None]
         if self._after_setup is None or len(known) < len(peaks):
@@ -236,7 +237,7 @@ class Memory(Collector):
         return _Peak(peak, files)
 
     def _peak_of_tree(self, call: Callable[[], Any]) -> _Peak | None:
-        """Return the highest sample of all; this process's own peak, where that is higher."""
+        """Return the tree's highest sample, or this process's own peak if that is higher."""
         tree = TreePeak()
 
         def sampled() -> None:
@@ -271,7 +272,7 @@ class Memory(Collector):
             return _no_growth("this C library doesn't say what is allocated")
 
         def settled() -> float:
-            self.scene.collect()  # what only waits for a collection is no leak
+            self.scene.collect()  # garbage is no leak
             return allocated()
 
         growth = memory_growth(self.scene.work.call, self.scene.call_s, settled)

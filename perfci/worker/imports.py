@@ -1,10 +1,10 @@
 """The imports of benchmark files, in their order, and what they do to the process.
 
-Discovery records it in a fresh process of each side; an ancestor records the same of what it
-imports for both sides, and the parent compares them (``perfci.measure.starters``).
+Discovery records them in a fresh process of each side. An ancestor records what it imports for both
+sides, and the parent compares the records (``perfci.measure.starters``).
 
-An ancestor imports the compiler, too: their first call would, which is 2 to 3 s of each worker's
-start, the same on both sides.
+An ancestor also imports the compiler. Otherwise each worker's first call would, which takes 2 to
+3 s of its start, the same on both sides.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from perfci.errors import Unusable
 from perfci.model.discovery import FileImports
 from perfci.model.worker import UNLIKE_FRESH
 
-_CHANGES = {"os.putenv": 2, "os.unsetenv": 1}
-_STARTS = frozenset(
+_ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
+_PROGRAM_STARTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
 )
 _BYTECODE = (".py", ".pyc")
 _ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
-"""Files whose code imports what other code asks for."""
+"""Files whose code imports on behalf of other code."""
 _STATE: Mapping[str, Callable[[Any], object]] = {
     "default dtype": lambda torch: torch.get_default_dtype(),
     "default device": lambda torch: torch.get_default_device(),
@@ -53,12 +53,15 @@ _STATE: Mapping[str, Callable[[Any], object]] = {
 }
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
-"""What it sets as it compiles, and reads later than at its import."""
+"""Variables that Inductor sets as it compiles, and reads later than at its import."""
 
 
 @dataclass(slots=True)
 class _ImportTrace:
-    """All that one import of a side's own code asked for, in order, and what was done during it."""
+    """What one import of a side's own code asked for, in order, and did.
+
+    ``read`` has files and modules of the side's tree that a library asked for.
+    """
 
     modules: dict[str, None] = field(default_factory=dict)
     environment: dict[str, None] = field(default_factory=dict)
@@ -69,51 +72,51 @@ class _ImportTrace:
 class ImportRecord:
     """Records while ``during`` is open. ``roots`` are the folders of the side's own code.
 
-    Only what own code asks for is recorded: what libraries import in turn comes with them.
+    Only imports by own code are recorded, as those by libraries follow from them.
     """
 
     def __init__(self, roots: Sequence[str] = ()) -> None:
         self._roots = tuple(f"{root}/" for root in dict.fromkeys(roots) if root)
-        self._asked: dict[str, _ImportTrace] = {}
-        self._way: list[_ImportTrace] = []
+        self._traces: dict[str, _ImportTrace] = {}
+        self._nested: list[_ImportTrace] = []
         self._own: dict[str, bool] = {}
         self._import = builtins.__import__
 
     @contextmanager
     def during(self, file: str) -> Iterator[None]:
         """Record as an import of ``file``."""
-        self._way.append(self._of(file))
+        self._nested.append(self._trace_of(file))
         self._import = builtins.__import__
-        builtins.__import__ = self._imported
+        builtins.__import__ = self._import_noted
         sys.meta_path.insert(0, self)
-        _listeners().append(self._heard)
+        _listeners().append(self._note_event)
         try:
             yield
         finally:
-            _listeners().remove(self._heard)
+            _listeners().remove(self._note_event)
             sys.meta_path.remove(self)
             builtins.__import__ = self._import
-            self._way.clear()
+            self._nested.clear()
 
     def find_spec(self, name: str, path: object = None, _: object = None) -> None:
-        """Find nothing, and see where a library asks for something of the tree's.
+        """Find nothing, but note where a library asks for a module of the side's tree.
 
-        It may only ask whether that is there; an ancestor would find nothing.
+        An ancestor would not find it, even if the library only asks whether it is there.
         """
-        if path is not None or not self._way:
+        if path is not None or not self._nested:
             return
         for entry in sys.path:
-            inside = isinstance(entry, str) and self._is_of_roots(f"{entry}/_")
+            inside = isinstance(entry, str) and self._is_own_file(f"{entry}/_")
             if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):  # noqa: PTH110 (pathlib takes longer)
                 frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
                 while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
                     frame = frame.f_back
-                if frame and not self._is_of_roots(frame.f_code.co_filename):
-                    self._way[-1].read[name] = None
+                if frame and not self._is_own_file(frame.f_code.co_filename):
+                    self._nested[-1].read[name] = None
 
     def of(self, file: str) -> FileImports:
-        """Return what ``file`` asked for and did, its side's own modules included."""
-        whole = _ImportTrace()
+        """Return what ``file``, and the own modules that it imports, asked for and did."""
+        total = _ImportTrace()
         seen: set[str] = set()
         waiting = [file]
         while waiting:
@@ -121,21 +124,21 @@ class ImportRecord:
             if name in seen:
                 continue
             seen.add(name)
-            if name in sys.modules and not (name == file or self._is_own(name)):
-                whole.modules[name] = None
-            if trace := self._asked.get(name):
-                whole.environment |= trace.environment
-                whole.programs |= trace.programs
-                whole.read |= trace.read
+            if name in sys.modules and not (name == file or self._is_own_module(name)):
+                total.modules[name] = None
+            if trace := self._traces.get(name):
+                total.environment |= trace.environment
+                total.programs |= trace.programs
+                total.read |= trace.read
                 waiting += reversed(trace.modules)
         return FileImports(
-            tuple(whole.modules), tuple(whole.environment), tuple(whole.programs), tuple(whole.read)
+            tuple(total.modules), tuple(total.environment), tuple(total.programs), tuple(total.read)
         )
 
-    def _of(self, name: str) -> _ImportTrace:
-        return self._asked.setdefault(name, _ImportTrace())
+    def _trace_of(self, name: str) -> _ImportTrace:
+        return self._traces.setdefault(name, _ImportTrace())
 
-    def _imported(
+    def _import_noted(
         self,
         name: str,
         globals: Mapping[str, Any] | None = None,  # noqa: A002 (the name that callers use)
@@ -143,54 +146,54 @@ class ImportRecord:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """Stand in for ``__import__``."""
-        if not self._asks(globals):
+        """Stand in for ``__import__``, and note what own code imports."""
+        if not self._is_by_own_importer(globals):
             return self._import(name, globals, locals, fromlist or (), level)
         package = (globals or {}).get("__package__") or (globals or {}).get("__name__") or ""
         try:
-            whole = resolve_name("." * level + name, package) if level else name
+            imported = resolve_name("." * level + name, package) if level else name
         except ImportError:
-            whole = ""
-        if not whole:
+            imported = ""
+        if not imported:
             return self._import(name, globals, locals, fromlist or (), level)
-        self._way[-1].modules[whole] = None
-        self._way.append(self._of(whole))
+        self._nested[-1].modules[imported] = None
+        self._nested.append(self._trace_of(imported))
         try:
             return self._import(name, globals, locals, fromlist or (), level)
         finally:
-            self._way.pop()
+            self._nested.pop()
             for child in fromlist or ():
-                if f"{whole}.{child}" in sys.modules:
-                    self._way[-1].modules[f"{whole}.{child}"] = None
+                if f"{imported}.{child}" in sys.modules:
+                    self._nested[-1].modules[f"{imported}.{child}"] = None
 
-    def _asks(self, importer: Mapping[str, Any] | None) -> bool:
-        """Return whether it is the side's own code that imports."""
-        if not importer or not self._way:
+    def _is_by_own_importer(self, importer: Mapping[str, Any] | None) -> bool:
+        """Return whether the side's own code imports."""
+        if not importer or not self._nested:
             return False
         file = importer.get("__file__")
-        return isinstance(file, str) and self._is_of_roots(file)
+        return isinstance(file, str) and self._is_own_file(file)
 
-    def _is_of_roots(self, file: str) -> bool:
+    def _is_own_file(self, file: str) -> bool:
         if file not in self._own:
             real = os.path.realpath(file) if file.startswith("/") else ""  # "<frozen …>", say
             self._own[file] = real.startswith(self._roots) or file.startswith(self._roots)
         return self._own[file]
 
-    def _is_own(self, name: str) -> bool:
+    def _is_own_module(self, name: str) -> bool:
         module = sys.modules.get(name)
         file = getattr(module, "__file__", None)
         if isinstance(file, str):
-            return self._is_of_roots(file)
+            return self._is_own_file(file)
         places = getattr(module, "__path__", ())  # a package without a file of its own
-        return any(self._is_of_roots(f"{place}/") for place in places)
+        return any(self._is_own_file(f"{place}/") for place in places)
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._way:
+    def _note_event(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._nested:
             return
-        trace = self._way[-1]
-        if event in _CHANGES:
+        trace = self._nested[-1]
+        if event in _ENVIRONMENT_CHANGES:
             trace.environment[_change(arguments)] = None
-        elif event in _STARTS:
+        elif event in _PROGRAM_STARTS:
             if not self._is_by_own_code():
                 trace.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
         elif event == "open" and isinstance(arguments[0], str):
@@ -198,17 +201,17 @@ class ImportRecord:
             if (flags or 0) & os.O_WRONLY:
                 return
             place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
-            inside = not file.endswith(_BYTECODE) and self._is_of_roots(place)
+            inside = not file.endswith(_BYTECODE) and self._is_own_file(place)
             if inside and not self._is_by_own_code():
                 trace.read[file] = None
 
     def _is_by_own_code(self) -> bool:
-        """Return whether own code calls what happens now, rather than an import."""
+        """Return whether own code, and not an import, caused the present event."""
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":
                 return False
-            if self._is_of_roots(frame.f_code.co_filename):
+            if self._is_own_file(frame.f_code.co_filename):
                 return True
             frame = frame.f_back
         return False
@@ -224,7 +227,7 @@ def _change(arguments: tuple[Any, ...]) -> str:
 
 @cache
 def _listeners() -> list[Callable[[str, tuple[Any, ...]], None]]:
-    """Return who gets the audit events. A hook stays for the life of a process: there is one."""
+    """Return the listeners to audit events, behind one hook, as a hook can't be removed."""
     listeners: list[Callable[[str, tuple[Any, ...]], None]] = []
 
     def hand_on(event: str, arguments: tuple[Any, ...]) -> None:
@@ -236,7 +239,7 @@ def _listeners() -> list[Callable[[str, tuple[Any, ...]], None]]:
 
 
 def modules() -> dict[str, str]:
-    """Return what is loaded, in the order it was, with each module's file."""
+    """Return the loaded modules with their files, in the order of loading."""
     result = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -261,7 +264,7 @@ def torch_state() -> dict[str, str]:
 def importable(names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the compiler's modules that an ancestor may import.
 
-    Where Triton is installed Inductor starts processes as it is imported.
+    Inductor is not one where Triton is installed: its import starts processes then.
     """
     has_triton = importlib.util.find_spec("triton") is not None
     return tuple(name for name in names if name != INDUCTOR or not has_triton)
@@ -273,7 +276,7 @@ def forget_places() -> None:
 
 
 def use_own_places() -> None:
-    """Let Inductor keep what it makes of C++ headers where this process would have put that."""
+    """Have Inductor precompile C++ headers into the folder that this process would have chosen."""
     codecache: Any = sys.modules.get("torch._inductor.codecache")
     if hasattr(codecache, "_HEADER_DIR"):
         codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"  # noqa: SLF001

@@ -55,7 +55,7 @@ from perfci.metrics.observed.allocator import kept_pages
 
 BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 _STACK_S = 5.0
-"""Time for a rank that hangs to write its stack. Its node may be busy, or far."""
+"""Time for a rank that hangs to write its stack, on a node that may be busy or far."""
 _LONGEST_POLL_MS = 2**31 - 1
 
 
@@ -155,7 +155,7 @@ def _can_be_split(words: str) -> bool:
 
 
 def _unforkable_reason() -> str:
-    """Return why this process must not fork, or nothing. Threads and devices die in a fork."""
+    """Return why this process must not fork, or ''. Threads and devices don't survive a fork."""
     until = time.monotonic() + END_S
     while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
         if time.monotonic() > until:
@@ -166,7 +166,7 @@ def _unforkable_reason() -> str:
 
 
 class RankGroup:
-    """The ranks of a side. A call is one step of each, begun together, until the last has ended."""
+    """The ranks of a side. A call makes one step of each, from a common begin to the last end."""
 
     def __init__(self, world: int, timeout: float, start: Callable[[StartedRanks], None]) -> None:
         self._world = world
@@ -175,10 +175,10 @@ class RankGroup:
         self._members = self._started.members
         weakref.finalize(self, self._started.end)
         start(self._started)
-        self._by_number: dict[int, Member] = {}
+        self._by_descriptor: dict[int, Member] = {}
         self._poll = select.poll()
         for member in self._members:
-            self._by_number[member.channel.fileno()] = member
+            self._by_descriptor[member.channel.fileno()] = member
             self._poll.register(member.channel.fileno(), select.POLLIN)
             member.output.start()
         self._act = "start"
@@ -196,15 +196,15 @@ class RankGroup:
         self._all("begin")
 
     def peaks(self) -> Sequence[Mapping[str, float]]:
-        """Return the most memory of each rank, by metric."""
+        """Return each rank's peaks of memory, by metric."""
         return self._all("peaks")
 
     def inspected(self, count: int) -> Sequence[Steps]:
-        """Return what ``count`` more steps of each rank are like."""
+        """Return each rank's profile of ``count`` more steps."""
         return self._all("inspected", count, times=count)
 
     def outputs(self) -> Sequence[OutputSketch]:
-        """Return a sketch of what one more step of each rank returns."""
+        """Return a sketch of each rank's output of one more step."""
         return self._all("outputs")
 
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
@@ -223,8 +223,8 @@ class RankGroup:
             ready = self._poll.poll(None if within_s is None else left_ms)
             if not ready:
                 raise self._hanging(answers)
-            for number, _ in ready:
-                member = self._by_number[number]
+            for descriptor, _ in ready:
+                member = self._by_descriptor[descriptor]
                 answer = answer_of(member)
                 if isinstance(answer, RankTrouble):
                     raise self._failure(answer)
@@ -232,13 +232,13 @@ class RankGroup:
         return [answers[rank] for rank in range(self._world)]
 
     def _failure(self, first: RankTrouble) -> Unusable:
-        """Return the failure of the rank that is to blame, and end all of them."""
+        """Return the failure of the rank that is to blame, and end all ranks."""
         troubles = [first]
         until = time.monotonic() + GRACE_S
         while (left_s := until - time.monotonic()) > 0 and len(troubles) < self._world:
-            for number, _ in self._poll.poll(left_s * 1e3):
-                self._poll.unregister(number)  # one that died is ready for ever
-                answer = answer_of(self._by_number[number])
+            for descriptor, _ in self._poll.poll(left_s * 1e3):
+                self._poll.unregister(descriptor)  # that of a dead rank is ready for ever
+                answer = answer_of(self._by_descriptor[descriptor])
                 if isinstance(answer, RankTrouble) and answer.rank != first.rank:
                     troubles.append(answer)
         worst = min([*troubles, *self._deaths({trouble.rank for trouble in troubles})])
@@ -252,24 +252,26 @@ class RankGroup:
         return Unusable(worst.kind, message)
 
     def _hanging(self, answered: Container[int]) -> Unusable:
-        """Return what the ranks that have not answered wait for, and end all of them."""
+        """Return where the ranks that have not answered hang or wait, and end all ranks."""
         if deaths := self._deaths(answered):
             return self._failure(min(deaths))
-        late = [each for each in self._members if each.rank not in answered]
+        late = [member for member in self._members if member.rank not in answered]
         for member in late:
             member.process.show()
-        stand = [standing(each.rank, each.on_host, each.output.stack(_STACK_S)) for each in late]
+        stand = [
+            standing(member.rank, member.on_host, member.output.stack(_STACK_S)) for member in late
+        ]
         self._started.end(within_s=0.0)
         return Unusable(*hanging_failure(stand, self._world, self._act, self._timeout))
 
-    def _deaths(self, but: Container[int]) -> list[RankTrouble]:
-        """Return who died without a word: its channel stays open as long as a child holds it."""
-        others = (member for member in self._members if member.rank not in but)
+    def _deaths(self, known: Container[int]) -> list[RankTrouble]:
+        """Return ranks that died unnoticed: their channels stay open while a child holds them."""
+        others = (member for member in self._members if member.rank not in known)
         return [death_of(other) for other in others if other.process.exitcode]
 
 
 def start_children(start_method: str, job: RankJob, started: StartedRanks) -> None:
-    """Start the ranks of ``job``. Each is among those ``started`` before the next.
+    """Start the ranks of ``job``, and add each to ``started`` before the next one starts.
 
     Rank 0 serves the rendezvous.
     """

@@ -38,7 +38,7 @@ WHERE_IT_IS = signal.SIGUSR1
 """Has a rank write to standard error where its main thread is, whatever it waits for."""
 _PR_SET_PDEATHSIG = 1
 _COLLECTIVES = ("gloo:", "nccl:")
-"""How torch names the range from a collective's call until it is done; """
+"""Beginnings of torch's names for a collective's range, from its call until it is done."""
 _KERNELS = ("ncclDevKernel", "ncclKernel")
 _STEPS = "perfci:steps"
 _SIZES = {
@@ -48,9 +48,10 @@ _SIZES = {
     **dict.fromkeys(("double", "long int", "long", "c10::complex<float>"), 8),
     "c10::complex<double>": 16,
 }
-"""Bytes of an element, by torch's name of its type in a profile. Others are of eight bits."""
-_CALLS = 3
+"""Bytes of an element, by the name of its type in a profile. Other types have one byte."""
+_PEAK_STEPS = 3
 RAISED = "raised "
+"""Begins the message of a rank's exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class RankTask:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RankTrouble:
-    """Reason why a rank can't go on, by the common clock. Of several the least is the cause."""
+    """Reason why a rank can't go on. Of several, the least (earliest) is the cause."""
 
     when_ns: int
     rank: int
@@ -98,10 +99,10 @@ def serve(
     listener: socket.socket | None,
     inherited: Sequence[Connection],
 ) -> None:
-    """Do as ``channel`` says until it is closed. Standard streams go to ``output``.
+    """Carry out the orders of ``channel`` until it is closed. Standard streams go to ``output``.
 
-    ``inherited`` are its parent's ends, which a fork has, too: it would not see them closed. Rank
-    0 serves the rendezvous on ``listener``.
+    ``inherited`` are the parent's ends of pipes. A fork has to close them, or it would not see the
+    parent close them. Rank 0 serves the rendezvous on ``listener``.
     """
     _die_with(task.parent)
     if listener and task.place.rank:
@@ -113,7 +114,7 @@ def serve(
     output.close()
     os.environ.update(task.environment)
     keep_pages(task.job.allocator)
-    # what it starts is started as by torchrun's ranks, not as this one was: a DataLoader's workers
+    # its children (a DataLoader's workers) start as those of torchrun's ranks, not as it did
     multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)
     faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
@@ -129,9 +130,9 @@ def serve(
 
 
 def _answer(channel: Connection, rank: int, act: Callable[[], object]) -> None:
-    """Answer with what ``act`` returns, or with what it raised."""
+    """Send the result of ``act``, or a ``RankTrouble`` with what it raised."""
     try:
-        made = act()
+        result = act()
     except BaseException as error:  # noqa: BLE001 (user code may raise anything, which is reported)
         when_ns = time.monotonic_ns()
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
@@ -140,25 +141,25 @@ def _answer(channel: Connection, rank: int, act: Callable[[], object]) -> None:
         message = f"{RAISED}{text.removesuffix(':')[:500]}"
         channel.send(RankTrouble(when_ns, rank, "rank_raised", message))
     else:
-        channel.send(made)
+        channel.send(result)
 
 
 def _beyond(trace: TracebackType | None) -> TracebackType | None:
-    """Return what of ``trace`` is not of this file."""
+    """Return ``trace`` without the frames of this file that it begins with."""
     while trace and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     return trace
 
 
 def _die_with(parent: int) -> None:
-    """Have the kernel end this process when the one that started it ends, however that does."""
+    """Have the kernel kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it was quicker
         os._exit(1)
 
 
 class _Rank:
-    """The process group, and what the user's function makes of it."""
+    """The process group, and the step that the user's function makes."""
 
     def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
         self._task = task
@@ -210,21 +211,21 @@ class _Rank:
         return output
 
     def begin(self) -> None:
-        """Begin the bursts: garbage collections look no more at what is there by now."""
+        """Begin the bursts. From now on, collections skip all objects that exist already."""
         if os.environ.get("PERFCI_GC") != "1":
             gc.freeze()
 
     def peaks(self) -> dict[str, float]:
-        """Return the most memory of a few more steps, by metric; nothing that isn't known.
+        """Return the peaks of memory of a few more steps, by metric, as far as they are known.
 
-        Like a worker's own: of a heap whose free pages were given back.
+        As for a worker's own peak, the heap first gives back its free pages.
         """
         import torch
 
         if self._cuda:
             torch.cuda.reset_peak_memory_stats()
         most = 0
-        for _ in range(_CALLS):
+        for _ in range(_PEAK_STEPS):
             gc.collect()
             give_back()
             try:
@@ -239,10 +240,10 @@ class _Rank:
         return bytes_by_metric
 
     def inspected(self, count: int) -> Steps:
-        """Make more steps under torch's profiler, and return what they were like.
+        """Make more steps under torch's profiler, and return them.
 
-        By the one of ``torch.autograd``: ``torch.profiler`` imports all of torch._dynamo, which
-        takes seconds.
+        The profiler is that of ``torch.autograd``, as ``torch.profiler`` imports all of
+        torch._dynamo, which takes seconds.
         """
         from torch.autograd.profiler import profile, record_function
 
@@ -259,7 +260,7 @@ class _Rank:
 
 
 def _device(place: RankPlace, devices: int) -> int:
-    """Return which device is this rank's: the only one where a launcher shows each its own."""
+    """Return this rank's device: the only one, if a launcher shows each rank its own."""
     if devices == 1 and place.launched:
         return 0
     if place.local_world > devices:
@@ -277,14 +278,14 @@ def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
         for event in events
         if event.name().startswith(_COLLECTIVES) and began <= _times(event)[0] < ended
     ]
-    # NCCL's range is that of the call alone: its kernels are the collective
+    # NCCL's range covers the call alone: its kernels are the collective
     kernels = [event for event in events if event.name().startswith(_KERNELS)]
     return Steps(
         count,
         began,
         ended,
         tuple((call.name().partition(":")[2], _bytes_of(call)) for call in calls),
-        tuple(_times(each) for each in kernels or calls),
+        tuple(_times(event) for event in kernels or calls),
         tuple(os.sched_getaffinity(0)),
         host,
     )

@@ -1,4 +1,4 @@
-"""The watch on what this process imports, opens, loads, asks for and starts."""
+"""The watch on the files that this process imports, opens and loads, and what it starts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def begin_in_child() -> None:
 
 
 def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
-    """Watch this worker, and see to it that its children do; None where it was not asked for."""
+    """Watch this worker and its children. Return None where no watch was asked for."""
     text = environment.get(VARIABLE)
     if not text:
         return None
@@ -74,11 +74,11 @@ class CodeWatch:
         self.side = Ownership(settings, in_child=in_child)
         self.record = Record(settings["events"][0])
         self._known: set[str] = set()
-        self._modules: dict[tuple[str, str], None] = {}  # that a folder was asked for
+        self._modules: dict[tuple[str, str], None] = {}  # (folder, name) that a finder looked for
         self._plain: set[str] = set()  # folders of the side's own that no link leads to
         self._in_child = in_child
-        self._is_seen = False  # by the library
-        self._keeps = False  # what is asked for until the last look
+        self._is_seen = False  # by the library below Python
+        self._keeps = False  # the library keeps its records until the last look
         self._due: set[int] = set()  # threads that are about to load a library
 
     def install(self) -> None:
@@ -92,7 +92,7 @@ class CodeWatch:
         self._see_from_below(keeps=not self._in_child)
 
     def go_on(self, environment: Mapping[str, str]) -> None:
-        """Go on as a fork that has a file of its own: it gets what was found until now, too."""
+        """Go on as a fork with its own file of events, which gets those so far, too."""
         self.record.go_on_in(decoded(environment[VARIABLE])["events"][0])
         self._see_from_below(keeps=True)
 
@@ -105,9 +105,9 @@ class CodeWatch:
             self.record.say(how, real, name)
 
     def look(self) -> None:
-        """Write down all that is loaded: modules, and what is mapped into this process.
+        """Write down all modules and all files mapped into this process and its living children.
 
-        Living children, too: what C code opened is seen nowhere else.
+        What C code opened is seen nowhere else.
         """
         ask(PAUSE, 0)  # for good: this process ends, or takes no more orders
         self._say_modules()
@@ -168,7 +168,7 @@ class CodeWatch:
         return hook
 
     def unrecorded(self, act: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what ``act`` does: no code of the side's asked for the files that it looks at."""
+        """Return the result of ``act``, without recording the files that it looks at."""
         ask(PAUSE, 0)
         try:
             return act(*arguments)
@@ -231,7 +231,7 @@ class CodeWatch:
             self._due.add(get_ident())
 
     def _killed(self, pid: int, number: int) -> None:
-        """Look at what a process has mapped that this one is about to end."""
+        """Look at the mapped files of a process that this one is about to end."""
         if number:
             for descendant in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
                 try:
@@ -273,7 +273,7 @@ class CodeWatch:
         self._say_modules()
 
     def _exit_after_a_look(self) -> None:
-        """Have ``os._exit`` look first, with which forks of ``multiprocessing`` end."""
+        """Have ``os._exit``, by which forks of ``multiprocessing`` end, look first."""
         leave = os._exit
 
         def look_and_leave(status: int) -> NoReturn:
@@ -285,9 +285,9 @@ class CodeWatch:
         os._exit = look_and_leave
 
     def _see_from_below(self, *, keeps: bool) -> None:
-        """Have the library begin that sees what any code of this process looks at.
+        """Have the library begin, which sees the files that any code of this process looks at.
 
-        A worker ``keeps`` what is asked for until its last look; a child may end without one.
+        A worker ``keeps`` its records until its last look. A child may end without one.
         """
         self._is_seen = begin_looks()
         self._keeps = keeps
@@ -297,9 +297,9 @@ class CodeWatch:
             self.record.say("blind", sys.executable or "", "the library isn't loaded")
 
     def _see_modules_asked_for(self) -> None:
-        """Have finders say which module they look for where, and look for it unseen.
+        """Have finders report which module they look for where, and hide what they look at.
 
-        What they look at for that says nothing: they keep a folder's listing, and answer from it.
+        That means nothing, because finders keep a folder's listing and answer from it.
         """
         find, modules, order = FileFinder.find_spec, self._modules, ask
         pause, go_on = PAUSE, GO_ON  # the module's own are gone at an interpreter's end
@@ -330,11 +330,11 @@ class CodeWatch:
             self.record.say("module", f"{real}{name.rpartition('.')[2]}", "")
 
     def _listed(self, path: Any, *, entries: bool = False) -> None:
-        """Write down that a folder of the side's own was listed, but for Python's own imports.
+        """Write down that a folder of the side's own was listed, except by Python's imports.
 
-        These look for names that they know: what they find is written down. A reader of
-        packages' metadata doesn't look at the rest. Nothing says what ``entries`` are asked for:
-        Python's own walks ask what kind they are of, anybody else may ask for their sizes.
+        Imports look for known names, and what they find is written down. Readers of packages'
+        metadata don't look at other entries. What ``entries`` are asked for is unknown: Python's
+        own walks ask for their kind, other code may ask for their sizes.
         """
         leave_out_listing()
         frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
@@ -354,10 +354,10 @@ class CodeWatch:
             self.record.say(how, real, "")
 
     def _reached(self, _: Any, address: Any) -> None:
-        """Write down that a server was reached: what it answers isn't known.
+        """Write down that a server was reached, because its answers are unknown.
 
-        Those of this process's children listen in its temporary folder, or under a name of
-        ``multiprocessing``'s.
+        Not so a server of this process's children, which listens in its temporary folder or under
+        a name of ``multiprocessing``'s.
         """
         if isinstance(address, (str, bytes)):
             text = os.fsdecode(address)
@@ -369,9 +369,9 @@ class CodeWatch:
 
 
 def _asked_group() -> str:
-    """Return the group of entry points that is asked for; empty where nothing says so.
+    """Return the group of entry points that the caller asks for; empty where that isn't known.
 
-    Those of all groups are read for it. Readers that keep the others for later say nothing.
+    All groups are read for it. A reader may keep the others for later.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     while frame is not None:
