@@ -66,7 +66,9 @@ def main() -> int:
         codes = [process.wait() for process in processes.values()]
         took = time.monotonic() - began
         with open_history(place) as history:
-            found = sorted((in_order(run) for run in history.read()), key=lambda run: run.id)
+            found = sorted(
+                (in_order(run) for run in history.recorded_runs()), key=lambda run: run.id
+            )
         wanted = [in_order(recorded(number, cases=3)) for number in range(RUNS)]
     wrong = sum(one != other for one, other in zip(found, wanted, strict=False))
     print(

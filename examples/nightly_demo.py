@@ -82,7 +82,7 @@ def replay(repository: Path, history: Path) -> tuple[RecordedRun, ...]:
     """Record a made run for each commit that was not measured; return them."""
     branch = commits(open_repository(repository), "main")
     with open_history(str(history)) as opened:
-        real = tuple(opened.read())
+        real = tuple(opened.recorded_runs())
         made = replayed(branch[::-1], real)
         opened.record(made)
     return made

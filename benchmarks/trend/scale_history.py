@@ -138,7 +138,7 @@ def load(where: str) -> dict[str, float]:
     """Load everything here; return the time and this process's high-water mark."""
     started, started_cpu = time.perf_counter(), time.process_time()
     with open_history(where, create=False) as history:
-        loaded = history.load()
+        loaded = history.load_arrays()
     return {
         "load_s": time.perf_counter() - started,
         "load_cpu_s": time.process_time() - started_cpu,

@@ -269,7 +269,7 @@ def json_lines(history: OpenHistory) -> Iterator[Clean]:
     """Yield everything as lines that ``history import`` reads back."""
     from perfci.history.interchange import to_lines
 
-    return (clean_json(line.decode()) for line in to_lines(history.records()))
+    return (clean_json(line.decode()) for line in to_lines(history.export()))
 
 
 def csv_lines(history: OpenHistory) -> Iterator[Clean]:
@@ -277,7 +277,7 @@ def csv_lines(history: OpenHistory) -> Iterator[Clean]:
     from perfci.report.exporters.csv import spreadsheet_cell
 
     yield clean_lines(",".join(_COLUMNS) + "\n")
-    for run in history.read():
+    for run in history.recorded_runs():
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         for point in run.points:

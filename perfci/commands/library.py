@@ -195,7 +195,7 @@ def _history(address: str, shown: str) -> History:
     from perfci.history.store import open_history
 
     with open_history(address, create=False) as opened:
-        loaded = opened.load()
+        loaded = opened.load_arrays()
         shown = opened.shown if shown == address else shown
     return History(shown, loaded.environments, loaded)
 

@@ -222,7 +222,7 @@ def trend_of(
     from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 
-    loaded = history.load()
+    loaded = history.load_arrays()
     git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
     known = _renamed(history.known_changes(), aliases, git.order)
     arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)

@@ -47,19 +47,19 @@ class History:
 
         series = self.loaded.series
         counts = [len(each.values) for each in series]
-        of_series = np.repeat(np.arange(len(series), dtype=np.int32), counts)
+        series_of_row = np.repeat(np.arange(len(series), dtype=np.int32), counts)
         runs = _joined([each.runs for each in series], np.int32)
         values = _joined([each.values for each in series], np.float64)
         # the loaded runs are in the order of measuring, and mostly so are a series' values
-        place = of_series * np.int64(len(self.loaded.runs)) + runs
-        if not np.all(place[1:] > place[:-1]):
-            order = np.argsort(place, kind="stable")
+        order_key = series_of_row * np.int64(len(self.loaded.runs)) + runs
+        if not np.all(order_key[1:] > order_key[:-1]):
+            order = np.argsort(order_key, kind="stable")
             runs, values = runs[order], values[order]
-        del place
+        del order_key  # as large as all values
         headers = [run.header for run in self.loaded.runs]
 
         def by_series(texts: Iterable[str]) -> pd.Categorical:
-            return _categories(list(texts), of_series)
+            return _categories(list(texts), series_of_row)
 
         def by_run(texts: Iterable[str]) -> pd.Categorical:
             return _categories(list(texts), runs)
@@ -118,40 +118,42 @@ def load_history(connection: Connection) -> LoadedHistory:
         )
     }
     facts = {row.key: documents[row.facts] for row in rows}  # an environment's newest run's
-    indices = np.full(max((row.number for row in rows), default=0) + 1, -1, dtype=np.int32)
+    highest = max((row.number for row in rows), default=0)
+    index_of_run_number = np.full(highest + 1, -1, dtype=np.int32)
     for index, row in enumerate(rows):
-        indices[row.number] = index
+        index_of_run_number[row.number] = index
     return LoadedHistory(
         environments=facts,
         runs=tuple(LoadedRun(row.key, header_of(row)) for row in rows),
-        series=tuple(_series(connection, indices)),
+        series=tuple(_series(connection, index_of_run_number)),
         sources=_Sources([row.source_hashes for row in rows], documents, set(facts)),
     )
 
 
-def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSeries]:
+def _series(connection: Connection, index_of_run_number: NDArray[Any]) -> Iterator[LoadedSeries]:
     """Yield each series as a slice of all points, sorted by series, without a copy.
 
-    A run has a series once, so each run's points go to the next free place of their series. Sorting
-    all points would need their size again, and twice the time.
+    This is a counting sort: count per series, cumulate, then fill. A run has a series once, so each
+    run's points go to the next free place of their series. Another sort of all points would need
+    their size again, and twice the time.
     """
     rows = connection.execute(
         select(schema.series, schema.environments.c.key).join(schema.environments)
     ).all()
-    packed = _packed(connection, indices)
+    points_by_run = _points_by_run(connection, index_of_run_number)
     numbers = [row.number for row in rows]
-    free = np.zeros(max(numbers, default=0) + 2, dtype=np.intp)
-    for of_run, _, _ in packed:
-        if not np.isin(of_run, numbers, kind="table").all():
+    next_place = np.zeros(max(numbers, default=0) + 2, dtype=np.intp)
+    for series_numbers, _, _ in points_by_run:
+        if not np.isin(series_numbers, numbers, kind="table").all():
             raise NotPacked("a run has points of a series that is not there")
-        free[of_run + 1] += 1
-    np.cumsum(free, out=free)
-    begins = free.copy()
+        next_place[series_numbers + 1] += 1
+    np.cumsum(next_place, out=next_place)
+    begins = next_place.copy()
     runs, values = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1])
-    for of_run, of_values, run in packed:
-        places = free[of_run]
-        runs[places], values[places] = run, of_values
-        free[of_run] += 1
+    for series_numbers, run_values, run in points_by_run:
+        places = next_place[series_numbers]
+        runs[places], values[places] = run, run_values
+        next_place[series_numbers] += 1
     for row in rows:
         at = slice(begins[row.number], begins[row.number + 1])
         if at.start < at.stop:
@@ -164,20 +166,20 @@ def _series(connection: Connection, indices: NDArray[Any]) -> Iterator[LoadedSer
             )
 
 
-def _packed(
-    connection: Connection, indices: NDArray[Any]
+def _points_by_run(
+    connection: Connection, index_of_run_number: NDArray[Any]
 ) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
-    """Return each run's series and values, as the database holds them, and its index."""
+    """Return the numbers of each run's series, their values, and the run's index."""
     points = schema.run_points.c
-    of_runs = []
+    points_by_run = []
     query = select(points.run, points.packed)
     for run, content in connection.execution_options(yield_per=20).execute(query):
         count = count_points(content)
         series = np.frombuffer(content, "<i4", count)
         values = np.frombuffer(content, "<f8", count, offset=4 * count)
-        if run < len(indices) and indices[run] >= 0:
-            of_runs.append((series, values, int(indices[run])))
-    return of_runs
+        if run < len(index_of_run_number) and index_of_run_number[run] >= 0:
+            points_by_run.append((series, values, int(index_of_run_number[run])))
+    return points_by_run
 
 
 class _Sources(Mapping[tuple[str, str], Any]):
@@ -188,26 +190,31 @@ class _Sources(Mapping[tuple[str, str], Any]):
     """
 
     def __init__(
-        self, of_run: list[int], documents: Mapping[int, Mapping[str, str]], keys: set[str]
+        self,
+        document_by_run: list[int],
+        documents: Mapping[int, Mapping[str, str]],
+        environments: set[str],
     ) -> None:
-        used = sorted(set(of_run))
-        place = {number: index for index, number in enumerate(used)}
-        self._map_of_run = np.array([place[number] for number in of_run], dtype=np.int32)
+        used = sorted(set(document_by_run))
+        map_index = {number: index for index, number in enumerate(used)}
+        self._map_of_run = np.array(
+            [map_index[number] for number in document_by_run], dtype=np.int32
+        )
         self._maps = [documents[number] for number in used]
-        names: dict[str, int] = {}
+        versions: dict[str, int] = {}
         for hashes in self._maps:
             for value in hashes.values():
-                names.setdefault(value, len(names))
-        self._numbers = names
+                versions.setdefault(value, len(versions))
+        self._versions = versions
         self._cases = set().union(*self._maps)
-        self._environments = keys
+        self._environments = environments
 
     def __getitem__(self, key: tuple[str, str]) -> NDArray[Any]:
         environment, case = key
         if environment not in self._environments or case not in self._cases:
             raise KeyError(key)
         hashes = (by_case.get(case) for by_case in self._maps)
-        known = [-1 if value is None else self._numbers[value] for value in hashes]
+        known = [-1 if value is None else self._versions[value] for value in hashes]
         return np.array(known, dtype=np.int32)[self._map_of_run]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

@@ -128,7 +128,7 @@ def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> Impo
         except OSError as error:
             raise _unreadable(path, error) from error
         with open_history(str(copy), create=False) as other:
-            return add_records(history, _counted(other.records(), watch))
+            return add_records(history, _counted(other.export(), watch))
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:

@@ -32,8 +32,8 @@ from perfci.history.schema import unpacked, unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey
 
-_TOGETHER = 20
-"""Runs in one transaction. Waiting for the disk takes longer than writing one run."""
+_RUNS_IN_TRANSACTION = 20
+"""Several, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
 _CHANGE_FIELDS = (
     "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event",
@@ -83,16 +83,20 @@ class OpenHistory:
         for run in runs:
             require_recordable(run)
         return sum(
-            self._database.writing(partial(record_runs, runs=runs[first : first + _TOGETHER]))
-            for first in range(0, len(runs), _TOGETHER)
+            self._database.writing(
+                partial(record_runs, runs=runs[first : first + _RUNS_IN_TRANSACTION])
+            )
+            for first in range(0, len(runs), _RUNS_IN_TRANSACTION)
         )
 
     def remove(self, run_ids: Collection[str]) -> int:
         """Remove runs with their points. Return the number of runs that were there."""
         ids = sorted(run_ids)
         return sum(
-            self._database.writing(partial(remove_runs, run_ids=ids[first : first + _TOGETHER]))
-            for first in range(0, len(ids), _TOGETHER)
+            self._database.writing(
+                partial(remove_runs, run_ids=ids[first : first + _RUNS_IN_TRANSACTION])
+            )
+            for first in range(0, len(ids), _RUNS_IN_TRANSACTION)
         )
 
     def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
@@ -103,21 +107,21 @@ class OpenHistory:
         with self._database.reading() as connection:
             return tuple(header_of(row) for row in connection.execute(query))
 
-    def load(self) -> LoadedHistory:
+    def load_arrays(self) -> LoadedHistory:
         """Return all runs and all series."""
         from perfci.history.arrays import load_history  # numpy, which recording does not need
 
         with self._database.reading() as connection:
             return load_history(connection)
 
-    def read(self) -> Iterator[RecordedRun]:
+    def recorded_runs(self) -> Iterator[RecordedRun]:
         """Yield every run as it was recorded, in the order of measuring."""
         with self._database.reading() as connection:
             yield from read_runs(connection)
 
-    def records(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
+    def export(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
         """Yield the content of an export: all runs, outcomes and known changes."""
-        yield from self.read()
+        yield from self.recorded_runs()
         yield from self.outcomes()
         yield from self.known_changes()
 
@@ -239,14 +243,16 @@ class OpenHistory:
 
     @contextmanager
     def claim(self, environment: str, sha: str) -> Iterator[bool]:
-        """Yield whether no other runner of ``environment`` is measuring the commit. Then claim it.
+        """Claim the commit, and yield whether that succeeded.
 
-        The claim is an advisory lock of a connection that is kept open meanwhile. The server frees
-        it at the end, also when this process is killed, so no claim has to expire. The lock needs a
-        session of its own. Behind a pooler in transaction mode every claim is granted.
+        It fails while another runner of ``environment`` measures the commit. The claim is an
+        advisory lock of a connection that is kept open meanwhile. The server frees it at the end,
+        also when this process is killed, so no claim has to expire. The lock needs a session of its
+        own. Behind a pooler in transaction mode every claim is granted.
         """
         database = self._database
-        if database.address.path is not None:  # a file has one machine, which claims by itself
+        if database.address.path is not None:
+            # a SQLite file is used on one machine: nothing to claim
             yield True
             return
         digest = hashlib.sha256(f"{environment}\0{sha}".encode()).digest()

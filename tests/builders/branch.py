@@ -58,7 +58,7 @@ class Branch:
 
     def runs(self, history: str = "") -> list[RecordedRun]:
         with open_history(history or str(self.history)) as opened:
-            return list(opened.read())
+            return list(opened.recorded_runs())
 
     def as_recorded(self) -> list[str]:
         """Return the commits in the order of recording: several may be of one second."""

@@ -115,7 +115,7 @@ def test_a_history_is_a_row_for_each_recorded_value(history: Path) -> None:
     with open_history(str(history)) as opened:
         expected = {
             (one.sha, one.environment.key, point.case, point.metric, point.value)
-            for one in opened.read()
+            for one in opened.recorded_runs()
             for point in one.points
         }
     names = ["sha", "environment", "case", "metric", "value"]

@@ -144,7 +144,7 @@ class Nightly(Measuring):
 
     def now(self) -> object:
         with open_history(str(self.place / HISTORY)) as history:
-            return sorted(map(kept_of, history.records()))
+            return sorted(map(kept_of, history.export()))
 
     def wrong(self) -> Iterator[str]:
         yield from double(self.place / HISTORY)

@@ -114,7 +114,7 @@ def records(folder: Path) -> list[str]:
     if not (folder / HISTORY).exists():
         return []
     with open_history(str(folder / HISTORY)) as history:
-        return sorted(_TIMES.sub("T", repr(one)) for one in history.records())
+        return sorted(_TIMES.sub("T", repr(one)) for one in history.export())
 
 
 def readable(folder: Path) -> str:

@@ -59,7 +59,7 @@ def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: P
     )
     assert "recorded 2 runs in" in compared.err
     with open_history(place, create=False) as history:
-        runs = sorted(history.read(), key=lambda one: (one.source, one.sha != base))
+        runs = sorted(history.recorded_runs(), key=lambda one: (one.source, one.sha != base))
         assert [(one.source, one.sha, one.branch, one.position) for one in runs] == [
             ("compare", base, "main", 0),
             ("compare", head, "feature", 1),
@@ -251,7 +251,7 @@ def test_a_file_that_is_not_what_it_says_is_named_and_nothing_is_lost(
     done = project.perfci("history", "import", str(file), "--history", place).without_traceback()
     assert (done.code, said in done.err) == (code, True), done.text
     with open_history(place) as history:
-        assert [in_order(one) for one in history.read()][:2] == [
+        assert [in_order(one) for one in history.recorded_runs()][:2] == [
             in_order(recorded(n)) for n in (1, 2)
         ]
 

@@ -57,16 +57,16 @@ def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place,
         history.record_outcome(outcome())
         history.remember([change()])
         history.acknowledge(change().id, "Meant.")
-        exported = list(to_lines(history.records()))
+        exported = list(to_lines(history.export()))
     from perfci.history.importing import add_records
 
     with open_history(str(tmp_path / "other.sqlite")) as other:
         said = add_records(other, from_lines(exported, "x"))
         assert said.summary == "3 new runs"
-        assert list(to_lines(other.records())) == exported
+        assert list(to_lines(other.export())) == exported
         again = add_records(other, from_lines(exported, "x"))
         assert again.summary == "0 new runs, 3 were there already"
-        assert list(to_lines(other.records())) == exported
+        assert list(to_lines(other.export())) == exported
 
 
 def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(tmp_path) -> None:
@@ -74,7 +74,7 @@ def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(
     for name, runs in (("a", (1, 2, 3)), ("b", (3, 1, 2))):
         with open_history(str(tmp_path / name)) as history:
             history.record([recorded(number) for number in runs])
-            texts.append(b"".join(to_lines(history.records())))
+            texts.append(b"".join(to_lines(history.export())))
     assert texts[0] == texts[1]
 
 
@@ -142,4 +142,4 @@ def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path,
         assert len(history.runs()) == 44
         file.write_bytes(b"".join(whole))
         assert importer(file)(history).summary == "6 new runs, 44 were there already"
-        assert {run.environment for run in history.load().runs} == {HERE.key}
+        assert {run.environment for run in history.load_arrays().runs} == {HERE.key}

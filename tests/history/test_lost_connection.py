@@ -58,7 +58,7 @@ def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
             )
         ):
             assert history.record([recorded(2), recorded(3)]) == 2
-        assert [in_order(run) for run in history.read()] == [
+        assert [in_order(run) for run in history.recorded_runs()] == [
             in_order(recorded(n)) for n in (1, 2, 3)
         ]
 
@@ -113,7 +113,7 @@ def test_a_server_that_stays_away_is_said_and_no_half_run_is_left(
         pass
     own_server.start()
     with open_history(place) as history:
-        assert [in_order(run) for run in history.read()] == [in_order(recorded(1))]
+        assert [in_order(run) for run in history.recorded_runs()] == [in_order(recorded(1))]
         assert history.record([recorded(2)]) == 1
 
 

@@ -41,7 +41,7 @@ def test_of_many_writers_runs_nothing_is_lost_and_nothing_double(place: str) -> 
     again = [start(place, number) for number in kills]
     assert [process.wait() for process in again] == [0] * len(kills)
     with open_history(place) as history:
-        found = [in_order(run) for run in history.read()]
+        found = [in_order(run) for run in history.recorded_runs()]
         assert sorted(found, key=lambda run: run.id) == [
             in_order(recorded(number, cases=3)) for number in range(RUNS)
         ]

@@ -38,7 +38,7 @@ def make(place: str, runs: int = 1) -> None:
 
 def look_over(place: str) -> None:
     with open_history(place) as history:
-        history.load()
+        history.load_arrays()
         history.statistics()
 
 
@@ -90,7 +90,9 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(
     monkeypatch.setattr("perfci.history.database.MIGRATIONS", folder)
     monkeypatch.setattr("perfci.history.database.REVISION", "0006")
     with open_history(place) as history:
-        assert [in_order(run) for run in history.read()] == [in_order(recorded(n)) for n in (1, 2)]
+        assert [in_order(run) for run in history.recorded_runs()] == [
+            in_order(recorded(n)) for n in (1, 2)
+        ]
         assert history.record([recorded(2), recorded(3)]) == 1
     database = Database(parse_address(place))
     with database.reading() as connection:
@@ -176,7 +178,7 @@ def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> No
     with open_history(str(place)) as history:
         assert len(history.runs()) == 200
         with pytest.raises(DamagedFile, match="malformed"):
-            history.load()
+            history.load_arrays()
         with pytest.raises(DamagedFile, match="is damaged"):
             history.statistics()
 
@@ -190,9 +192,9 @@ def test_points_that_no_perfci_wrote_are_damage(tmp_path: Path, packed: str, sai
     _run(place, f"UPDATE perfci_run_points SET packed = {packed}")
     with open_history(place) as history:
         with pytest.raises(DamagedFile, match=said):
-            history.load()
+            history.load_arrays()
         with pytest.raises(DamagedFile, match=said):
-            list(history.read())
+            list(history.recorded_runs())
 
 
 def test_text_that_no_perfci_wrote_is_damage(tmp_path: Path) -> None:

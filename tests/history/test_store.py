@@ -40,9 +40,9 @@ def recording_meanwhile(other: OpenHistory, run: RecordedRun) -> Iterator[None]:
 def test_a_run_recorded_twice_is_there_once(place: str) -> None:
     with open_history(place) as history:
         assert history.record([recorded(1), recorded(2)]) == 2
-        before = list(history.records())
+        before = list(history.export())
         assert history.record([recorded(2), recorded(1), recorded(1, subject="another")]) == 0
-        assert list(history.records()) == before
+        assert list(history.export()) == before
     with open_history(place) as history:
         assert history.record([recorded(1), recorded(3)]) == 1
         assert [run.id for run in history.runs()] == [recorded(n).id for n in (1, 2, 3)]
@@ -54,7 +54,7 @@ def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: s
         for number in (2, 3, 1):
             history.record([recorded(number, measured_at=moment)])
         in_order = [recorded(number).id for number in (1, 2, 3)]
-        assert [run.id for run in history.read()] == in_order
+        assert [run.id for run in history.recorded_runs()] == in_order
         assert [run.id for run in history.runs()] == in_order
 
 
@@ -77,7 +77,7 @@ def test_every_field_comes_back_as_it_was(place: str) -> None:
     with open_history(place) as history:
         history.record(runs)
     with open_history(place) as history:
-        back = {run.id: in_order(run) for run in history.read()}
+        back = {run.id: in_order(run) for run in history.recorded_runs()}
     assert back == {run.id: in_order(run) for run in runs}
 
 
@@ -86,7 +86,7 @@ def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> 
     runs[1] = replace(runs[1], source_hashes={"case_0[n=1]": "old"})
     with open_history(place) as history:
         history.record(runs)
-        loaded = history.load()
+        loaded = history.load_arrays()
     assert loaded.environments == {HERE.key: HERE.facts, THERE.key: THERE.facts}
     ids = [run.header.id for run in loaded.runs]
     assert sorted(ids) == sorted(run.id for run in runs)
@@ -111,11 +111,11 @@ def test_a_run_recorded_while_all_are_loaded_is_in_the_next_load_whole(postgres:
     with open_history(place) as history, open_history(place) as other:
         history.record([recorded(1)])
         with recording_meanwhile(other, recorded(2, cases=3)):
-            loaded = history.load()
+            loaded = history.load_arrays()
         assert len(other.runs()) == 2
         assert [len(one.values) for one in loaded.series] == [1] * 4
         assert len(loaded.runs) == 1
-        assert len(history.load().series) == 6
+        assert len(history.load_arrays().series) == 6
 
 
 def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Server) -> None:
@@ -124,7 +124,7 @@ def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Ser
         history.record([recorded(1)])
         with recording_meanwhile(other, recorded(2)):
             assert history.record([recorded(2), recorded(3)]) == 1
-        assert [in_order(run) for run in history.read()] == [
+        assert [in_order(run) for run in history.recorded_runs()] == [
             in_order(recorded(n)) for n in (1, 2, 3)
         ]
 
@@ -133,7 +133,7 @@ def test_a_metric_in_two_units_is_two_series(place: str) -> None:
     with open_history(place) as history:
         history.record([recorded(1, points=(Point("a", "size", "bytes", 1.0),))])
         history.record([recorded(2, points=(Point("a", "size", "count", 2.0),))])
-        assert {one.unit: one.values.tolist() for one in history.load().series} == {
+        assert {one.unit: one.values.tolist() for one in history.load_arrays().series} == {
             "bytes": [1.0],
             "count": [2.0],
         }
@@ -141,7 +141,7 @@ def test_a_metric_in_two_units_is_two_series(place: str) -> None:
 
 def test_an_empty_history_loads_as_one(place: str) -> None:
     with open_history(place) as history:
-        loaded = history.load()
+        loaded = history.load_arrays()
         assert (loaded.runs, loaded.series, dict(loaded.environments)) == ((), (), {})
         assert history.statistics().runs == 0
 
@@ -258,9 +258,9 @@ def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
         alone = Environment(HERE.key, {"cpu": "another"})
         history.record([recorded(1, environment=alone, cases=5), kept, recorded(3, cases=4)])
         assert history.remove([recorded(1).id, recorded(3).id, "unknown"]) == 2
-        assert [in_order(run) for run in history.read()] == [in_order(kept)]
+        assert [in_order(run) for run in history.recorded_runs()] == [in_order(kept)]
         assert history.statistics().points == len(kept.points)
-        assert {one.key.case for one in history.load().series} == set(kept.source_hashes)
+        assert {one.key.case for one in history.load_arrays().series} == set(kept.source_hashes)
         assert history.record([recorded(3)]) == 1
 
 
@@ -307,7 +307,7 @@ def test_statistics_count_what_there_is(place: str) -> None:
 def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
     with open_history(place) as history:
         history.record([recorded(1)])
-        series = history.load().series
+        series = history.load_arrays().series
         assert len(series) == 4
         for one in series:
             assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)

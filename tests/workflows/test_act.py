@@ -167,7 +167,7 @@ def nights_of(report: dict[str, Any], place: Path) -> str:
     )
     with open_history(str(place)) as history:
         history.record([recorded(number, environment, points=points) for number in range(3)])
-        return b"".join(to_lines(history.records())).decode()
+        return b"".join(to_lines(history.export())).decode()
 
 
 def stored_report(gated: Gated, name: str, shard: str = "") -> None:

@@ -175,7 +175,7 @@ def test_what_the_history_was_made_from_is_the_commit_that_was_taken(project: Pr
     place = project.folder.parent / "taken.sqlite"
     with open_history(str(place)) as history:
         history.record([recorded(1)])
-        text = b"".join(to_lines(history.records())).decode()
+        text = b"".join(to_lines(history.export())).decode()
     project.git("switch", "--quiet", "--orphan", BRANCH)
     tip = project.commit("a night", **{"history.jsonl": text})
     project.git("switch", "--quiet", "main")

@@ -29,9 +29,9 @@ from perfci.model.run import Environment
 
 TOOL = "google-benchmark"
 COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
-_A_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
+_UNITS_PER_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 _OLD_AGGREGATE = re.compile(r"(?P<run>.+)_(?P<kind>mean|median|stddev|cv|BigO|RMS)")
-_NO_COUNTERS = {
+_RESERVED_KEYS = {
     "name", "run_name", "run_type", "family_index", "per_family_instance_index", "repetitions",
     "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit",
     "aggregate_name", "aggregate_unit", "error_occurred", "error_message", "skipped",
@@ -97,7 +97,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
         groups.setdefault(entry.run_name, []).append(entry)
     program = _program(file.context)
     for run_name, entries in groups.items():
-        _add(builder, _case(program, run_name), entries)
+        _add_benchmark(builder, _case(program, run_name), entries)
     context = file.context
     if context.get("library_build_type") == "debug":
         builder.notes.append("its library was built for debugging: times may be too long")
@@ -116,7 +116,7 @@ def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
         counters = {
             key: value
             for key, value in plain.items()
-            if key not in _NO_COUNTERS
+            if key not in _RESERVED_KEYS
             and isinstance(value, (int, float))
             and not isinstance(value, bool)
         }
@@ -133,11 +133,14 @@ def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
 
 
 def _is_aggregate(old: re.Match[str], names: set[str]) -> bool:
-    """Return whether entries of the same benchmark show that this one is its aggregate."""
+    """Return whether entries of the same benchmark show that this one is its aggregate.
+
+    They are its repetitions, or a sibling that only aggregates have.
+    """
     return {old["run"], f"{old['run']}_stddev", f"{old['run']}_RMS"} & names != set()
 
 
-def _add(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> None:
+def _add_benchmark(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> None:
     troubles = [entry.trouble for entry in entries if entry.trouble]
     chosen = _representatives([entry for entry in entries if not entry.trouble])
     if not chosen:
@@ -148,7 +151,7 @@ def _add(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> Non
         return
     if troubles:
         builder.skip(case, f"{len(troubles)} of its repetitions failed: {troubles[0]}")
-    scale = _A_SECOND.get(chosen[0].time_unit)
+    scale = _UNITS_PER_SECOND.get(chosen[0].time_unit)
     if scale is None or len({entry.time_unit for entry in chosen}) > 1:
         builder.skip(case, f"its time unit is not known: {chosen[0].time_unit}")
         return

@@ -42,7 +42,7 @@ class Nights:
         ]
         assert self.night("--no-bisect").code == 0
         with open_history(self.place) as history:
-            (run,) = history.read()
+            (run,) = history.recorded_runs()
             nights = [one for one in range(COMMITS - 1) if one not in MISSED]
             history.record([self._recorded(number, run.environment) for number in nights])
 

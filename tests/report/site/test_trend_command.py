@@ -282,7 +282,7 @@ def test_a_change_between_runs_without_a_commit_is_remembered_by_them_and_outliv
     recorded: Recorded,
 ) -> None:
     with open_history(str(recorded.history)) as history:
-        bare = [replace(run, sha="", branch="") for run in history.read()]
+        bare = [replace(run, sha="", branch="") for run in history.recorded_runs()]
     recorded.history = recorded.history.with_name("imported.sqlite")
     with open_history(str(recorded.history)) as history:
         history.record(bare)
