@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
-_FEW = 5
+_FAILURES_SHOWN = 5
 
 
 @click.group("history", epilog="Example: perfci history stats")
@@ -262,7 +262,7 @@ def _show_night(summary: NightSummary) -> None:
         say(f"environment {summary.environment}")
     for run in summary.recorded:
         say(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
-        for case, why in list(run.failed.items())[:_FEW]:
+        for case, why in list(run.failed.items())[:_FAILURES_SHOWN]:
             say_red(clean_line(f"failed    {case}: {why}", 300))
     if summary.outcome:
         say(_same(summary.outcome))

@@ -43,14 +43,14 @@ Compiled cases, and spreads of too few pairs, take from the settings' time until
 _FIRST_ROUNDS = 12
 _LEAST_PAIRS = 5
 _MORE_ROUNDS = 8
-_AT_ONCE = 0.5
-"""Share of the time of two starters one after the other that they take at once, at best."""
-_SURE = 0.8
+_CONCURRENT_START = 0.5
+"""Time of two starters at once, at best, divided by their time one after the other."""
+_FILLED_SHARE = 0.8
 """Share of the time that a promise's test fills. With a round too few it tests nothing."""
 TRIED = ("malloc", "pin", "threads", "gc", "hash_seed")
 """Settings in the order of their trials, the most important first."""
-_ROUNDS = (4, 10)
-_CASES = 3
+_TRIAL_ROUNDS = (4, 10)
+_TRIAL_CASES = 3
 """Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double."""
 
 
@@ -177,8 +177,8 @@ class CalibrationParts:
         believed = rounds_to_believe(self.calibrated.comparisons, self.config.policy.alpha)
         fits = partial(plan_promise, candidates, alpha, least=believed)
         # a test that may not end is better than none: nothing else needs the time
-        plan = fits(_SURE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
-            left_s, starting_s=_AT_ONCE * self._starting_s
+        plan = fits(_FILLED_SHARE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
+            left_s, starting_s=_CONCURRENT_START * self._starting_s
         )
         if plan is None:
             return not_checked(f"its rounds don't fit the {left_s:.0f} s left; raise --budget")
@@ -397,12 +397,12 @@ def plan_trials(
         else:
             able.append(setting)
     chosen = list(_ordered(cases))
-    rounds, most = _ROUNDS
+    rounds, most = _TRIAL_ROUNDS
 
     def takes(count: int) -> float:
         return count * rounds * sum(round_s.get(case.id, math.inf) for case in chosen)
 
-    while len(chosen) > _CASES and takes(len(able)) > time_s:
+    while len(chosen) > _TRIAL_CASES and takes(len(able)) > time_s:
         chosen.pop()
     while able and takes(len(able)) > time_s:
         why = "no time for it; a larger --budget has"

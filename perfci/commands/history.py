@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from perfci.model.run import RecordedRun, Run
     from perfci.outputs import Say
 
-_NAMED = 3
+_CHANGES_NAMED = 3
 _NO_BRANCH = "(none)"
-_LAST = 20
+_RUNS_SHOWN = 20
 _MOST_ROWS = 50
 _COLUMNS = (
     "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
@@ -111,8 +111,8 @@ def require_commit(
     if not side.dirty:
         return
     changes = repository.changes(side)
-    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
-    named = ", ".join(clean_line(name) for name in changes[:_NAMED])
+    more = f" and {len(changes) - _CHANGES_NAMED} more" if len(changes) > _CHANGES_NAMED else ""
+    named = ", ".join(clean_line(name) for name in changes[:_CHANGES_NAMED])
     raise UsageError(
         slug,
         f"the working tree has changes, and {why}: {named}{more}",
@@ -257,7 +257,7 @@ def with_past(
     branch = (named or "main").removeprefix("origin/")
     try:
         with open_history(address, create=False) as history:
-            newest = history.newest(names, _LAST, branch)
+            newest = history.newest(names, _RUNS_SHOWN, branch)
     except PerfciError as error:
         say(f"perfci: the report is without its history: {error.message}", err=True)
         return report

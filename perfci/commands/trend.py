@@ -34,8 +34,8 @@ RUNS_WITH_WORKERS = 14
 _MOST_CHANGES = 200
 """Most changes whose runs' workers are looked up, whatever their age."""
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
-_FEW = 300
-"""Number of series below which starting a second process takes longer than the analysis."""
+_SERIES_WORTH_A_PROCESS = 300
+"""With fewer series, starting a second process takes longer than the analysis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 def run_all_on_cores(series: int) -> Iterator[RunAll]:
     """Yield ``map``, or for many ``series`` one that uses every core of this process."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if series < _FEW or cores < 2:
+    if series < _SERIES_WORTH_A_PROCESS or cores < 2:
         yield map
         return
     import multiprocessing

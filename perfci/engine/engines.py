@@ -23,10 +23,11 @@ from perfci.errors import OutsideError, UsageError
 from perfci.units import signal_name
 
 _GRACE_S = 60.0
-"""For a report of what was measured until then."""
+"""Time that interrupted commands get for a report of what was measured until then."""
 _TIED_TO_PARENT = (sys.executable, "-I", parent_death.__file__)
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
+"""Longest time of one of Slurm's programs."""
 _CANCEL_S = 90.0
 """Slurm gives a job KillWait to write its results, which is 30 s by default."""
 _SIGNALLED = 128

@@ -37,8 +37,9 @@ from perfci.model.discovery import Discovery
 from perfci.model.worker import WorkOrder
 
 CUT_SHORT = "no_time"
-"""The kind of failure of a file that had less than ``timeout``: it may well be a sound one."""
-_IMPORT_TIMES = 1 << 22
+"""The kind of failure of a file that had less time than ``timeout``, and may be sound."""
+_IMPORT_LOG_BYTES = 1 << 22
+"""Bytes that are kept of a log with the import time of each module."""
 _LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
 """Most likely a distribution of that name; of the side's own packages the message says more."""
 _USERS_ERRORS = {
@@ -46,8 +47,8 @@ _USERS_ERRORS = {
     "duplicate_id": "duplicate-id",
     "broken_plugin": "broken-plugin",
 }
-_LEAST_S = 60.0
-"""Base's own files get so long to import, even where the session's budget is spent."""
+_LEAST_IMPORT_S = 60.0
+"""Base's own files get this time to import, even if the session's budget is spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,9 @@ class _ListingWorker:
         if concurrent:
             launch = replace(launch, affinity=plan.cores.parent)
         self._closed = False
-        self._worker = executor.start(order, launch, budget_end=math.inf, log_tail=_IMPORT_TIMES)
+        self._worker = executor.start(
+            order, launch, budget_end=math.inf, log_tail=_IMPORT_LOG_BYTES
+        )
 
     def again(self, order: WorkOrder) -> _ListingWorker:
         """Return another worker of the same side, which lists by ``order``."""
@@ -413,7 +416,7 @@ def own_cases(
             return OwnCases(frozenset(), frozenset(), frozenset(saved))
         here = replace(plan, sides=(base,), counterparts=None)
         order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
-        until = max(budget_end, executor.now() + 2 * _LEAST_S)
+        until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
         try:
             discovery = _discovered(_ListingWorker(here, base, executor, order, until)).discovery
         except BenchmarkError:  # a benchmark that is written wrongly there

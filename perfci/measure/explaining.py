@@ -1,6 +1,7 @@
 """Why a case moved: both sides run once more, in fresh processes, under instruments.
 
-Never while anything is measured. Whatever fails here is unavailable, and no verdict depends on it.
+This never runs while anything is measured. An instrument that fails is unavailable, and no verdict
+depends on it.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 EXPLAIN_S = 10.0
 """Time that the instruments of a case may take in ``compare``, besides its own run time."""
 _FIRST_PROFILE_S = 60.0
-"""What the first profile of a side may take, whatever is left: with none of it there is no why."""
+"""Time of a side's first profile, whatever is left: without a profile nothing is explained."""
 _CALLS = 3
 """Calls that a recording makes of slow work, about."""
-_PROFILED = 10.0
+_RECORDING_FACTOR = 10.0
 """Factor by which recording lengthens a call, at most."""
-_REPEATS = 0.5
-"""Of the time that is left an instrument's repeats end in this share: others come after it."""
+_SHARE_OF_REPEATS = 0.5
+"""Share of the time left that an instrument's repeats may take: others come after it."""
 _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
 """Rounds that never come: with the warm compile caches, and with empty ones."""
 
@@ -50,12 +51,12 @@ def explain_case(
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
-    They may take ``within_s``, both sides together, in addition to the case's own run time and what
-    the first profile of each side takes beyond that. ``traces`` is the folder for each side's
-    Chrome trace.
+    The instruments of both sides may take ``within_s`` together, in addition to the case's own run
+    time and what the first profile of each side takes beyond that. ``traces`` is the folder for
+    each side's Chrome trace.
 
-    The two workers start one after the other, and record in turn. Where one ends under an
-    instrument, that one is unavailable, and the others go on in new ones as long as there is time.
+    The two workers start one after the other, and record in turn. If a worker ends under an
+    instrument, that instrument is unavailable. The others go on in new workers while there is time.
     """
     cold = any(row.metric == "compile_time" for row in moved)
     explainer = _Explainer(workplace, state, within_s, cold=cold, tracing=traces is not None)
@@ -69,10 +70,10 @@ def explain_case(
 
 
 class _Explainer:
-    """Pairs of workers, one after the other, the time that they may take, and their recordings.
+    """Runs pairs of workers, one after the other, and keeps their recordings.
 
-    ``recorded`` is by instrument and side, ``unavailable`` has the reasons of instruments without.
-    The first pair compiles with an empty cache where the case is ``cold``.
+    ``recorded`` is by instrument and side. ``unavailable`` has the reason for each instrument that
+    has none. If the case is ``cold``, the first pair compiles with an empty cache.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class _Explainer:
         self.waiting.remove(instrument)
 
     def attempt(self) -> None:
-        """Start both sides and let them record; an instrument or more is done or given up then."""
+        """Start both sides and let them record. An instrument or more is then done or given up."""
         chosen = tuple(self.waiting)
         began = self._executor.now()
         with ExitStack() as stack:
@@ -130,8 +131,8 @@ class _Explainer:
                 self._spent(began)
             self._first, self._round = False, _WARM_ROUND
             call_s = max(seconds for _, seconds in workers)
-            # what is there first
-            for instrument in sorted(chosen, key=lambda each: each.when == "work"):
+            # first those whose recording is there already
+            for instrument in sorted(chosen, key=lambda instrument: instrument.when == "work"):
                 if instrument.when == "work" and self.left_s <= 0:
                     continue
                 if not self._has_recorded(instrument, [worker for worker, _ in workers], call_s):
@@ -143,7 +144,7 @@ class _Explainer:
     def _has_recorded(
         self, instrument: Instrument, workers: Sequence[Worker], call_s: float
     ) -> bool:
-        """Let both sides record; return whether their workers can go on."""
+        """Let both sides record. Return whether their workers can go on."""
         began = self._executor.now()
         try:
             self._record(instrument, workers, call_s)
@@ -202,7 +203,9 @@ class _Explainer:
             long = f"a call takes {call_s:.2g} s, too long to look inside in {self.left_s:.2g} s"
             self.give_up((instrument,), f"{long}; {self.advice}")
             return
-        least_s = max(1.0, _PROFILED * _CALLS * call_s) if instrument.when == "work" else 1.0
+        least_s = (
+            max(1.0, _RECORDING_FACTOR * _CALLS * call_s) if instrument.when == "work" else 1.0
+        )
         if instrument.when == "work" and self._no_profile:
             least_s = max(least_s, _FIRST_PROFILE_S)
         self._no_profile = self._no_profile and instrument.when != "work"
@@ -212,7 +215,7 @@ class _Explainer:
         for number in range(instrument.runs):
             now = self._executor.now()
             took_s = (now - began) / max(1, number)
-            if number and now + took_s > began + self.left_s * _REPEATS:
+            if number and now + took_s > began + self.left_s * _SHARE_OF_REPEATS:
                 break
             for worker in workers:
                 worker.send({"do": "record", "instrument": instrument.name})
@@ -270,7 +273,7 @@ class _Explainer:
 
 
 class _RepeatTimedOut(Exception):
-    """A worker ended in a repeat of a recording; those before it are kept."""
+    """A worker ended in a repeat of a recording. The repeats before it are kept."""
 
 
 def _ending(failure: Failure) -> str:
@@ -279,7 +282,7 @@ def _ending(failure: Failure) -> str:
 
 
 def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
-    """Raise where something of it could not be shown, or written and read again."""
+    """Raise if part of an explanation could not be shown, or written and read again."""
     for difference in differences:
         words(difference)
         if difference.line < 0 or "\0" in difference.file:
@@ -290,7 +293,7 @@ def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[St
 
 
 def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
-    """Return the lines of head's file that differ from base's; none where it isn't in the tree."""
+    """Return the lines of head's file that differ from base's, if the file is in the tree."""
     base, head = (_text(side.root, file) for side in plan.sides)
     return frozenset() if head is None else changed_lines(base or "", head)
 

@@ -1,6 +1,7 @@
-"""One worker: started as a fresh process of its side's Python, spoken with, and ended.
+"""A living worker: its process, the messages to and from it, and its end.
 
-Whatever is at the other end, a process or a fake one, is a ``WorkerChannel``.
+``Worker`` reads messages from a ``WorkerChannel``, which has a process at its other end, or in
+tests a simulation.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 T = TypeVar("T")
 _LOG_TAIL = 2000
 _LONGEST_WORD, _LONGEST_TEXT = 100, 4000
+"""Characters that are kept of a worker's words (a stage, a kind) and texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The way that workers of one side are started. ``affinity`` is empty where nothing is pinned.
+    """How workers of one side are started. If nothing is pinned, ``affinity`` is empty.
 
     ``enter`` is a command that goes before Python: it closes other processes to the worker.
-    ``launcher`` is the user's own, which goes after that.
+    ``launcher`` is the user's command, which goes between the two.
     """
 
     python: str
@@ -60,7 +62,7 @@ class TreeDeleted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChildDescriptors:
-    """A new worker's ends: orders in, results out, what it prints, and turns (-1: it has none)."""
+    """A new worker's pipe ends: orders in, results out, what it prints, and turns (-1: none)."""
 
     orders: int
     results: int
@@ -84,7 +86,7 @@ class WorkerProcess(ABC):
         """Kill the whole group."""
 
     def end_leftovers(self) -> int:
-        """Kill what left the group; return how many processes that were."""
+        """Kill what left the group. Return how many processes that were."""
         left = end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
         remove_worker(self.token)
         return left
@@ -103,7 +105,9 @@ class SpawnedWorker(WorkerProcess):
             if launch.affinity:  # inherited by the child from its very first instruction
                 os.sched_setaffinity(0, launch.affinity)
             first = (*launch.launcher, launch.python)[0]
-            if launch.enter and shutil.which(first) is None:  # it would say so in the log
+            if (
+                launch.enter and shutil.which(first) is None
+            ):  # its own error would only be in the log
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             spawned = str(time.monotonic_ns())
             self._process = subprocess.Popen(
@@ -143,7 +147,7 @@ class SpawnedWorker(WorkerProcess):
     def wait(self, within_s: float) -> int | None:
         """Return the exit code (negative for a signal), or None while it lives on.
 
-        What it left in its group is killed first: until it is reaped, its id is its own.
+        The rest of its group is killed first. Until the process is reaped, no other gets its id.
         """
         if self._process.returncode is None:
             if not _has_ended(self._process.pid, within_s):
@@ -152,7 +156,7 @@ class SpawnedWorker(WorkerProcess):
         return self._process.returncode
 
     def kill(self) -> None:
-        """Kill the whole group, and wait for the process; a reaped one's id may be another's."""
+        """Kill the whole group, and wait for the process, unless its id may be in use again."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -160,14 +164,14 @@ class SpawnedWorker(WorkerProcess):
 
 
 def move(pid: int, cores: Collection[int]) -> None:
-    """Pin all threads of a process to ``cores``; with none it stays where it is."""
+    """Pin all threads of a process to ``cores``, if there are any."""
     with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # gone: noticed elsewhere
         for task in Path(f"/proc/{pid}/task").iterdir() if cores else ():
             os.sched_setaffinity(int(task.name), cores)
 
 
 def _has_ended(pid: int, within_s: float) -> bool:
-    """Wait for a child without reaping it."""
+    """Return whether a child ends within ``within_s``, without reaping it."""
     deadline = time.monotonic() + within_s
     pause_s = _FIRST_PAUSE_S
     try:
@@ -194,7 +198,7 @@ def _make_first_victim(pid: int, memory_limit: int) -> None:
 
 
 class ChannelLost(Exception):
-    """A channel gives no more messages: the ``kind`` of failure, and what happened."""
+    """A channel has no more messages. ``kind`` is the kind of failure, ``message`` says why."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -219,16 +223,17 @@ class WorkerChannel(Protocol):
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message, or None at the deadline (of the executor's clock).
 
-        What is there already is looked at once, even where the deadline has passed. Raises Lost.
+        What is there already is looked at once, even if the deadline has passed. Raises
+        ChannelLost.
         """
 
     def settle(self) -> None:
         """Let what the worker printed last arrive in ``log``."""
 
     def close(self, *, done: bool) -> int:
-        """End the worker and all that it started; return how many processes it left behind.
+        """End the worker and all that it started. Return how many processes it left behind.
 
-        One that is ``done`` may end by itself first.
+        A worker that is ``done`` may end by itself first.
         """
 
 
@@ -274,7 +279,7 @@ class Worker:
         return self._channel.log
 
     def now(self) -> float:
-        """Return the time that deadlines are of."""
+        """Return the time of the clock that deadlines refer to."""
         return self._clock()
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -289,11 +294,11 @@ class Worker:
         since: float | None = None,
         overdue: Callable[[], float] | None = None,
     ) -> dict[str, Any]:
-        """Return the next message of kind ``said``, each stage taking at most ``within_s``.
+        """Return the next message of the kind ``text``. Each stage may take ``within_s``.
 
-        The first one's time goes by from ``since``, or from now. Where it has passed, ``overdue``
-        may do something about it and give some more time.
-        Raises WorkerEnded when the worker failed, died or took too long, and BudgetEnded.
+        The first stage's time counts from ``since``, or from now. When it has passed, ``overdue``
+        may act once and return how much more time to give. Raises WorkerEnded if the worker failed,
+        died or took too long, and BudgetEnded.
         """
         deadline = (self._clock() if since is None else since) + within_s
         while True:
@@ -325,15 +330,15 @@ class Worker:
                 raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
 
     def has_answered(self) -> bool:
-        """Say, without waiting, whether ``expect`` would come back at once. Raises WorkerEnded."""
+        """Return, without waiting, whether ``expect`` would return at once. Raises WorkerEnded."""
         while message := self.receive(self._clock()):
             self._unread.append(message)
         return any(_text(unread, "say", "") != "stage" for unread in self._unread)
 
     def field(self, message: Mapping[str, Any], name: str, kind: type[T]) -> T:
-        """Return a field of what the worker said. WorkerEnded where it isn't a sound ``kind``.
+        """Return a field of a worker's message. Raises WorkerEnded if it isn't a sound ``kind``.
 
-        The benchmark shares the worker's process, and so its pipe: any message may be its own.
+        The benchmark shares the worker's process and so its pipe: it may have sent any message.
         """
         try:
             return from_plain(message[name], kind)
@@ -343,7 +348,7 @@ class Worker:
             raise self.nonsense(f"the message {said_kind[:_LONGEST_WORD]!r} has {what}") from error
 
     def nonsense(self, what: str) -> WorkerEnded:
-        """Return the end of a worker that said what no worker says."""
+        """Return the end of a worker that sent what no worker sends."""
         return WorkerEnded(self._failure("protocol", what))
 
     def wrong_clock(self, what: str) -> WorkerEnded:

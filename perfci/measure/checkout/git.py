@@ -50,11 +50,12 @@ _BUSY = re.compile(
     r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
 )
 _TRIES = 6
+"""Tries of a command that finds a lock of another git. Each waits longer than the last."""
 _FIRST_WAIT_S = 0.05
 _OLDEST_GIT = (2, 31)
 _NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
 WORKING_TREE = "."
-_SHORT = 10
+_SHORT_SHA = 10
 _CHANGE_FOLDER = "Run perfci in a git repository: `cd` to it, or `git init` and commit."
 _ADDRESS = re.compile(
     r"(?:https?://(?:[^/@\s]*@)?|ssh://(?:[^/@\s]*@)?|git://|[\w.-]+@)"
@@ -273,7 +274,7 @@ class Repository:
         if rev == WORKING_TREE:
             return self._resolve_working_tree()
         commit, tree, subject = self._commit(rev)
-        return ResolvedRev(rev, commit, tree, False, commit[:_SHORT], subject, commit)
+        return ResolvedRev(rev, commit, tree, False, commit[:_SHORT_SHA], subject, commit)
 
     def merge_base(self, text: str, other: str) -> str | None:
         """Return the best common ancestor's sha, or None if this clone knows none."""
@@ -315,13 +316,15 @@ class Repository:
         head, head_tree, subject = self._commit("HEAD")
         tree, commit = snapshot(self.root, self.git_dir, head)
         if tree == head_tree:
-            return ResolvedRev(WORKING_TREE, head, head_tree, False, head[:_SHORT], subject, head)
+            return ResolvedRev(
+                WORKING_TREE, head, head_tree, False, head[:_SHORT_SHA], subject, head
+            )
         return ResolvedRev(
             rev=WORKING_TREE,
-            sha=f"{head}+{tree[:_SHORT]}",
+            sha=f"{head}+{tree[:_SHORT_SHA]}",
             tree=tree,
             dirty=True,
-            short=f"{head[:_SHORT]}+{tree[:_SHORT]}",
+            short=f"{head[:_SHORT_SHA]}+{tree[:_SHORT_SHA]}",
             subject=subject,
             commit=commit,
         )

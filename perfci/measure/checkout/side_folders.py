@@ -34,6 +34,7 @@ from perfci.units import counted, first_of
 
 _CACHE = "__pycache__"
 KEPT = 6
+"""Builds that are kept although no one uses them."""
 
 
 class SideFolders:

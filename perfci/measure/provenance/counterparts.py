@@ -22,12 +22,12 @@ from perfci.files import parse_toml
 from perfci.measure.checkout.trees import blob_id
 from perfci.worker.own_packages import NO_LIBRARY, normalised, project_folders
 
-_SMALLEST = 24
-"""Bytes. What is shorter (an empty ``__init__.py``) has the same content in any repository."""
-_COMMON = frozenset({"__init__.py", "__main__.py", "conftest.py", "setup.py"})
+_SMALLEST_BYTES = 24
+"""A shorter file (an empty ``__init__.py``) has the same content in any repository."""
+_COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "conftest.py", "setup.py"})
 """Names that say nothing of a file."""
 _MOST_NAMES = 2000
-"""Of a change of more files, only their packages' names are looked for among what is installed."""
+"""If a change has more names, only its packages are looked for among what is installed."""
 PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 _PROJECTS = (*PROJECT_FILES, "CMakeLists.txt", "meson.build")
 _COMPILED = (
@@ -145,7 +145,7 @@ class Counterparts:
 
         A huge change gives none.
         """
-        names = {path.rpartition("/")[2] for path in self._changed} - _COMMON
+        names = {path.rpartition("/")[2] for path in self._changed} - _COMMON_NAMES
         names |= self.changed_scripts()
         return tuple(sorted(names)) if len(names) <= _MOST_NAMES else ()
 
@@ -180,7 +180,7 @@ class Counterparts:
         result = {}
         for path, (blob, alike) in unequal.items():
             seen = blob in known or any(self._has(candidate, blob) for candidate in alike)
-            certain = seen and Path(path).stat().st_size >= _SMALLEST
+            certain = seen and Path(path).stat().st_size >= _SMALLEST_BYTES
             if files[path]:
                 hit = self._source_of_installed(files[path], alike, certain=certain)
             else:  # of a place that says nothing: by the content of this change alone
@@ -272,7 +272,7 @@ class Counterparts:
         for path in self._paths:
             folder, _, name = path.rpartition("/")
             folders.add(folder)
-            if name.endswith(".py") and name not in _COMMON and not self._is_package(folder):
+            if name.endswith(".py") and name not in _COMMON_NAMES and not self._is_package(folder):
                 tops.add(name)
         for folder in folders:
             for place in (folder, *map(str, PurePosixPath(folder).parents)):
