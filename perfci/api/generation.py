@@ -30,11 +30,11 @@ _NAMES = ", ".join(OBJECTIVES)
 _MOST_TOKENS = 1_000_000
 """Limit of a request. A stream that never ends would take all memory."""
 _NO_STREAM = (str, bytes, list, tuple, dict)
-"""Types that can be iterated but hold all their items at once."""
+"""Types that can be iterated, but hold all their items from the start."""
 _CHUNK = 1 << 16
 _LONGEST_EVENT_LINE = 1 << 20
-_SHOWN = 500
-_DIGITS = 18
+_SHOWN_CHARACTERS = 500
+_MOST_DIGITS = 18
 _BOM = "\ufeff".encode()
 """Byte order mark, with which a stream of events may begin."""
 _DONE = b"[DONE]"
@@ -168,8 +168,8 @@ class RequestLoad:
     def __call__(self) -> None:
         """Make a call's requests."""
         began = perf_counter()
-        made = self._made()
-        self._requests.add(made, perf_counter() - began)
+        requests = self._make_requests()
+        self._requests.add(requests, perf_counter() - began)
         require_running()
 
     def begin(self) -> None:
@@ -180,7 +180,7 @@ class RequestLoad:
         """Return the metrics of the requests."""
         return self._requests.reading()
 
-    def _made(self) -> list[Request]:
+    def _make_requests(self) -> list[Request]:
         """Make a call's requests to their ends. Raises Unusable for one that fails."""
         first = None
         if self._asynchronous is None:
@@ -195,7 +195,7 @@ class RequestLoad:
         return self._in_threads()
 
     def _open(self) -> Any:
-        """Return a stream. The first was opened already."""
+        """Return a stream. The first one is open already."""
         try:
             return self._unused.pop()
         except IndexError:
@@ -235,7 +235,9 @@ class RequestLoad:
     def _in_event_loop(self) -> list[Request]:
         import asyncio
 
-        if self._runner is None:  # one for all calls: what serves may be bound to its loop
+        if (
+            self._runner is None
+        ):  # one for all calls, because a server's objects may be bound to its loop
             self._runner = asyncio.Runner()
         return self._runner.run(self._all_requests())
 
@@ -334,7 +336,7 @@ class Endpoint:
 
     def _check(self, response: HTTPResponse) -> None:
         if response.status != 200:
-            body = response.read(_SHOWN).decode("utf-8", "replace")
+            body = response.read(_SHOWN_CHARACTERS).decode("utf-8", "replace")
             what = f"answered {response.status} {response.reason}:\n{body}"
             raise self._failure("request_failed", what)
         kind = response.headers.get_content_type()
@@ -384,7 +386,7 @@ def _lines(response: HTTPResponse) -> Iterator[bytes]:
     length = response.headers["Content-Length"]
     if length and not response.chunked and not (length.isascii() and length.isdigit()):
         raise ValueError(f"sent the length {length[:80]!r}")
-    left = int(length[:_DIGITS]) if length and not response.chunked else None
+    left = int(length[:_MOST_DIGITS]) if length and not response.chunked else None
     unread, begins = b"", True
     while left is None or left > 0:
         chunk = response.read1(_CHUNK if left is None else min(_CHUNK, left))
@@ -415,11 +417,11 @@ def _is_token(payload: str) -> bool:
     try:
         event = json.loads(payload)
     except (ValueError, RecursionError):
-        if '"choices"' in payload[:_SHOWN]:
+        if '"choices"' in payload[:_SHOWN_CHARACTERS]:
             raise ValueError(f"sent an event that is no JSON: {payload[:80]!r}") from None
         return True  # a token of plain text may be a bracket
     if "error" in event:
-        raise ValueError(f"reported an error: {json.dumps(event['error'])[:_SHOWN]}")
+        raise ValueError(f"reported an error: {json.dumps(event['error'])[:_SHOWN_CHARACTERS]}")
     choices = event.get("choices")
     if not isinstance(choices, list):
         return True

@@ -1,8 +1,8 @@
 """Time that the first call spends in torch.compile, by phase, with each phase's products.
 
-Dynamo reports each step of a compilation to a logger of its own (since torch 2.5), where they are
-heard; a step counts for the phase that it belongs to, without the phases within it. Steps of
-compilers in processes of their own are the time that is waited for them.
+Dynamo reports each step of a compilation to its own logger (since torch 2.5), which this instrument
+listens to. A step's time counts for its phase, without the phases within it. For compilers in other
+processes, that is the time spent waiting for them.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _PHASES = {
     "CachingAutotuner.coordinate_descent_tuning": _TUNING,
     "benchmark_fused_nodes": _TUNING,
 }
-"""The phases by the steps (as of torch 2.13) that begin them. Others belong to what they are in."""
-_MAKES = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
-"""What a phase goes through or makes, which is counted, and so exact."""
+"""Phases by the steps (as of torch 2.13) that begin them. Other steps count for the one around."""
+_PRODUCTS = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
+"""Products of phases. Their number is exact."""
 _CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
 _LEAST_S, _LEAST_SHARE = 0.05, 0.1
-"""A phase that differs by less, or by less than this share of base's compiling, has no line."""
+"""A smaller difference of a phase, or share of base's compiling, isn't reported."""
 
 # In the worker.
 
 
 @dataclass(slots=True)
 class _Phases:
-    """The time that each phase took without those within it, in ns; a stack of them a thread."""
+    """Each phase's time in ns, without phases within it. Each thread has a stack of steps."""
 
     took_ns: Counter[str] = field(default_factory=Counter)
     files: int = 0
@@ -63,19 +63,19 @@ class _Phases:
 
     def begin(self, step: str) -> None:
         """Note that a step begins, within the last one of its thread that hasn't ended."""
-        stack = self._credited()
+        stack = self._stack_of_thread()
         self.files += step == "compile_file"
         stack.append((step, _PHASES.get(step) or (stack[-1][1] if stack else "")))
 
     def end(self, step: str) -> None:
-        """Note that a step ends, and with it those that were begun within it."""
-        stack = self._credited()
+        """Note that a step ends, with those that began within it."""
+        stack = self._stack_of_thread()
         if any(begun == step for begun, _ in stack):
             while stack.pop()[0] != step:
                 pass
 
-    def _credited(self) -> list[tuple[str, str]]:
-        """Return the steps that this thread is in; the time until now is the last one's."""
+    def _stack_of_thread(self) -> list[tuple[str, str]]:
+        """Return this thread's stack, after adding the time until now to its innermost phase."""
         thread, now = threading.get_ident(), time.perf_counter_ns()
         stack = self._stacks.setdefault(thread, [])
         if stack and stack[-1][1]:
@@ -94,18 +94,18 @@ def record(_scene: RecordingScene) -> Iterator[dict[str, Any]]:
     if "torch" not in sys.modules:
         yield recorded
         return
-    traced, before, phases = frames_traced(), _made(), _Phases()
-    with _heard(phases):
+    traced, before, phases = frames_traced(), _products(), _Phases()
+    with _listening(phases):
         yield recorded
     if frames_traced() == traced:
         return
-    after = _made() | {_COMPILERS: phases.files}
+    after = _products() | {_COMPILERS: phases.files}
     recorded["phases"] = {name: took / 1e9 for name, took in phases.took_ns.items()}
     recorded["made"] = {name: count - before.get(name, 0) for name, count in after.items()}
 
 
 @contextmanager
-def _heard(phases: _Phases) -> Iterator[None]:
+def _listening(phases: _Phases) -> Iterator[None]:
     try:
         from torch._dynamo.utils import ChromiumEventLogger as Logger
 
@@ -128,8 +128,8 @@ def _heard(phases: _Phases) -> Iterator[None]:
         Logger.log_event_start, Logger.log_event_end = begins, ends
 
 
-def _made() -> dict[str, int]:
-    """Return what phases have made so far, as far as this torch counts it."""
+def _products() -> dict[str, int]:
+    """Return the number of phases' products so far, where this torch counts them."""
     dynamo = counters() or {}
     made = {
         _DYNAMO: dynamo.get("stats", Counter())["calls_captured"],
@@ -146,8 +146,8 @@ def _made() -> dict[str, int]:
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
     """Yield the phases that take longer or shorter, and graphs that no cache keeps.
 
-    A time of one process a side counts only where the case was measured to move so, or where what
-    the phase makes differs too.
+    Each side's time is that of one process. It counts only where the case was measured to move the
+    same way, or where the number of the phase's products differs too.
     """
     before, after = base[0]["phases"], head[0]["phases"]
     if before is None or after is None:
@@ -182,7 +182,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 
 def _phase(*, phase: str, before: float, after: float, made_before: int, made_after: int) -> str:
     times = f"{format_value(before, 's')} → {format_value(after, 's')}"
-    what = _MAKES.get(phase)
+    what = _PRODUCTS.get(phase)
     if what is None or not (made_before or made_after):
         made = ""
     elif made_before == made_after:

@@ -1,7 +1,7 @@
 """Energy of a call, and its floating-point operations with their share of the machine's peak.
 
-For information: no verdict rests on them. torch's own counter knows matrix products, convolutions
-and most attention; what it doesn't know counts as nothing.
+No verdict depends on them. torch's own counter knows matrix products, convolutions and most
+attention. Other operators count as nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ METRICS = {
     ),
 }
 _LONGEST_CALL_S = 1.0
-"""Work of longer calls isn't counted: that would be one more of them."""
+"""Longer calls aren't counted, because that would take one more of them."""
 _LEAST_FLOPS = 1e5
-"""Of fewer, the share of a peak says nothing: launching them takes longer."""
+"""For fewer, the share of a peak means nothing: their launch takes longer."""
 _SIZES = {"cpu": 512}
-_LARGE = 4096
+_DEVICE_SIZE = 4096
+"""Sides of the square matrices whose product gives the peak."""
 _PEAK_S = 0.05
 
 
@@ -88,10 +89,10 @@ def _missing(why: str) -> Reading:
 
 
 def _counted(call: Any) -> tuple[float, Any]:
-    """Return the operations of one call, and the commonest type of what they are done with.
+    """Return the number of one call's operations, and their operands' commonest type.
 
-    By the formulas of torch's counter, as that applies them, in a mode of our own: the first
-    operator under a mode of torch's imports all of torch._dynamo, which takes seconds.
+    The formulas are those of torch's counter. Its own mode isn't used, because the first operator
+    under it imports all of torch._dynamo, which takes seconds.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -135,7 +136,7 @@ def _peak(dtype: Any, device: str) -> float:
     import torch
 
     place = torch.device(device or "cpu")
-    size = _SIZES.get(place.type, _LARGE)
+    size = _SIZES.get(place.type, _DEVICE_SIZE)
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     try:
         square = torch.ones(size, size, dtype=dtype, device=place)

@@ -1,7 +1,6 @@
 """Time of a start: from a fresh process to the end of its first call, imports and compiling in it.
 
-Amounts that were compiled are private to torch, and read guarded: where one is absent the metric
-is, never 0.
+Counts of what was compiled are private to torch. Where one is absent, its metric is missing, not 0.
 """
 
 from __future__ import annotations
@@ -51,24 +50,24 @@ _STARTS = ("cold_start", "import_time")
 _COMPILES = ("compile_time", "compile_time_cached")
 _CAPTURED, _KERNELS = "captured_calls", "generated_kernels"
 _LEAST_GROWTH_S = 0.001
-"""Less than a millisecond of a start explains nothing that anyone would look for."""
+"""A phase that grew by less explains nothing."""
 
 
 class Start(Collector):
     """Takes the worker's clock readings, and what was compiled between set-up and the bursts."""
 
     def before_setup(self) -> None:
-        """Know what imports have compiled: that is not the work's."""
+        """Remember what imports have compiled, which is not the work's."""
         self._before = _compiled()
 
     def warm(self) -> None:
-        """Look before more calls are made than a user waits for."""
+        """Count what was compiled up to here, the end of what a user waits for."""
         self._compiled = {
             name: count - self._before.get(name, 0) for name, count in _compiled().items()
         }
 
     def after_bursts(self) -> Reading:
-        """Return both times, where the start was disturbed by nothing, and the amounts."""
+        """Return both times, where the start was undisturbed, and what was compiled."""
         return self._times().joined(self._amounts())
 
     def _times(self) -> Reading:
@@ -81,7 +80,7 @@ class Start(Collector):
         return Reading({**imports, "cold_start": self.scene.start})
 
     def _amounts(self) -> Reading:
-        """Return what was compiled; with a warm cache Inductor generates nothing."""
+        """Return what was compiled. With a warm cache Inductor generates no kernels."""
         if not self.scene.compiled():
             return Reading(missing=dict.fromkeys((_CAPTURED, _KERNELS), "not compiled"))
         warm = set() if self.scene.order.cold_cache else {_KERNELS}

@@ -1,4 +1,4 @@
-"""Listing what a side's benchmark files hold."""
+"""The discovery of a side: the cases of its benchmark files, failures, and facts."""
 
 from __future__ import annotations
 
@@ -23,63 +23,6 @@ from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_in, forget_neighbours, load
 from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
 from perfci.worker.protocol import kind_of, where_it_failed
-
-# The facts of this side's Python, torch and device that decide speed.
-
-
-def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, str]:
-    """Return them as text. torch is imported for this only where it may decide the device.
-
-    That is where the work ``needs_torch``, imported or not as yet, and on a machine with a device
-    of the kinds ``found``: there any benchmark may import it in its set-up, and two cards would
-    else look like one. UsageError for a kind of device that breaks.
-    """
-    facts = {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "libc": " ".join(platform.libc_ver()).strip() or "unknown",
-    }
-    torch = sys.modules.get("torch")
-    unusable = ""
-    if torch is None and (needs_torch or any(kind.present() for kind in kinds)):
-        torch, unusable = _imported("torch")
-    if torch is None:
-        facts["torch"] = _installed("torch") + unusable
-    else:
-        facts["torch"] = str(torch.__version__)
-        facts["torch_threads"] = str(torch.get_num_threads())
-    for kind in reversed(kinds):  # the first one's stay
-        facts |= _facts_of(kind)
-    return facts
-
-
-def _facts_of(kind: DeviceKind) -> Mapping[str, str]:
-    try:
-        return {name: str(value) for name, value in kind.facts().items()}
-    except Exception as error:
-        raise UsageError(
-            "broken-plugin",
-            f"the device `{kind.__name__}` can't be used: its facts() ended in "
-            f"{type(error).__name__}: {error}",
-            "Mend it, or uninstall its distribution.",
-        ) from error
-
-
-def _imported(name: str) -> tuple[Any, str]:
-    """Import a library; what needs it, and can't have it, fails and says so by itself."""
-    try:
-        return importlib.import_module(name), ""
-    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
-        absent = isinstance(error, ModuleNotFoundError) and error.name == name
-        return None, "" if absent else ", which can't be imported"
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
-
 
 _COMPILING_AXES = ("mode", "backend")
 
@@ -118,7 +61,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                 )
             )
     cases += [case for saved in order.saved for case in _saved_cases(saved)]
-    unique, twice = _without_twins(cases, order)
+    unique, duplicates = _without_duplicates(cases, order)
     others: tuple[str, ...] = ()
     facts: dict[str, str] = {}
     try:
@@ -129,7 +72,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     return asdict(
         Discovery(
             cases=tuple(unique),
-            failures=tuple(failures + twice),
+            failures=tuple(failures + duplicates),
             facts=facts,
             copies=installed_copies(order.project, order.checkout) if order.checkout else (),
             pythons=python_folders(),
@@ -186,8 +129,8 @@ def _saved_cases(saved: SavedModel) -> list[Case]:
     ]
 
 
-def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
-    """Return the cases but for those that share an id, none of which is measured."""
+def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
+    """Return the cases with an id of their own, and failures for those that share one."""
     places: dict[str, list[str]] = {}
     for case in cases:
         places.setdefault(case.id, []).append(f"{case.file}:{case.line}")
@@ -207,7 +150,7 @@ def _without_twins(cases: list[Case], order: WorkOrder) -> tuple[list[Case], lis
 
 
 def _source_hash(*files: str) -> str:
-    """Return the version of a benchmark's meaning: a hash of the whole files that it is in."""
+    """Return a hash of the whole files that a benchmark is in: the version of its meaning."""
     digest = hashlib.sha256()
     for file in files:
         with Path(file).open("rb") as source:  # a saved model may be larger than memory
@@ -216,5 +159,62 @@ def _source_hash(*files: str) -> str:
 
 
 def _relative(file: str, order: WorkOrder) -> str:
-    """Return a path relative to the side's tree, so that both sides call one file the same."""
+    """Return a path relative to the side's tree, by which a file has one name on both sides."""
     return Path(file).relative_to(order.root).as_posix()
+
+
+# Facts of this side's Python, torch and device on which speed depends.
+
+
+def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, str]:
+    """Return the facts as text. Raises UsageError for a kind of device that breaks.
+
+    torch is imported for this only where the work ``needs_torch``, or the machine has a device of
+    these ``kinds``: any benchmark may import torch in its set-up there, and without its facts two
+    cards would look like one.
+    """
+    facts = {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "libc": " ".join(platform.libc_ver()).strip() or "unknown",
+    }
+    torch = sys.modules.get("torch")
+    unusable = ""
+    if torch is None and (needs_torch or any(kind.present() for kind in kinds)):
+        torch, unusable = _imported("torch")
+    if torch is None:
+        facts["torch"] = _installed("torch") + unusable
+    else:
+        facts["torch"] = str(torch.__version__)
+        facts["torch_threads"] = str(torch.get_num_threads())
+    for kind in reversed(kinds):  # of facts with one name, the first kind's stays
+        facts |= _facts_of(kind)
+    return facts
+
+
+def _facts_of(kind: DeviceKind) -> Mapping[str, str]:
+    try:
+        return {name: str(value) for name, value in kind.facts().items()}
+    except Exception as error:
+        raise UsageError(
+            "broken-plugin",
+            f"the device `{kind.__name__}` can't be used: its facts() ended in "
+            f"{type(error).__name__}: {error}",
+            "Mend it, or uninstall its distribution.",
+        ) from error
+
+
+def _imported(name: str) -> tuple[Any, str]:
+    """Import a library if possible. A benchmark that needs it fails later, with the reason."""
+    try:
+        return importlib.import_module(name), ""
+    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
+        absent = isinstance(error, ModuleNotFoundError) and error.name == name
+        return None, "" if absent else ", which can't be imported"
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"

@@ -39,7 +39,7 @@ def prepare_path(python_path: tuple[str, ...]) -> None:
 
 
 def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
-    """Import one benchmark file; its folder, after the side's own, serves its imports."""
+    """Import one benchmark file. Its folder comes on ``sys.path`` after the side's own."""
     folder = str(Path(file).parent)
     if folder not in sys.path:
         last = max(
@@ -57,7 +57,7 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
 
 
 def forget_neighbours(folder: str) -> None:
-    """Forget what was imported from next to a benchmark file: another folder has its own."""
+    """Forget modules next to a benchmark file: another folder may have some of the same names."""
     sys.path.remove(folder)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -69,7 +69,7 @@ def forget_neighbours(folder: str) -> None:
 def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
     """Return the benchmarks that the module's own file defines, in the order of their lines.
 
-    It may have them one by one, or several as a tuple.
+    A value of the module is a benchmark, or a tuple of several.
     """
     here = os.path.realpath(module.__file__ or "")
     values = [value if isinstance(value, tuple) else (value,) for value in vars(module).values()]
@@ -82,9 +82,9 @@ def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
 
 
 def name_of(file: str) -> str:
-    """Return the name of a benchmark file's module.
+    """Return the name of a benchmark file's module, from its whole path.
 
-    The path decides it: two folders may each have a file of one name.
+    Two folders may each have a file of one name.
     """
     stem = file.rpartition("/")[2].removesuffix(".py")
     return f"{PREFIX}{stem.replace('.', _DOT)}_{crc32(file.encode()):0{_DIGITS}x}"
@@ -93,7 +93,7 @@ def name_of(file: str) -> str:
 class BenchmarkFinder:
     """Finds a benchmark's module by its name, in the folders of ``sys.path``.
 
-    A spawned process has its parent's, among them the folder of each benchmark file imported.
+    A spawned process has its parent's ``sys.path``, with the folders of imported benchmark files.
     """
 
     @staticmethod
@@ -111,7 +111,7 @@ class BenchmarkFinder:
 
 
 def serve_imports() -> None:
-    """Let this spawned process import benchmark files, and the perfci that they ask for."""
+    """Let this spawned process import benchmark files by their modules' names."""
     sys.meta_path.append(BenchmarkFinder())
 
 
@@ -125,13 +125,13 @@ def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
 
 
 GoOn = Callable[[Work], None]
-"""What is done with the work, once it is set up."""
+"""The continuation of a worker, given the work once it is set up."""
 
 
 def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:
-    """Return the set-up at the order's point of its benchmark's axes; it goes on with the work.
+    """Return the set-up of the order's case. It calls its argument with the work.
 
-    A benchmark that hands its work over does so within its own frames, with all that it holds open.
+    A benchmark that hands its work over does so within its own frames, with its contexts open.
     """
     if not order.benchmark_file:
         for saved in order.saved:

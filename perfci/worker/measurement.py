@@ -1,7 +1,7 @@
 """One case, measured or looked into: set-up, first call, warm-up, then what the parent orders.
 
-Both sides get the same code; base's shares are zero, so that its own cost cancels. Nothing is
-computed into a result: the time is really spent, the memory really taken.
+``inject`` makes head slower or larger by shares, to show that the gate notices. The time is really
+spent and the memory really taken. Base runs the same code with shares of zero.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def measure(
     benchmarks: Sequence[Benchmark],
     look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Measure the order's case; blocks of bursts are run as the parent orders.
+    """Measure the order's case, with blocks of bursts as the parent orders them.
 
-    ``look`` is called once all of it has run, set-up's own end included.
+    ``look`` is called after everything, the end of the benchmark's set-up included.
     """
     have_children_give_back()
     build = set_up(order, benchmarks)
@@ -195,9 +195,9 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True)
 class _FirstCall:
-    """When it began and when the start had ended, how long it took, and the device it ran on.
+    """The first call: its begin, the end of the start, how long it took, and the device it ran on.
 
-    ``compiled``: torch.compile had a part in it, whatever called that.
+    ``compiled``: torch.compile had a part in it, whatever called torch.compile.
     """
 
     before_ns: int
@@ -214,7 +214,7 @@ def _warm(session: Bursts, early: array[int], samples: array[int], seconds: floa
 
 
 def _on_device(device: BurstDevice | None) -> dict[str, Any]:
-    """Return which card NVML may watch."""
+    """Return the fields that tell the parent which card NVML may watch."""
     known_to_nvml = device is not None and "energy" not in device.missing()
     return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
 
@@ -249,7 +249,7 @@ def _encoded_ns(seconds: Sequence[float]) -> str:
 
 
 class _Collectors:
-    """The collectors of a worker, in the order of reports, and all that they found so far."""
+    """The collectors of a worker, in the order of reports, with their joined reading so far."""
 
     def __init__(self, scene: Scene) -> None:
         self._collectors = [
@@ -269,7 +269,7 @@ class _Collectors:
             self.reading = self.reading.joined(family.read(f"its {hook}", getattr(collector, hook)))
 
     def of_others(self) -> tuple[Metric, ...]:
-        """Return the metrics of other distributions that there are values of."""
+        """Return the metrics of other distributions that have a value."""
         metrics = (
             declared
             for family, _ in self._collectors
@@ -282,8 +282,8 @@ class _Collectors:
 def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:
     """Return ``call`` that takes ``share`` of its own time longer, spinning on the host.
 
-    Resolves about 0.1 µs. On a device the work is waited for first: the time it takes is known
-    only then, and a launch that runs ahead would hide the spin.
+    It resolves about 0.1 µs. On a device it waits for the work first, whose time is known only
+    then. A launch that runs ahead would hide the spin.
     """
     wait = device.synchronize if device else None
 
@@ -377,7 +377,7 @@ class _Recordings:
         self._scene = scene
         self._chosen = chosen
         self._kept: dict[str, Recorded] = {}
-        self._why: dict[str, str] = {}
+        self._failures: dict[str, str] = {}
 
     @contextmanager
     def during(self, when: When) -> Iterator[None]:
@@ -403,24 +403,24 @@ class _Recordings:
         """Return a recording, made now or before, or why there is no recording."""
         instrument = self._chosen[name]
         if instrument.when == "work":
-            self._why.pop(name, "")
+            self._failures.pop(name, "")
             with self._failure_kept(name):
                 self._kept[name] = instrument.record(self._scene)
-        why = self._why.get(name, "")
+        why = self._failures.get(name, "")
         return ({} if why else self._kept.pop(name, {})), why
 
     def _of(self, when: When) -> Iterator[tuple[str, Instrument]]:
-        return ((name, each) for name, each in self._chosen.items() if each.when == when)
+        return (item for item in self._chosen.items() if item[1].when == when)
 
     @contextmanager
     def _failure_kept(self, name: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
-            self._why[name] = _said(error)
+            self._failures[name] = _reason_of(error)
 
 
-def _said(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     if isinstance(error, Unusable):
         return str(error)[:_LONGEST]
     first = (str(error).strip().splitlines() or [""])[0]

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 EXIT_PIPE_CLOSED = 70
 _HIGH_DESCRIPTOR = 200
-_LONGEST = 4000
+_LONGEST_MESSAGE = 4000
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return the line for one message. ValueError for what JSON can't hold (NaN, infinity)."""
+    """Return a message's line. ValueError for numbers that JSON can't hold (NaN, infinity)."""
     return json.dumps(message, allow_nan=False).encode() + b"\n"
 
 
@@ -49,7 +49,7 @@ def decode_order(line: bytes) -> WorkOrder:
 
 
 class WorkerDescriptors(NamedTuple):
-    """A worker's descriptors; ``turns`` is the socket to the other side's, -1 where none is."""
+    """A worker's descriptors. ``turns`` is the socket to the other side's worker, or -1."""
 
     orders: int
     results: int
@@ -101,7 +101,7 @@ class Channel:
             os._exit(EXIT_PIPE_CLOSED)
 
     def turn(self, block: int, *, first: bool) -> SocketTurn:
-        """Return this worker's turn in one block, in which it begins or not."""
+        """Return this worker's turn in a block, which it begins if it is ``first``."""
         stopped = b"\n" in self._unread
         return SocketTurn(self._orders, self._turns, block, first=first, stopped=stopped)
 
@@ -119,8 +119,8 @@ class Channel:
 class SocketTurn:
     """One worker's turn in a block of both sides.
 
-    The byte that hands it over names the block: what is left from a block that was ended early
-    says nothing in a later one.
+    The byte that hands it over names the block, so that one left over from a block that was ended
+    early says nothing in a later block.
     """
 
     def __init__(self, orders: int, turns: int, block: int, *, first: bool, stopped: bool) -> None:
@@ -128,17 +128,17 @@ class SocketTurn:
         self._orders = orders
         self._turns = turns
         self._byte = bytes([block % 256])
-        self._mine = first
+        self._has_turn = first
         self._waiting = select.poll()
         self._waiting.register(turns, select.POLLIN)
         self._waiting.register(orders, select.POLLIN)
 
     def come(self) -> bool:
-        """Wait for the turn. False where it will not come.
+        """Wait for the turn. Return False where it will not come.
 
-        The other side's worker is gone, or the parent is, or the parent has an order.
+        Then the other side's worker or the parent is gone, or the parent has sent an order.
         """
-        while not self._mine:
+        while not self._has_turn:
             if self._stopped or any(
                 descriptor == self._orders for descriptor, _ in self._waiting.poll()
             ):
@@ -151,12 +151,12 @@ class SocketTurn:
                 os._exit(EXIT_PIPE_CLOSED)
             if not byte:
                 return False
-            self._mine = byte == self._byte
+            self._has_turn = byte == self._byte
         return True
 
     def hand_over(self) -> None:
-        """Let the other side have it; one that is gone is noticed when its turn should come."""
-        self._mine = False
+        """Hand the turn to the other side. If that is gone, the next ``come`` notices."""
+        self._has_turn = False
         try:
             os.write(self._turns, self._byte)
         except ConnectionError:
@@ -177,7 +177,7 @@ def moved_high(descriptor: int) -> int:
     return moved
 
 
-_OURS = str(Path(__file__).resolve().parent.parent) + os.sep
+_PERFCI = str(Path(__file__).resolve().parent.parent) + os.sep
 
 
 def kind_of(error: BaseException) -> str:
@@ -190,8 +190,8 @@ def kind_of(error: BaseException) -> str:
 def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
     """Return the error's text after ``file:line`` of the user's code nearest to it.
 
-    ``roots`` are the trees of the user's code, which paths are shown relative to; a frame in one
-    of them is preferred to a library's. perfci's own errors say their place themselves.
+    ``roots`` are the trees of the user's code. Paths are relative to them, and their frames are
+    preferred to a library's. perfci's own errors name their place themselves.
     """
     text = _text(error)
     if isinstance(error, (PerfciError, Unusable)):
@@ -202,21 +202,21 @@ def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
     elif place := _place(error, roots):
         text = f"{place}: {text}"
     # Half of a surrogate pair (a file's name, say) could be written nowhere later on.
-    return text[:_LONGEST].encode("utf-8", "backslashreplace").decode("utf-8")
+    return text[:_LONGEST_MESSAGE].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def log(error: BaseException) -> None:
-    """Put the way through the user's code into the log, after what the benchmark printed."""
+    """Write the traceback through the user's code into the log, after the benchmark's output."""
     with contextlib.suppress(Exception):  # the benchmark broke its own stderr: there is no log
-        sys.stderr.write(way_to(error))
+        sys.stderr.write(user_traceback(error))
     flush()
 
 
-def way_to(error: BaseException) -> str:
+def user_traceback(error: BaseException) -> str:
     """Return the frames of a user's code that led to ``error``; empty where there are none."""
     import traceback
 
-    frames = _users_frames(error)
+    frames = _user_frames(error)
     lines = [*traceback.format_list(frames), *traceback.format_exception_only(error)]
     return "".join(lines) if frames else ""
 
@@ -236,7 +236,7 @@ def _text(error: BaseException) -> str:
 
 
 def _place(error: BaseException, roots: Sequence[str]) -> str:
-    places = [(frame.filename, frame.lineno) for frame in _users_frames(error)]
+    places = [(frame.filename, frame.lineno) for frame in _user_frames(error)]
     inside = tuple(root + os.sep for root in roots)
     own = [
         place
@@ -249,13 +249,13 @@ def _place(error: BaseException, roots: Sequence[str]) -> str:
     return f"{_relative(file, roots)}:{line}"
 
 
-def _users_frames(error: BaseException) -> list[FrameSummary]:
+def _user_frames(error: BaseException) -> list[FrameSummary]:
     import traceback
 
     return [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<frozen"))
+        if not frame.filename.startswith((_PERFCI, "<frozen"))
     ]
 
 

@@ -30,7 +30,7 @@ from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 from perfci.worker.loading import PREFIX, imported, prepare_path, set_up
-from perfci.worker.protocol import kind_of, way_to, where_it_failed
+from perfci.worker.protocol import kind_of, user_traceback, where_it_failed
 
 LOOP_S = 20e-9
 CALL_S = 1e-6
@@ -238,7 +238,7 @@ class SimulatedChannel:
             if isinstance(error, _OfTheSession):
                 raise error.error from error
             roots = (self._order.root,)
-            self._printed.write(way_to(error))
+            self._printed.write(user_traceback(error))
             message = where_it_failed(error, roots)
             self._say(self._start_s, "failed", kind=kind_of(error), message=message)
 

@@ -1,9 +1,8 @@
-"""glibc's allocator: what it has handed out, and when it gives back what is freed.
+"""glibc's allocator: the bytes that it has handed out, and when it gives back freed pages.
 
-The worker itself keeps its pages (``machine.quiet``) and gives them back before memory is read. No
-process can have another do that: a pool's child that once held 210 MiB and kept them would look as
-large in every later call, whatever its task. So processes below the worker give back what they
-free.
+The worker keeps its pages (``machine.quiet``) and gives them back before memory is read. It can't
+make other processes do that: a pool's child that once held 210 MiB and kept them would look as
+large in every later call. So processes below the worker give back freed pages at once.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from collections.abc import Callable, Mapping
 _TRIM, _PAD, _MAP = "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_"
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 _GIVEN_BACK = 4 << 20
-"""The least change of memory that fails: what is smaller may stay with the process."""
+"""The least change of memory that fails. Smaller blocks may stay with the process."""
 _DEFAULT_PAD = 128 << 10
 _SMALL_OBJECT = 64.0
-"""A typical small block of pymalloc's, in bytes: Python says how many there are, not how large."""
+"""Typical size of pymalloc's blocks, in bytes. Python tells their number, not their sizes."""
 _kept: dict[str, int] = {}
 
 
@@ -37,12 +36,12 @@ def have_children_give_back() -> None:
 
 
 def kept_pages() -> dict[str, int]:
-    """Return this worker's own settings; none where it has glibc's defaults."""
+    """Return this worker's own settings, or none where it has glibc's defaults."""
     return dict(_kept)
 
 
 def keep_pages(settings: Mapping[str, int]) -> None:
-    """Give this process the settings of its worker: for a rank, whose steps are what is timed."""
+    """Give this process, a rank whose steps are timed, the settings of its worker."""
     if settings:
         _set(settings[_TRIM], settings[_PAD], settings[_MAP])
 
@@ -59,7 +58,7 @@ def _set(trim: int, pad: int, least_mapped: int) -> None:
 
 
 def give_back() -> None:
-    """Give the allocator's free pages back to the kernel; musl has no call for it."""
+    """Give the allocator's free pages back to the kernel. musl has no call for it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -1,4 +1,4 @@
-"""Reading command lines: which children of a watched process will not be watched."""
+"""The children of a watched process that will not be watched, by their command lines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OPAQUE = frozenset("IES")
-"""Options of Python under which a child doesn't look at ``PYTHONPATH`` or has no ``site``."""
+"""Python's options under which a child ignores ``PYTHONPATH`` or has no ``site``."""
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
 _KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
-"""What a shell may do with ``PYTHONPATH`` that leaves what is on it there."""
+"""Uses of ``PYTHONPATH`` in a shell that keep the folders on it."""
 _COMMENT = r"(?m)^\s*#.*$"
 _CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
 _SUSPECT = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
-"""What of a shell's command may make its Python an unwatched one: the others aren't split."""
+"""Parts of a shell's command that may keep its Python from being watched."""
 _EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
 """The options of ``env`` that clear the environment."""
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
@@ -30,9 +30,9 @@ _WRAPPERS = frozenset(
         *("timeout", "unshare", "valgrind", "xargs"),
     }
 )
-"""Programs that become the one that their words name."""
-_SCRIPT = 1 << 16
-"""How much of a shell's script is read."""
+"""Programs that run the program that their arguments name."""
+_SCRIPT_BYTES = 1 << 16
+"""Bytes of a shell's script that are read."""
 _RESOLVED: dict[tuple[str, str], bool] = {}
 """Whether a word is a Python, with the ``PATH`` that it was looked for on."""
 
@@ -40,10 +40,10 @@ _RESOLVED: dict[tuple[str, str], bool] = {}
 def unwatched(
     program: str, words: Sequence[str], environment: Mapping[Any, Any] | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what can't be known of a child, as ``(how, what)``.
+    """Yield ``(how, what)`` for each part of a child that perfci can't see.
 
-    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for what
-    is no Python: what it reads isn't seen.
+    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for any
+    other program, whose reads aren't seen.
     """
     reached = environment is None or _reaches(environment)
     variables = os.environ if environment is None else environment
@@ -76,7 +76,7 @@ def unwatched(
 def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
     """Return whether each Python that a shell is to start will be watched.
 
-    Its words are read, and those of the script that it runs; what that starts isn't.
+    Its words and those of its script are read, but not what the script starts.
     """
     import re
 
@@ -144,7 +144,7 @@ def _starts(word: str) -> bool:
 
 
 def _runs_python(program: str) -> bool:
-    """Return whether it is a Python by its name, or by that of what it is a link to."""
+    """Return whether ``program`` is a Python by its name, or by that of its link's target."""
     if is_python(program):
         return True
     key = program, os.environ.get("PATH", "")
@@ -156,13 +156,13 @@ def _runs_python(program: str) -> bool:
 def _text_of(script: str) -> str:
     try:
         with open(script, "rb") as file:
-            return os.fsdecode(file.read(_SCRIPT))
+            return os.fsdecode(file.read(_SCRIPT_BYTES))
     except OSError:  # nor can the shell read it
         return ""
 
 
 def is_python(program: str) -> bool:
-    """Return whether it is a Python by its name."""
+    """Return whether ``program`` is a Python by its name."""
     name = os.path.basename(program)
     rest = name.removeprefix("python" if name.startswith("python") else "pypy")
     return rest != name and rest.strip("0123456789.") in {"", "d", "t", "td", "w"}

@@ -1,4 +1,4 @@
-"""The owner of a file, by the settings of ``CodePlaces``; a finder of the side's own code."""
+"""The owner of a file, by the settings of ``CodePlaces``, and a finder of the side's own code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from .watch import CodeWatch
 
 VARIABLE = "PERFCI_WATCH"
-"""Holds the settings, as ``encoded`` gives them; a child without it is not watched."""
+"""Holds the settings, as ``encoded`` gives them. A child without it is not watched."""
 HOOK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder that a child has on its path."""
 
 _ENTRY, _BETWEEN = "\x1e", "\x1f"
 _SYSTEM = ("/usr/lib", "/usr/local/lib/", "/usr/bin/", "/usr/sbin/", "/lib", "/bin/", "/sbin/")
-"""Where a system's libraries and programs lie: the same for both sides."""
+"""Folders of the system's libraries and programs, which are the same for both sides."""
 _RUNS = frozenset({"import", "load", "map"})
 
 
@@ -51,7 +51,7 @@ class Ownership:
         self._real_folders: dict[str, tuple[str, tuple[int, int] | None]] = {}
 
     def place(self, path: str) -> str:
-        """Return whose the real ``path`` is; empty for what is no one's here."""
+        """Return the owner of the real ``path``, or an empty string."""
         places = {
             "own": self.own,
             "spared": self.spared,
@@ -65,9 +65,9 @@ class Ownership:
         return next(matching, "strange" if path.startswith(self.clones) else "")
 
     def matters(self, how: str, real: str, name: str) -> bool:
-        """Return whether running or reading ``real`` is worth a line: it lies in a known place.
+        """Return whether to record that ``real`` was run or read, which is so in a known place.
 
-        What runs and lies in no place that is known matters, too: it may be another on each side.
+        Code from an unknown place matters, too, as each side may have another there.
         """
         place = self.place(real)
         nowhere = not place and not real.startswith(self._usual)
@@ -79,7 +79,7 @@ class Ownership:
         return foreign or (place not in {"", "spared"})
 
     def declares_entry_points(self, path: str) -> bool:
-        """Return whether it has entry points that the sides declare differently."""
+        """Return whether the file has entry points that the sides declare differently."""
         if not self.distributions or os.path.basename(path) != "entry_points.txt":
             return False
         folder = os.path.basename(os.path.dirname(path)).partition("-")[0]
@@ -87,7 +87,7 @@ class Ownership:
         return name.replace("_", "-").replace(".", "-").lower() in self.distributions
 
     def is_strange(self, path: str) -> bool:
-        """Return whether it belongs to another tree: no import of this side may find it."""
+        """Return whether the path belongs to another tree, and is not for this side to import."""
         place = self.place(self.real(path) + ("/" if os.path.isdir(path) else ""))
         return place in {"strange", "checkout"}
 
@@ -117,7 +117,7 @@ def encoded(settings: Mapping[str, Sequence[str]]) -> str:
 
 
 def decoded(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the settings that ``encoded`` made a text of."""
+    """Return the settings that ``encoded`` gave as text."""
     entries = (entry.split(_BETWEEN) for entry in text.split(_ENTRY))
     return {name: tuple(values) for name, *values in entries}
 
@@ -134,8 +134,8 @@ class OwnCodeFirst:
     """A finder that looks in the side's own folders first, whatever else is on ``meta_path``.
 
     Editable installs put their finders before Python's, which answer with the user's checkout.
-    What only the checkout or another tree has isn't there for this side: such an answer is written
-    down and refused.
+    Modules that only the checkout or another tree has don't exist for this side: such an answer is
+    written down and refused.
     """
 
     def __init__(self, watch: CodeWatch) -> None:
@@ -173,7 +173,7 @@ class OwnCodeFirst:
         spec = PathFinder.find_spec(name, entries, target)
         if spec is not None and spec.origin is not None:
             return spec
-        other = self._asked(name, path, target)
+        other = self._spec_of_others(name, path, target)
         if other is None and spec is None:
             self._missed(name, path, entries)
         if spec is None or spec.submodule_search_locations is None:
@@ -194,10 +194,10 @@ class OwnCodeFirst:
         return _namespace(name, places)
 
     def _own_path(self) -> list[str]:
-        """Return what of ``sys.path`` is this side's: its folders in their order, and all of them.
+        """Return the part of ``sys.path`` that is this side's, with all its folders in their order.
 
-        A child begins with the current folder, which is the tree's root: it must not hide what
-        a folder before it has built.
+        A child's path begins with the current folder, the tree's root. That must not hide what was
+        built in a folder that comes before it.
         """
         folders = self._side.folders
         searched: list[str] = []
@@ -206,10 +206,10 @@ class OwnCodeFirst:
             searched += folders if real in folders else (entry,)
         return list(dict.fromkeys((*searched, *folders)))
 
-    def _asked(
+    def _spec_of_others(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        """Return what the finders after this one answer."""
+        """Return the answer of the other finders."""
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:
@@ -220,7 +220,7 @@ class OwnCodeFirst:
         return None
 
     def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
-        """Write down what no side has: a name of the tree's, and what the checkout has compiled."""
+        """Write down a missing module, and what the checkout has compiled under its name."""
         if path is not None or name in self._side.names:
             self._watch.record.say("missing", "", name)
         leaf = name.rpartition(".")[2]

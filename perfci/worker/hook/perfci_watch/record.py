@@ -1,8 +1,8 @@
 """The events of a process, in a file that the parent reads.
 
-A process that ends by ``os._exit`` or a signal loses nothing: each event is written at once. Looks
-of any code are written from below, by a library (``looks.c``). It takes its orders as paths that
-are asked for by ``access(2)``: without it, nothing is there.
+Each event is written at once, so that a process loses nothing by ``os._exit`` or a signal. A
+library below Python (``looks.c``) writes which files any code looks at. Its orders are paths that
+are given to ``access(2)``: without the library, they don't exist.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 ask = os.access
 _CONTROL = b"/\x01perfci-looks/"
 PAUSE, GO_ON = _CONTROL + b"+", _CONTROL + b"-"
-"""Orders, for ``ask(order, 0)``: leave out what this thread looks at, until it may go on."""
+"""Orders, for ``ask(order, 0)``: ignore what this thread looks at; record it again."""
 _BETWEEN, _END = "\x1f", "\0"
 _GREETING_S = 2.0
 _BELOW = frozenset({"exec", "list", "open", "stat"})
-"""What ``looks.c`` writes, of which this process hears nothing."""
+"""Events that ``looks.c`` writes, which this process doesn't know."""
 
 
 class Record:
@@ -31,7 +31,7 @@ class Record:
     def __init__(self, file: str) -> None:
         self._file = file
         self._seen: dict[tuple[str, str, str], None] = {}
-        self._late: list[bytes] = []  # what could not be written as yet
+        self._late: list[bytes] = []  # lines that could not be written yet
         self._why_late = ""
         self._descriptor = -1
         self._inode = (0, 0)
@@ -52,12 +52,12 @@ class Record:
         self._write("looked", "", str(os.getpid()))
 
     def go_on_in(self, file: str) -> None:
-        """Go on in the file of this fork: it gets what was found until now, too."""
+        """Go on in this fork's own file, which gets the events so far, too."""
         with open(self._file, "rb") as before:
             seen_below = [event for event in decoded_events(before.read()) if event[0] in _BELOW]
         self._forget_descriptor()
         self._file = file
-        self._late.clear()  # it is the other file's, and comes again
+        self._late.clear()  # these are among the events below
         for how, path, name in (*self._seen, *seen_below):
             self._write(how, path, name)
         self.greet()
@@ -68,7 +68,7 @@ class Record:
         self.greet()
 
     def await_greetings(self, pids: Sequence[str]) -> None:
-        """Give children that have just been started the time to say that they are watched."""
+        """Give children that were just started time to report that they are watched."""
         until = time.monotonic() + _GREETING_S
         while pids and time.monotonic() < until:
             try:
@@ -81,14 +81,13 @@ class Record:
             time.sleep(0.02)
 
     def unwritten(self) -> str:
-        """Return why not all that was found is written down, or nothing."""
+        """Return why an event could not be written, or an empty string."""
         return self._why_late if self._late else ""
 
     def _write(self, how: str, path: str, name: str) -> None:
-        """Write a line at once.
+        """Write a line at once, or with the next one if it can't be written.
 
-        What can't be written (its folder was removed, the disk is full) waits for the next time:
-        that is no error of the user's code, which may be in the middle of an import.
+        A removed folder or a full disk is no error of the user's code, which may be importing.
         """
         late, self._late = self._late, []
         lines = b"".join((*late, os.fsencode(_BETWEEN.join((how, path, name)) + _END)))
@@ -131,12 +130,12 @@ class Record:
 
 
 def decoded_events(text: bytes) -> list[list[str]]:
-    """Return what is written in a file of events: ``how``, ``path`` and ``name`` of each."""
+    """Return ``how``, ``path`` and ``name`` of each event in a file's content."""
     return [line.split(_BETWEEN) for line in os.fsdecode(text).split(_END) if line]
 
 
 def begin_looks() -> bool:
-    """Have the library record what this process looks at; return whether it is there and does."""
+    """Have the library record what this process looks at. Return whether it does."""
     return ask(_CONTROL + b"b", 0)
 
 
@@ -149,7 +148,7 @@ def keep_looks() -> None:
 
 
 def are_looks_complete() -> bool:
-    """Have the library write down what it kept; return whether all that it saw is written down."""
+    """Have the library write what it kept. Return whether all that it saw is written."""
     return ask(_CONTROL + b"c", 0)
 
 
