@@ -115,7 +115,7 @@ class DiffRow:
 
     @property
     def ratio(self) -> float | None:
-        """Second ÷ first, where there is one."""
+        """Second ÷ first, if there is a ratio."""
         return self.second / self.first if self.first > 0 else None
 
 
@@ -152,7 +152,7 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
 
 
 def continues(old: Baseline, run: Run, measured: CaseRun) -> bool:
-    """Return whether ``measured`` is of ``old``'s commit and source: it adds a session then."""
+    """Return whether ``measured`` is of ``old``'s commit and source, and so adds a session."""
     return (old.sha, old.source_hash) == (run.side.sha, measured.case.source_hash)
 
 
@@ -208,7 +208,7 @@ def make_environment(facts: Mapping[str, str]) -> Environment:
 
 
 def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return each deciding fact that differs, with both values; a dash where one has none."""
+    """Return each deciding fact that differs, with both values. A dash means no value."""
     first, second = _deciding(first), _deciding(second)
     return {
         name: (first.get(name, "–"), second.get(name, "–"))
@@ -226,7 +226,7 @@ def _plain(text: str) -> str:
 
 
 def require_schema(plain: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the reason, where a baseline isn't of the schema that this reads."""
+    """Raise ValueError, with the reason, if a baseline isn't of the schema that this reads."""
     schema = plain.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise ValueError("it carries no schema number")
@@ -270,14 +270,14 @@ class BaselineStore:
         return tuple(sorted(baselines, key=lambda baseline: baseline.case))
 
     def require_writable(self) -> None:
-        """Raise OutsideError now where ``save_run`` could not write later."""
+        """Raise OutsideError now if ``save_run`` could not write later."""
         with disk_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self._folder) as probe:
                 probe.write(b"x" * 4096)
 
     def save_run(self, run: Run, session_id: str) -> tuple[Path, ...]:
-        """Store every case that was measured without a failure; return the files written.
+        """Store every case that was measured without a failure. Return the files written.
 
         A damaged baseline is left as it is and raised as DamagedFile, after all other cases are
         stored: what took long to measure isn't lost for it.
@@ -319,7 +319,7 @@ class BaselineStore:
         return replaced
 
     def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
-        """Remove one case's baseline, or an environment's all; return what was removed.
+        """Remove one case's baseline, or all of an environment. Return what was removed.
 
         An environment goes with its last baseline.
         """
@@ -444,7 +444,7 @@ def _compact(text: str) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold ``folder`` (made where it is missing) for this process alone."""
+    """Hold ``folder`` for this process alone. Make it if it is missing."""
     with folder_held(folder):
         sweep(folder)
         yield

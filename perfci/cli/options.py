@@ -47,7 +47,7 @@ def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
 def refs_or_files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete a revision, or a file where no revision begins so."""
+    """Complete a revision, or a file if no revision begins so."""
     return refs(context, parameter, incomplete) or [CompletionItem(incomplete, type="file")]
 
 

@@ -76,7 +76,7 @@ def show_all(texts: Iterable[Clean]) -> None:
 
 
 def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clean:
-    """Return ``text`` on one line, cleaned, with its colour where a terminal wants any."""
+    """Return ``text`` on one line, cleaned, in colour if the terminal wants that."""
     line = one_line(text)
     return (
         clean_styled(click.style(line, fg=fg, dim=dim)) if (fg or dim) and _wants_colour() else line
@@ -97,7 +97,7 @@ def _echo(text: str, *, err: bool) -> None:
 
 
 def log_event(event: str, **fields: object) -> bool:
-    """Print an event where standard error is a log, and return whether it is."""
+    """Print an event if standard error is a log, and return whether it is."""
     if LOG.command:
         with suppress(OSError):
             click.echo(LOG.line(event, **fields), nl=False, err=True)
@@ -105,7 +105,7 @@ def log_event(event: str, **fields: object) -> bool:
 
 
 def end_log(exit_code: int) -> None:
-    """Print the log's last event, where there is a log, and log no more."""
+    """Print the log's last event, if there is a log, and log no more."""
     log_event("end", exit_code=exit_code, seconds=round(time.monotonic() - LOG.began, 3))
     LOG.command = ""
 

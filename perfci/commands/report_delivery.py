@@ -1,4 +1,4 @@
-"""Posting a comment and its check where they belong, and reporting each outcome."""
+"""Posts a comment and its check where they belong, and reports each outcome."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Poster:
             self.say(f"no answer: {clean_line(another.message, 600)}", err=True)
 
     def fail_check(self, why: str) -> None:
-        """Fail the check of the commit that the event names, where it names one.
+        """Fail the check of the commit that the event names, if any.
 
         It raises nothing, because the caller raises the error of the unreadable report.
         """
@@ -242,14 +242,14 @@ class Poster:
         return set_check(client, target.head_sha, content, dry_run=self.request.dry_run)
 
     def _leave_failure(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
-        """Fail the check, where one is wanted, of a commit that several pull requests have."""
+        """If a check is wanted, fail that of a commit that several pull requests have."""
         reason = target.reason if isinstance(target, AmbiguousPull) else target.text
         if isinstance(target, AmbiguousPull) and self.request.check:
             self._say_outcome(self._set_failed(client, target, reason))
         self.say(f"nothing posted: {reason}", err=True)
 
     def _leave_both(self, client: Forge, pull: Pull, check: CheckContent | None, body: str) -> None:
-        """Leave the comment ``body`` on ``pull``, and the check, where one is wanted."""
+        """Leave the comment ``body`` on ``pull``, and the check if one is wanted."""
         unshown = None
         try:
             left = leave_comment(

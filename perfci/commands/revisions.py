@@ -52,7 +52,7 @@ class RecordableReport:
     recorder: Recorder | None
 
     def record(self) -> None:
-        """Add the runs to the history, where that was requested. The report is delivered first."""
+        """Add the runs to the history if that was requested. The report is delivered first."""
         if self.recorder is not None:
             self.recorder.record(self.runs, self.report)
 
@@ -285,7 +285,7 @@ def explain(
 
 
 def _require_traces(folder: Path | None) -> None:
-    """Fail now where no trace can be written into ``folder``."""
+    """Fail now if no trace can be written into ``folder``."""
     if folder:
         with writing(folder):
             require_writable(folder / "trace.json")

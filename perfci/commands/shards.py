@@ -174,7 +174,7 @@ class _ShardedCommand:
         return LocalEngine(folder, chosen)
 
     def _collected(self, plan: Plan, folder: JobFolder, gathered: GatheredReports) -> ShardReports:
-        """Merge the reports of the shards. The folder stays where one of them is missing."""
+        """Merge the reports of the shards. The folder stays if one of them is missing."""
         early = {number for number, file in gathered.reports.items() if not _is_finished(file)}
         losses = dict.fromkeys(early, "was ended early")
         losses |= {n: "is missing" for n in plan.numbers if n not in gathered.reports}
@@ -237,7 +237,7 @@ class ShardsRefused(PerfciError):
 
 
 def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
-    """Return the error that all shards ended by, where it is the same."""
+    """Return the error that all shards ended by, if it is the same."""
     first, *others = (folder.error(number) for number in plan.numbers)
     if not first or any(
         other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
@@ -286,7 +286,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class MergedReport:
-    """One environment's report. ``incomplete`` where a shard is missing.
+    """One environment's report. ``incomplete``: a shard is missing.
 
     ``outputs`` are its own files. ``shown`` are the texts for standard output, by format.
     ``problem`` is why its files could not be written.

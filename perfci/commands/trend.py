@@ -59,7 +59,7 @@ class Notifications:
         return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
 
     def check(self, *, remember: bool = True) -> None:
-        """Fail before anything is read where a recipient could not be reached afterwards.
+        """Fail before anything is read if a recipient could not be reached afterwards.
 
         Without ``remember``, what is new would be new again, and sent again, each time.
         """
@@ -312,7 +312,7 @@ def _branch_order(
 
 
 def _known(repository: Repository, wanted: str) -> str:
-    """Return ``wanted``, or its remote's where this clone has no branch of that name (as in CI)."""
+    """Return ``wanted``, or its remote's if this clone has no branch of that name (as in CI)."""
     from perfci.measure.checkout.git import attempt
 
     remote = f"origin/{wanted}"

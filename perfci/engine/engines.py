@@ -45,7 +45,7 @@ _WORDS = {
 
 @dataclass(slots=True)
 class LocalEngine:
-    """Runs at most one command in each of ``slots``; the next one begins at a ``poll``.
+    """Runs at most one command in each of ``slots``. The next one begins at a ``poll``.
 
     Each has cores of its own, and a GPU of its own. The kernel kills them when their submitter
     dies, because they would disturb the next measurement. Reports of those that had ended are kept
@@ -59,7 +59,7 @@ class LocalEngine:
     _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
-        """Start as many as there are slots for; the others wait."""
+        """Start as many commands as there are slots. The others wait."""
         self._queue.extend(numbers)
         self._fill(plan)
 
@@ -70,7 +70,7 @@ class LocalEngine:
         return {number: self._state(number, kept) for number in plan.numbers}
 
     def cancel(self, plan: Plan) -> None:
-        """End every command as Ctrl-C would; one that takes too long with all it started."""
+        """End every command as Ctrl-C would. If one takes too long, kill it with all it started."""
         self._queue.clear()
         processes = {number: self._process(number) for number in plan.numbers}
         alive = [process for process in processes.values() if process]

@@ -27,7 +27,7 @@ Phase = Literal["absent", "waiting", "running", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An array of commands that run in ``folder``; the first one is number 1.
+    """An array of commands that run in ``folder``. The first one is number 1.
 
     Each leaves a report in its own file, named by ``reports``. ``time_limit_s`` is what one of
     them may take. ``engine`` is which one has them run: another could not find them again.
@@ -136,15 +136,15 @@ class JobFolder:
             self.exit_path(number).unlink(missing_ok=True)
 
     def report(self, plan: Plan, number: int) -> Path:
-        """Return where the report of command ``number`` is to be found."""
+        """Return the file of the report of command ``number``."""
         return self.path / plan.reports[number - 1]
 
     def log(self, number: int) -> Path:
-        """Return where what command ``number`` prints goes."""
+        """Return the file of what command ``number`` prints."""
         return self.path / f"shard-{number}.log"
 
     def exit_path(self, number: int) -> Path:
-        """Return where the exit code of command ``number`` is written by a script."""
+        """Return the file to which a script writes the exit code of command ``number``."""
         return self.path / f"shard-{number}.exit"
 
     def last_line(self, number: int) -> str:
@@ -155,12 +155,12 @@ class JobFolder:
         return next((str(each) for each in messages if each), "")
 
     def error(self, number: int) -> Mapping[str, Any]:
-        """Return the error that command ``number`` ended by, of a log in JSON; else nothing."""
+        """Return the error that command ``number`` ended by, if its log in JSON has one."""
         events = [each for each in self._last(number) if isinstance(each, dict)]
         return next((event for event in events if event.get("event") == "error"), {})
 
     def _last(self, number: int) -> Iterator[str | dict[str, Any]]:
-        """Yield what command ``number`` printed, the last line first; JSON objects as such."""
+        """Yield what command ``number`` printed, the last line first, and JSON objects as such."""
         try:
             with self.log(number).open("rb") as file:
                 file.seek(0, 2)
@@ -180,7 +180,7 @@ class JobFolder:
         return self._kept("slots.json", tuple[MachineSlot, ...]) or ()
 
     def keep_slots(self, slots: Sequence[MachineSlot]) -> None:
-        """Keep what the job begins with; what it began with stays."""
+        """Keep what the job begins with, unless it has begun before."""
         if not self.slots():
             write_file(self.path / "slots.json", encode(tuple(slots)))
 

@@ -48,6 +48,7 @@ _TOOLS = frozenset(
 _EVENT = struct.Struct("iIII")
 _MODIFY, _ATTRIB, _OPEN, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x20, 0x400, 0x800
 _DONT_FOLLOW = 0x02000000
+"""Events and flags of inotify, of which the standard library has no names."""
 _MASK = _MODIFY | _ATTRIB | _OPEN | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
 _OVERFLOW = 0x4000
 _BUFFER = 1 << 16

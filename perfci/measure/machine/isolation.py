@@ -79,7 +79,7 @@ _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
 _KEPT_READABLE = {"store", "cache"}
 Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
-"""Why there is no namespace; ``no_gpu_driver``: CUDA would load it by a program that needs root."""
+"""Why there is no namespace. ``no_gpu_driver``: a program that needs root would load CUDA's."""
 LOOKS_SWITCH = "PERFCI_LOOKS"
 """``off`` starts workers without the library. No configuration key: head's author writes that."""
 PRELOAD = "LD_PRELOAD"
@@ -142,7 +142,7 @@ def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
-    """Map every user and group to itself; return whether the kernel lets us."""
+    """Map every user and group to itself. Return whether the kernel allows that."""
     assert holder.stdin is not None  # noqa: S101
     assert holder.stdout is not None  # noqa: S101
     try:
@@ -264,7 +264,7 @@ def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GitSetting:
-    """One setting of git's: where it stands, its name, its value."""
+    """One setting of git: its file, its name, its value."""
 
     origin: str
     name: str
@@ -339,7 +339,7 @@ def _keeps(setting: GitSetting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LooksLibrary:
-    """The library's path and its compiler; or why there is no library, and what to do."""
+    """The library's path and its compiler, or why there is no library, and what to do."""
 
     library: str = ""
     compiler: str = ""
@@ -406,7 +406,7 @@ def _compiled(command: tuple[str, ...], source: str) -> bytes:
 
 
 def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
-    """Return the path of the library in ``folder``, built where it isn't there or was damaged."""
+    """Return the path of the library in ``folder``, built if it isn't there or was damaged."""
     key = _digest("\0".join((*command, source)).encode())
     for path in folder.glob(f"{key}-*.so"):
         if path.stem == f"{key}-{_digest(path.read_bytes())}":

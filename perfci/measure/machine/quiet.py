@@ -80,14 +80,14 @@ SHARED = (
 )
 _CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
 _DELEGATED = ("user.delegate", "trusted.delegate")
-"""How systemd marks what it leaves to others: what it keeps may be writable, too."""
+"""How systemd marks a cgroup that it leaves to others. Its own may be writable, too."""
 _TRIES = 5
 CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class CorePlan:
-    """The cores of the workers and of the parent; empty if nothing is pinned."""
+    """The cores of the workers and of the parent, empty if nothing is pinned."""
 
     workers: tuple[int, ...]
     parent: tuple[int, ...]
@@ -100,7 +100,7 @@ def available_cores() -> tuple[int, ...]:
 
 
 def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
-    """Return the plan: workers on the last cores, the parent on the rest where there is a rest.
+    """Return the plan: workers on the last cores, the parent on the rest, if any.
 
     ``cores`` 0 means up to four, leaving the parent one; ``threads`` 0 means one a core.
     Raises UsageError for more cores than there are: fewer would be another environment's numbers.
@@ -308,12 +308,12 @@ def remove_worker(token: str) -> None:
 
 
 def _processes_in(folder: Path) -> list[int]:
-    """Return the ids of a cgroup's processes; 0 for one that this process can't see."""
+    """Return the ids of a cgroup's processes, 0 for each that this process can't see."""
     return [int(word) for word in _words(folder / PROCESSES)]
 
 
 def _remove(folder: Path) -> None:
-    """Remove a cgroup; of one that is gone, or that a process is in, nothing."""
+    """Remove a cgroup, unless it is gone or a process is in it."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 
@@ -326,7 +326,7 @@ def _own_processes() -> set[int]:
 
 
 def _is_resettable(peak: Path) -> bool:
-    """Return whether the file may be written: its mode says so, root may open any."""
+    """Return whether the file's mode allows writing. Root may open any file."""
     try:
         return bool(peak.stat().st_mode & stat.S_IWUSR)
     except OSError:
@@ -353,7 +353,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def host_facts() -> dict[str, str]:
-    """Return the CPU's model, the architecture and the system; the same text on every call."""
+    """Return the CPU's model, the architecture and the system, the same on every call."""
     return {
         "system": platform.system().lower(),
         "machine": platform.machine(),
@@ -381,7 +381,7 @@ def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def _place(core: int) -> tuple[int, int]:
-    """Return socket and physical core; a core whose place isn't shown stands for itself."""
+    """Return socket and physical core. A core whose place isn't shown stands for itself."""
     topology = CPUS / f"cpu{core}" / "topology"
     try:
         package, number = (
@@ -414,7 +414,7 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
 def slots(
     cores: Sequence[Sequence[int]], devices: Sequence[str], *, workers: int, concurrent: int
 ) -> tuple[MachineSlot, ...]:
-    """Return equal parts of a machine: ``concurrent`` of them, or as many as fit where that is 0.
+    """Return equal parts of a machine: ``concurrent`` of them, or if that is 0, as many as fit.
 
     Each of ``cores`` is a physical one, which is never split. ``workers`` is the number of cores
     that a session pins its workers to. One more is for perfci itself. One GPU serves one command.

@@ -15,13 +15,13 @@ _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools
 _TARGET = ".perfci-build"
 _INSTALL = "{python} -m pip install --no-deps --no-build-isolation --target " + _TARGET
 _USUAL = frozenset({".", "src"})
-"""The default of ``python_path``: named where the tree has something there."""
+"""The default of ``python_path``, which is named if the tree has something there."""
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py"})
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationAdvice:
-    """Advice for a side's ``tree`` under this ``python_path``; ``built`` where it has a ``build``.
+    """Advice for a side's ``tree`` under this ``python_path``; ``built``: it has a ``build``.
 
     Each answer is the setting to make, or an empty text.
     """
@@ -166,7 +166,7 @@ def _compiles(folder: Path) -> bool:
 
 
 def _backend(folder: Path) -> str:
-    """Return the build backend's name; empty if none is named."""
+    """Return the build backend's name, or "" if none is named."""
     file = folder / "pyproject.toml"
     if not file.is_file():
         return ""

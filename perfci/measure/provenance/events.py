@@ -18,7 +18,7 @@ from perfci.worker.hook.perfci_watch.record import decoded_events
 from perfci.worker.own_packages import NO_LIBRARY, packages_in
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4096
-"""What Linux takes, in bytes; a path with the zero at its end."""
+"""Linux's limits in bytes. That of a path includes the zero at its end."""
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
 LOOKS = frozenset({"stat", "module", "list", "kinds", "sizes", "distributions"})
@@ -55,7 +55,7 @@ class CodeEvent:
 
 
 def read_events(file: Path) -> tuple[CodeEvent, ...]:
-    """Return what is written in ``file``; a line that no watch writes is an event, too.
+    """Return the events in ``file``. A line that no watch writes is an event, too.
 
     The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
     """
@@ -73,7 +73,7 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
 
 
 def source_of(path: str) -> str:
-    """Return the source file of bytecode that Python wrote next to it; others as they are."""
+    """Return the source of bytecode that Python wrote next to it, or another path unchanged."""
     return _BYTECODE.sub(r"/\1.py", path)
 
 
