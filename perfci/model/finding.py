@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 IN_WORDS = "in-words"
-"""The code of what is said in words alone: its ``text``."""
+"""The code of a reason that is given in words alone: its ``text``."""
 ANCESTORS_DIFFER = "ancestors-differ"
-"""The code of an interval that variance between ancestors has widened."""
+"""The code of a remark: variance between ancestors has widened the interval."""
 DELAYED_MORE = "delayed-more"
-"""The code of head's bursts being kept off their core more often than base's."""
+"""The code of a remark: head's bursts were kept off their core more often than base's."""
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
     }
 )  # fmt: skip
-"""Codes of what a worker may remark on a metric: all else of it is not believed."""
+"""Codes of the remarks that a worker may make on a metric. Others are not believed."""
 REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
@@ -27,11 +27,11 @@ REMARKS = frozenset(
         *OF_WORKERS,
     }
 )  # fmt: skip
-"""Codes of what a reader has to know of the numbers; they are no reason for a status."""
+"""Codes of remarks on a row's numbers; they are no reason for its status."""
 NOTHING_EXERCISED = "nothing-exercised"
-"""The code of a report in which no case used anything that the change differs in."""
+"""The code of a finding on a report: no case ran any code that the change touches."""
 WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric", NOTHING_EXERCISED})
-"""Codes of reasons that fail nothing: a reader is warned of them."""
+"""Codes of reasons that warn, and fail nothing."""
 JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
@@ -39,10 +39,10 @@ JUDGED = frozenset(
         "out-of-reach", "near-threshold", "more-rounds",
     }
 )  # fmt: skip
-"""Codes of a judgement's own. They hold for the family that the row was judged in: judged in
-another (a whole report instead of a shard), a row has them again, or no more."""
+"""Codes that only the correction over a family gives. When a row is judged in another family (a
+whole report instead of a shard), they are dropped and found again."""
 MOST_STACK_S = 1e9
-"""Longer than any call: a page adds stacks up."""
+"""Longest time of a stack that is believed, in s: longer than any call."""
 
 
 Plain = str | int | float
@@ -85,7 +85,7 @@ def stated(text: str, case: str = "", metric: str = "") -> Reason:
 
 
 def because(code: str, why: Finding) -> Finding:
-    """Return the finding ``code``, whose reason is another: ``why`` and that one's arguments."""
+    """Return the finding ``code``, with another, ``why``, and its arguments as the reason."""
     return Finding(code, {**why.arguments, "why": why.code})
 
 
@@ -118,7 +118,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack of functions, and the time that it takes of a call."""
+    """A stack of functions, and its share of a call's time on each side, in s."""
 
     frames: tuple[str, ...]
     base: float

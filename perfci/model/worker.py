@@ -9,20 +9,20 @@ from perfci.model.case import Failure, Metric
 from perfci.model.finding import Finding
 
 MOST_FIRST_CALLS = 40
-"""Of the calls that a worker makes first, how many are kept one by one."""
+"""Number of a worker's first calls whose latencies are kept one by one."""
 UNLIKE_FRESH = "unlike_fresh"
-"""The kind of failure of a worker whose ancestor made it another one than a fresh process."""
+"""The kind of failure of a worker that its ancestor made unlike a fresh process."""
 INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
 MOST_INJECTED = 10.0
-"""Of base: 1000 %."""
+"""Largest share of base by which something can be made worse: 1000 %."""
 DECIDING_ROUNDS = 5
-"""Fewer carry no interval and no verdict: rounds that agree by chance look like certainty.
+"""Fewer rounds give no interval and no verdict: rounds that agree by chance look like certainty.
 With two, intervals of processes of two speeds hold in 86 % instead of 95; with four, 0.4 % of the
 cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
 AGREEING_ROUNDS = 2
-"""Rounds that measure what is exact. Where their workers agree, later rounds leave it out."""
+"""Rounds that measure exact metrics. Where their workers agree, later rounds leave these out."""
 ROUNDS_OF_AN_ANCESTOR = 2
-"""Rounds of one case that come from one ancestor, after the least rounds, which have one each. See
+"""Rounds of one case that share an ancestor. The first, least number of rounds have one each. See
 docs/results/ancestors.md."""
 
 
@@ -52,14 +52,14 @@ class WorkOrder:
     its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
     is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
     With ``preload`` it is an ancestor: it imports these modules, then those of ``compiler``, and
-    nothing of a side's own.
-    ``fresh_state`` is torch's after the imports in a fresh process, where that has to be compared.
-    ``inject`` makes the work worse on purpose, by shares of its own cost. Without ``cold_start``
-    its start was disturbed, and isn't reported. Discovery looks for installed copies of what
-    ``project`` names (normalised distributions) or ``checkout`` holds. ``devices`` are the kinds of
-    device that it found, ``metrics`` the modules of metrics, with their distributions. With
-    ``instruments`` nothing is measured: they look inside of the case. With ``flush_l2`` a device's
-    cache is flushed before each call. Times in s.
+    no code of the side.
+    ``fresh_state`` is torch's state after the imports in a fresh process, where it is compared.
+    ``inject`` makes the work worse on purpose, by shares of its cost. Without ``cold_start`` the
+    worker's start was disturbed, and isn't reported. Discovery looks for installed copies of the
+    distributions that ``project`` names (normalised) or ``checkout`` holds. ``devices`` are the
+    kinds of device that discovery found, ``metrics`` the modules of metrics, with their
+    distributions. With ``instruments`` nothing is measured: they look inside of the case. With
+    ``flush_l2`` a device's cache is flushed before each call. Times in s.
     """
 
     root: str
@@ -102,11 +102,11 @@ class GraphEvent:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Bursts of one worker that were ordered at once. Times in s.
+    """Bursts of one worker that one message ordered. Times in s.
 
-    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` that were.
-    ``duration`` is the time inside all of them, ``run_delay`` how long the kernel kept the worker
-    off its core during each. ``set_aside`` gives the reason when the block was excluded.
+    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were.
+    ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
+    the worker off its core. ``set_aside`` gives the reason why the block was excluded, or "".
     """
 
     bursts: int
@@ -128,10 +128,10 @@ class Measurement:
     """A worker's raw answer, which the parent reduces to a ``WorkerOutput``.
 
     ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
-    base64 of little-endian signed 64-bit integers. ``values`` holds the
-    metrics that are not derived from samples, in base units. ``missing`` says why one is absent,
-    ``remarks`` what to know of one. ``observed_ns`` has, by metric and encoded likewise, what
-    each call of the blocks took in it, those included that lead a burst in.
+    base64 of little-endian signed 64-bit integers. ``values`` holds the metrics that are not
+    derived from samples, in base units. By metric, ``missing`` has the reason why it is absent,
+    and ``remarks`` a remark on its value. ``observed_ns`` has, by metric and encoded likewise, the
+    time that each call of the blocks spent in it, lead-in calls included.
     """
 
     samples_ns: tuple[str, ...]
@@ -155,20 +155,22 @@ class Measurement:
 class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
-    ``values`` holds metrics in base units. ``missing`` says why a metric is absent, ``remarks``
-    what to know of one. ``first_calls`` are the first ones' latencies in s, warm-up included.
+    ``values`` holds metrics in base units. By metric, ``missing`` has the reason why it is absent,
+    and ``remarks`` a remark on its value. ``first_calls`` are the latencies of the first calls in
+    s, warm-up included.
     ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
-    ``phases`` are cold start's in s: interpreter, harness, imports, setup, first_call, and compiler
-    where that was imported before them.
+    ``phases`` are those of cold start in s: interpreter, harness, imports, setup, first_call, and
+    compiler where that was imported before them.
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
-    worker, the log of its own value ÷ the other's. ``bursts`` has what that is made of, the median
-    of each burst in turn, None where it was excluded: within a session, and in files of perfci
-    before 1.0. Of ``bursts_measured``, ``bursts_set_aside`` were excluded, and
-    ``bursts_disturbed`` kept all the same, as they were most of the worker's. ``disturbance`` is
-    the commonest reason of either. ``bursts_delayed`` counts those that the kernel kept off their
-    core, excluded or not, and ``with_delayed`` has the values that differ where those are kept;
-    both within a session. ``ancestor`` numbers the process that both workers of the round
-    were forked from, within the session; 0: they have none in common.
+    worker, the log of this worker's value ÷ the other's. ``bursts`` has the medians of single
+    bursts that it is made from, in order, None for an excluded burst: within a session, and in
+    files of perfci before 1.0.
+    Of ``bursts_measured``, ``bursts_set_aside`` were excluded. ``bursts_disturbed`` were disturbed
+    and kept, as most of the worker's bursts were. ``disturbance`` is the commonest reason of
+    either. ``bursts_delayed`` counts bursts that the kernel kept off their core, excluded or not,
+    and ``with_delayed`` has the values that differ where those are kept; both within a session.
+    ``ancestor`` numbers the process that both workers of the round were forked from, within the
+    session; 0 where they have none in common.
     """
 
     case: str
@@ -213,13 +215,13 @@ class MeasureSettings:
     ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most;
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
-    has ``round_time`` s of them. ``threads``, ``cores`` and ``memory_limit`` 0 mean: as many
-    as there are, chosen automatically, none. Without ``hints`` no why has any. With ``flush_l2``
-    calls on a device find its cache without what the call before left there.
+    has ``round_time`` s of them. 0 means for ``threads`` as many as there are, for ``cores``
+    chosen automatically, for ``memory_limit`` none. Without ``hints`` explanations have no hints.
+    With ``flush_l2`` a device's cache is flushed before each call.
 
-    No file can ask for the last two. ``inject`` makes head worse on purpose, by shares of
-    ``INJECTABLE``. ``cold_start_rounds`` of a case's rounds measure cold start (None: the least
-    rounds); in later ones both sides may start at once.
+    The last two can't be configured. ``inject`` makes the ``INJECTABLE`` metrics of head worse on
+    purpose, by shares. The first ``cold_start_rounds`` of a case measure cold start (None: the
+    first ``rounds``); in later ones both sides may start at once.
     """
 
     rounds: int = 5

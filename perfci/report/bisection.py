@@ -12,7 +12,7 @@ from perfci.report.rows import first_line
 from perfci.units import counted, format_change, format_difference
 
 _WIDTH = 200
-_MOST = 10
+_MOST_COMMITS = 10
 
 
 def render_bisection_json(bisection: Bisection) -> Clean:
@@ -57,9 +57,9 @@ def _unseen(bisection: Bisection) -> str:
 
 
 def replay(culprit: Culprit, bisection: Bisection) -> str:
-    """Return the command that compares what is before a change with what is after it.
+    """Return the command that compares the commits before and after a change again.
 
-    By the benchmarks of the newer end, as the search did: the older commits may lack them.
+    It takes the benchmarks of the newer end, as the search did: older commits may lack them.
     """
     before, after = short_name(culprit.before), culprit.commits[-1].short
     case = shlex.quote(bisection.case)
@@ -90,14 +90,14 @@ def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
     if culprit.improved:
         what = "faster" if unit == "s" else "better"
     line = f"{what} {size}, {so_far}probability {_percent(culprit.probability)}"
-    shown = [f"{commit.short} {commit.subject}" for commit in culprit.commits[-_MOST:]]
+    shown = [f"{commit.short} {commit.subject}" for commit in culprit.commits[-_MOST_COMMITS:]]
     if len(culprit.commits) == 1:
         lines = [f"{line}: {shown[0]}"]
     else:
         lines = [f"{line}, one of {counted(len(culprit.commits), _place(bisection))}:"]
         lines += [f"- {commit}" for commit in reversed(shown)]
-    if len(culprit.commits) > _MOST:
-        lines.append(f"- and {len(culprit.commits) - _MOST} before them")
+    if len(culprit.commits) > _MOST_COMMITS:
+        lines.append(f"- and {len(culprit.commits) - _MOST_COMMITS} before them")
     if culprit.merged_by:
         lines.append(f"merged by {short_name(culprit.merged_by)}")
     if culprit.why is not None and culprit.why.differences:

@@ -1,8 +1,8 @@
-"""The modes and the shapes of one benchmark next to each other: as records, and as tables in words.
+"""Tables of one benchmark's modes, and of a case's shapes: as records, and in words.
 
 The processes of two modes are unpaired: one is compiled for a minute while another has long ended.
-What an ancestor has in common for all modes is in both spreads, and makes intervals wider. Every
-format shares the words. ``docs/reference/fields.toml`` says what the records' fields mean.
+An ancestor's effect on all modes is in both spreads, and makes intervals wider. Every format shares
+the words. ``docs/reference/fields.toml`` says what the records' fields mean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perfci.units import format_change, format_interval, format_share, format_va
 
 EAGER = "eager"
 ALPHA = 0.01
-"""The chance that a mode is recommended that is no faster: of all modes of a matrix."""
+"""The chance that any mode of a matrix is recommended though it is no faster."""
 MOST_SHAPES = 200
 _ID = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
 _AXIS = "mode="
@@ -44,7 +44,7 @@ Advice = Literal["use", "none", "undecided"]
 _Side = Callable[[Comparison], Estimate | None]
 _BASE: _Side = attrgetter("base")
 _HEAD: _Side = attrgetter("head")
-_OfCase = Mapping[str, Comparison]
+_ByMetric = Mapping[str, Comparison]
 """A case's comparisons by metric."""
 
 
@@ -125,14 +125,14 @@ class ModeMatrix:
     moved: tuple[str, ...] = ()
 
     def table(self) -> CaseTable:
-        """Return the matrix in words; changed, too, where another mode is advised than base's."""
+        """Return the matrix in words. It also changed where the advice is another than base's."""
         decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
         changed = bool(self.moved) or (decided and self.best != self.base_best)
         lines = _without_empty(_MODE_HEADS, (row.cells() for row in self.rows))
         return CaseTable(self.case, "mode", lines, self._advice(), changed)
 
     def _advice(self) -> str:
-        """Return the one recommendation, and base's where it was another."""
+        """Return the recommendation, and base's where that was another."""
         enough = format_share(self.threshold)
         if self.advice == "none":
             advice = f"no mode helps: none is {enough} faster than eager"
@@ -188,7 +188,7 @@ class ShapeTable:
     def table(self) -> CaseTable:
         """Return the shapes in words, with the hit rate and what may spare compiles.
 
-        The table changed, too, where code compiled for another shape served another share on base.
+        The table also changed where the hit rate is another than base's.
         """
         rates = (self.hit_rate, self.base_hit_rate)
         other_rate = None not in rates and self.hit_rate != self.base_hit_rate
@@ -208,7 +208,7 @@ class ShapeTable:
 def case_tables(report: Report, *, every: bool = False) -> dict[str, tuple[CaseTable, ...]]:
     """Return the tables of ``modes`` and of ``shapes`` to show.
 
-    Of a comparison they are those that changed, unless ``every``.
+    For a comparison these are the tables that changed, unless ``every``.
     """
     made: dict[str, Iterable[ModeMatrix | ShapeTable]] = {
         "modes": mode_matrices(report.results),
@@ -242,7 +242,7 @@ def _known(value: float | None, unit: str) -> str:
 
 
 def mode_matrices(results: Iterable[Comparison]) -> tuple[ModeMatrix, ...]:
-    """Return a matrix for each benchmark of which head's eager and another mode were measured."""
+    """Return a matrix for each benchmark whose eager and another mode were measured on head."""
     by_case: dict[str, dict[str, dict[str, Comparison]]] = {}
     for row in results:
         if split := without_mode(row.case):
@@ -253,7 +253,7 @@ def mode_matrices(results: Iterable[Comparison]) -> tuple[ModeMatrix, ...]:
 
 
 def without_mode(case: str) -> tuple[str, str] | None:
-    """Return a case's id without its mode, and the mode; None of a case without one."""
+    """Return a case's id without its mode, and the mode; None for a case without a mode."""
     parts = _ID.fullmatch(case)
     axes = parts[2].split(",") if parts else []
     modes = [axis for axis in axes if axis.startswith(_AXIS)]
@@ -264,8 +264,10 @@ def without_mode(case: str) -> tuple[str, str] | None:
     return f"{parts[1]}{others}", modes[0].removeprefix(_AXIS)
 
 
-def _matrix(case: str, modes: Mapping[str, _OfCase]) -> ModeMatrix | None:
-    memory = next((name for name in _MEMORY if any(name in of for of in modes.values())), "")
+def _matrix(case: str, modes: Mapping[str, _ByMetric]) -> ModeMatrix | None:
+    memory = next(
+        (name for name in _MEMORY if any(name in by_metric for by_metric in modes.values())), ""
+    )
     head = _measured(modes, memory, _HEAD)
     if not head:
         return None
@@ -283,36 +285,36 @@ def _matrix(case: str, modes: Mapping[str, _OfCase]) -> ModeMatrix | None:
         rows=tuple(row for row, _ in head.values()),
         base_advice=before[0] if before else "",
         base_best=before[1] if before else "",
-        moved=tuple(mode for mode, of in modes.items() if _moved(of, watched)),
+        moved=tuple(mode for mode, by_metric in modes.items() if _moved(by_metric, watched)),
     )
 
 
-def _moved(of: _OfCase, metrics: Iterable[str]) -> bool:
-    rows = (of[name] for name in metrics if name in of)
+def _moved(by_metric: _ByMetric, metrics: Iterable[str]) -> bool:
+    rows = (by_metric[name] for name in metrics if name in by_metric)
     return any(row.status in {"regressed", "improved"} for row in rows)
 
 
 def _measured(
-    modes: Mapping[str, _OfCase], memory: str, side: _Side
+    modes: Mapping[str, _ByMetric], memory: str, side: _Side
 ) -> dict[str, tuple[ModeRow, float]]:
     """Return one side's modes, eager first, each with the p of its speed-up.
 
-    There are none where eager, or every other, has no latency.
+    There are none where eager, or every other mode, has no latency.
     """
-    latencies = {mode: _center(of, _LATENCY, side) for mode, of in modes.items()}
+    latencies = {mode: _center(by_metric, _LATENCY, side) for mode, by_metric in modes.items()}
     eager = latencies.pop(EAGER, None)
     if not eager or not any(latencies.values()):
         return {}
     measured = {}
     for mode, latency in {EAGER: eager, **latencies}.items():
         if latency:
-            of = modes[mode]
-            cold, warm = (_center(of, metric, side) for metric in (_COLD, _WARM))
+            by_metric = modes[mode]
+            cold, warm = (_center(by_metric, metric, side) for metric in (_COLD, _WARM))
             row = ModeRow(
                 mode=mode,
-                case=of[_LATENCY].case,
+                case=by_metric[_LATENCY].case,
                 latency=latency,
-                peak_memory=_center(of, memory, side),
+                peak_memory=_center(by_metric, memory, side),
                 compile_time=cold,
                 compile_time_cached=warm,
                 pays_after=_calls(cold, eager - latency),
@@ -323,9 +325,9 @@ def _measured(
     return measured
 
 
-def _center(of: _OfCase, metric: str, side: _Side) -> float | None:
+def _center(by_metric: _ByMetric, metric: str, side: _Side) -> float | None:
     """Return a metric's centre, or None where it has no centre above zero."""
-    center = _number(of.get(metric), side)
+    center = _number(by_metric.get(metric), side)
     return center if center is not None and center > 0.0 else None
 
 
@@ -336,7 +338,7 @@ def _values(row: Comparison, side: _Side) -> tuple[float, ...]:
 
 
 def _calls(spent: float | None, saved: float) -> int | None:
-    """Return the calls that make good what compiling took; None where calls aren't faster."""
+    """Return the calls that save as much as compiling took; None where calls aren't faster."""
     if spent is None or saved <= 0.0:
         return None
     return math.ceil(min(spent / saved, _MOST_CALLS))
@@ -345,7 +347,7 @@ def _calls(spent: float | None, saved: float) -> int | None:
 def _with_gain(
     row: ModeRow, eager: float, of_eager: Sequence[float], of_mode: Sequence[float]
 ) -> tuple[ModeRow, float]:
-    """Return ``row`` with its speed-up over eager, and the p of that; 1 without evidence."""
+    """Return ``row`` with its speed-up over eager, and the speed-up's p, 1 without evidence."""
     if min(len(of_eager), len(of_mode)) >= DECIDING_ROUNDS:
         test = welch_t(list(map(math.log, of_mode)), list(map(math.log, of_eager)))
         if test.estimate is not None and test.lo is not None and test.hi is not None:
@@ -356,13 +358,13 @@ def _with_gain(
 
 
 def _advised(measured: Mapping[str, tuple[ModeRow, float]], threshold: float) -> tuple[Advice, str]:
-    """Return the mode to use: of those that are about as fast as the fastest, the soonest compiled.
+    """Return the advice, and the mode to use: about as fast as the fastest, and compiled soonest.
 
-    A mode helps whose speed-up is significant and reaches the threshold. None helps where every
+    A mode helps if its speed-up is significant and reaches the threshold. No mode helps where every
     interval ends below it.
     """
     enough = 1.0 + threshold
-    others = [of for mode, of in measured.items() if mode != EAGER]
+    others = [row_and_p for mode, row_and_p in measured.items() if mode != EAGER]
     adjusted = holm([p for _, p in others])
     helping = [
         (row, row.speedup)
@@ -393,21 +395,25 @@ def shape_tables(results: Iterable[Comparison]) -> tuple[ShapeTable, ...]:
     return tuple(table for table in made if table)
 
 
-def _shapes(case: str, of: _OfCase) -> ShapeTable | None:
-    names = (name.removeprefix(_SHAPE_LATENCY) for name in of if name.startswith(_SHAPE_LATENCY))
+def _shapes(case: str, by_metric: _ByMetric) -> ShapeTable | None:
+    names = (
+        name.removeprefix(_SHAPE_LATENCY) for name in by_metric if name.startswith(_SHAPE_LATENCY)
+    )
     labels = sorted(filter(_LABEL.fullmatch, names), key=_sizes)[:MOST_SHAPES]
     if len(labels) < 2:
         return None
-    rate = of.get(_HIT_RATE)
+    rate = by_metric.get(_HIT_RATE)
     suggestions = (each for each in (rate.findings if rate else ()) if each.code in _SUGGESTIONS)
     return ShapeTable(
         case=case,
-        rows=tuple(_shape_row(label, of) for label in labels),
+        rows=tuple(_shape_row(label, by_metric) for label in labels),
         hit_rate=_number(rate, _HEAD),
         base_hit_rate=_number(rate, _BASE),
         suggestion=next(suggestions, None),
         moved=tuple(
-            label for label in labels if _moved(of, (_SHAPE_LATENCY + label, _COMPILES + label))
+            label
+            for label in labels
+            if _moved(by_metric, (_SHAPE_LATENCY + label, _COMPILES + label))
         ),
     )
 
@@ -416,8 +422,8 @@ def _sizes(label: str) -> list[int]:
     return [int(size) for size in re.findall(r"\d+", label)]
 
 
-def _shape_row(label: str, of: _OfCase) -> ShapeRow:
-    latency, compiles = of[_SHAPE_LATENCY + label], of.get(_COMPILES + label)
+def _shape_row(label: str, by_metric: _ByMetric) -> ShapeRow:
+    latency, compiles = by_metric[_SHAPE_LATENCY + label], by_metric.get(_COMPILES + label)
     guards = (
         str(finding.arguments["guard"])
         for finding in (compiles.findings if compiles else ())

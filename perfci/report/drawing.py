@@ -1,8 +1,8 @@
 """The drawings that a comparison's page and a trend's site share, and flame graphs.
 
 Numbers are packed for the scripts that draw them. A box of a flame graph is as wide as its
-function's mean time over both sides, so that no box is wider than what it stands on, and one that a
-side lacks is there. Its colour is what head takes more or less.
+function's mean time over both sides: so no box is wider than the box that it stands on, and a
+function that one side lacks has a box, too. Its colour shows how much more or less head takes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _SPARK = (120.0, 30.0)
 _EDGE = 2.0
 WIDTH, ROW = 1000.0, 20
 _NARROWEST = 4.0
-"""A narrower box shows nothing. Its time is in the box below."""
+"""Least width of a box. A narrower box is left out; its time is in the box below."""
 _CHARACTER = 6.6
+"""Width of a label's character."""
 _DEEPEST, _MOST_LINES = 40, 12
 _SLIGHT, _MUCH = 0.02, 0.10
 """Shares of base's call that colour a box."""
@@ -158,7 +159,7 @@ class _Node:
 
 
 def flame_of(why: Why) -> Flame | None:
-    """Return a case's flame graph, or None where nothing was sampled."""
+    """Return a case's flame graph, or None if a side has no samples."""
     root = _tree(why.stacks)
     if root.base <= 0.0 or root.head <= 0.0:
         return None

@@ -47,9 +47,9 @@ FORGEJO = Addresses(
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """``repository`` is the address of the event's own, and ``commits`` are those known in it.
+    """Links of one report: ``repository`` is the event's address, with its known ``commits``.
 
-    ``details`` is where the report's page is, or empty. ``addresses`` are the forge's.
+    ``details`` is the address of the report's page, or empty. ``addresses`` are the forge's.
     """
 
     repository: str
@@ -135,22 +135,22 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
-    """Return one report's main facts, and of several what they share, and all that differs."""
+    """Return one report's main facts; for several, those that they share and all that differ."""
     if len(reports) == 1:
-        return (_of_one(reports[0]),)
-    each = [_facts(report) for report in reports]
-    facts = tuple(dict.fromkeys(fact for known in each for fact in known))
-    shared = [fact for fact in facts if len({known.get(fact) for known in each}) == 1]
+        return (_single_table(reports[0]),)
+    by_report = [_facts(report) for report in reports]
+    facts = tuple(dict.fromkeys(fact for known in by_report for fact in known))
+    shared = [fact for fact in facts if len({known.get(fact) for known in by_report}) == 1]
     nothing = escape("–")
     tables = (
         FactTable(
             ("all",),
-            tuple((escape(fact), each[0][fact]) for fact in shared if fact in _SHOWN),
+            tuple((escape(fact), by_report[0][fact]) for fact in shared if fact in _SHOWN),
         ),
         FactTable(
             tuple(names),
             tuple(
-                (escape(fact), *(known.get(fact, nothing) for known in each))
+                (escape(fact), *(known.get(fact, nothing) for known in by_report))
                 for fact in facts
                 if fact not in shared
             ),
@@ -159,7 +159,7 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
     return tuple(table for table in tables if table.rows)
 
 
-def _of_one(report: Report) -> FactTable:
+def _single_table(report: Report) -> FactTable:
     """Return head's facts, and base's where those differ."""
     head = _facts(report)
     if report.base_environment is None:
@@ -183,7 +183,7 @@ def _facts(report: Report) -> dict[str, Safe]:
 
 
 def _environment(environment: Environment, python: str) -> dict[str, Safe]:
-    """Return what is shown of one environment. Facts can't take the place of the first two."""
+    """Return the facts of an environment to show; none of them can replace the first two."""
     first = {"environment": code(environment.key), "interpreter": code(python)}
     facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
     return first | {name: value for name, value in facts.items() if name not in first}
@@ -195,9 +195,9 @@ def _device(environment: Environment) -> str:
     return (device if device not in {"", "cpu"} else facts.get("cpu", "")) or environment.key
 
 
-def _distinguishing(mine: Environment, alike: Sequence[Environment]) -> list[str]:
+def _distinguishing(environment: Environment, alike: Sequence[Environment]) -> list[str]:
     return [
-        clean_line(f"{fact} {mine.facts.get(fact, 'unknown')}", 60)
+        clean_line(f"{fact} {environment.facts.get(fact, 'unknown')}", 60)
         for fact in _DISTINGUISHING
-        if len({environment.facts.get(fact) for environment in alike}) > 1
+        if len({other.facts.get(fact) for other in alike}) > 1
     ]

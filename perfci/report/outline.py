@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 
 
 def shown_failures(report: Report) -> tuple[Failure, ...]:
-    """Return the failures to show. One that both sides share is of ``base and head``.
+    """Return the failures to show. A failure of both sides has the side ``base and head``.
 
     A case that failed on base only is a ``new`` row, which says why, and isn't shown again.
     """
@@ -45,14 +45,14 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
 
 
 def likeness(failure: Failure) -> tuple[str, ...]:
-    """Return what is alike in two failures that a reader would act on in the same way."""
+    """Return a key that two failures share if a reader would act on both in the same way."""
     texts = map(_without_places, (failure.message, failure.log_tail))
     return (failure.case, failure.stage, failure.kind, *texts)
 
 
 @lru_cache(4096)
 def _without_places(text: str) -> str:
-    """Return ``text`` without perfci's folders and numbers. Each section needs it again."""
+    """Return ``text`` without perfci's folders and numbers. Cached, as each section asks again."""
     return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
 
 
@@ -164,7 +164,7 @@ def _deciding(report: Report, reason: Reason) -> str:
 
 
 def _passed(rows: Outline) -> str:
-    """Return how many cases did not regress. Those that ran the same code can't, and are apart."""
+    """Return how many cases did not regress, and apart how many ran the same code on both sides."""
     report = rows.report
     compared = {row.case for row in report.results} - _one_sided(rows)
     alike = compared & set(report.same_code)
@@ -177,17 +177,19 @@ def _passed(rows: Outline) -> str:
 
 
 def unseen_text(rows: Sequence[Comparison]) -> str:
-    """Return in one line which metrics that only inform stayed open, and what would show more."""
+    """Return in one line the undecided metrics that fail nothing, and what would show more."""
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
-    texts = [_unseen(metric, of_metric) for metric, of_metric in by_metric.items()]
+    texts = [_unseen(metric, rows_of_metric) for metric, rows_of_metric in by_metric.items()]
     return f"{'; '.join(texts)}. More `--rounds` show smaller changes." if texts else ""
 
 
 def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
-    least = [row.detectable for row in rows if row.detectable is not None]
-    seen = f", at worst a change of {format_share(max(least))} was in sight" if least else ""
+    detectable = [row.detectable for row in rows if row.detectable is not None]
+    seen = ""
+    if detectable:
+        seen = f", at worst a change of {format_share(max(detectable))} was in sight"
     return f"{metric} in {counted(len(rows), 'case')}{seen}"
 
 
@@ -197,7 +199,7 @@ def same_code_cases(rows: Outline) -> tuple[str, ...]:
 
 
 def same_code_text(report: Report) -> str:
-    """Return the cases that moved, or are undecided, though nothing that ran differs."""
+    """Return the cases that moved or are undecided though both sides ran the same code."""
     moved = {
         row.case
         for row in report.results
@@ -213,7 +215,7 @@ def same_code_text(report: Report) -> str:
 
 
 def injected_text(report: Report) -> str:
-    """Return what was made worse on purpose, or nothing."""
+    """Return the metrics that were made worse on purpose, or nothing."""
     made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
     return (
         f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
@@ -252,7 +254,7 @@ def gates(row: Comparison) -> bool:
 
 
 def _also(rows: Outline) -> str:
-    """Return what a pass alone doesn't say: what got slower passes, too, where it was removed."""
+    """Return the counts that a pass alone hides: what got slower passes where it was removed."""
     improved = sum(row.status == "improved" for row in rows.moved)
     accepted = sum(row.accepted is not None for row in rows.moved)
     warned = sum(row.status == "regressed" for row in rows.moved) - accepted
@@ -273,7 +275,7 @@ def _also(rows: Outline) -> str:
 
 
 def _one_sided(rows: Outline) -> set[str]:
-    """Return the cases of which one side alone has anything."""
+    """Return the cases that only one side has."""
     compared = (*rows.moved, *rows.undecided, *rows.unseen, *rows.unchanged, *rows.same_code)
     kept = {row.case for row in (*compared, *rows.informative, *rows.not_comparable)}
     return {row.case for row in (*rows.removed, *rows.new)} - kept

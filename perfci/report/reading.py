@@ -43,19 +43,18 @@ from perfci.version import REPORT_SCHEMA
 
 _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
 _SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
-_MADE: Mapping[str, Mapping[str, Any]] = {
+_DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...], "schema": str},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
     "Hint": {"text": str},
 }
-"""Fields that a file has in addition to a record's, all made of those: words, causes, tables.
-
-And the schema, which a record has by itself and a file has to name."""
+"""Fields that a file has in addition to the record's: words, causes and tables made of those, and
+the schema, which a file has to name."""
 
 _LONGEST = 1e9
-"""More s than any session takes, and more rounds: 31 years. Merging adds them up."""
+"""No session has as many seconds (31 years) or rounds, and merging adds them up."""
 _Coded = TypeVar("_Coded", Finding, Reason, Difference, Hint)
 
 
@@ -90,7 +89,7 @@ def read_report(text: str, name: str = "the report") -> Report:
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> None:
-    """Raise CodecError on a repeated key: of its values one reader takes one, another the other."""
+    """Raise CodecError on a repeated key: which of its values counts depends on the reader."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -126,7 +125,7 @@ def _damaged(name: str, why: str) -> DamagedFile:
 
 @cache
 def shape_of(kind: type) -> type[msgspec.Struct]:
-    """Return the type that JSON of the record ``kind`` is decoded as: within the limits."""
+    """Return the type that bounds and decodes JSON of the record ``kind``."""
     limits = fields_of(kind)
     types: dict[str, tuple[Any, Any]] = {}
     for field in dataclasses.fields(kind):
@@ -134,7 +133,7 @@ def shape_of(kind: type) -> type[msgspec.Struct]:
         if field.default_factory is not dataclasses.MISSING:
             default = msgspec.field(default_factory=field.default_factory)
         types[field.name] = (_type(*limits[field.name]), default)
-    for name, hint in _MADE.get(kind.__name__, {}).items():
+    for name, hint in _DERIVED_FIELDS.get(kind.__name__, {}).items():
         made = _type(hint, LIMITS.get(f"{kind.__name__}.{name}", Limit()))
         types[name] = (Union[made, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 (made of values)
     return msgspec.defstruct(
@@ -169,10 +168,10 @@ def _type(hint: Any, limit: Limit) -> Any:
 
 
 def _contradictions(report: Report) -> Iterator[str]:
-    """Yield what in ``report`` can't be, with its row."""
-    yield from _of_the_date(report.created_at)
-    yield from _of_the_times(report)
-    yield from _of_the_findings(report)
+    """Yield what can't be true in ``report``, with its row."""
+    yield from _date_contradictions(report.created_at)
+    yield from _time_contradictions(report)
+    yield from _finding_contradictions(report)
     first: dict[tuple[str, str], int] = {}
     for number, row in enumerate(report.results):
         where = f"results[{number}] ({row.case} {row.metric})"
@@ -184,23 +183,23 @@ def _contradictions(report: Report) -> Iterator[str]:
             yield f"{where}: {unknown}"
         for reason in row_contradictions(row):
             yield f"{where}: {reason}"
-    yield from _of_what_ran(report)
-    yield from _of_the_failed(report)
-    yield from _of_what_is_missing(report)
-    yield from _of_the_method(report)
-    yield from _of_the_shards(report)
-    yield from _of_the_verdict(report)
-    yield from _of_the_cases(report)
+    yield from _same_code_contradictions(report)
+    yield from _failure_contradictions(report)
+    yield from _missing_contradictions(report)
+    yield from _method_contradictions(report)
+    yield from _shard_contradictions(report)
+    yield from _verdict_contradictions(report)
+    yield from _case_contradictions(report)
 
 
-def _of_the_date(text: str) -> Iterator[str]:
+def _date_contradictions(text: str) -> Iterator[str]:
     try:
         datetime.fromisoformat(text)
     except ValueError:
         yield f"created_at is {text!r}, no ISO 8601 date"
 
 
-def _of_the_times(report: Report) -> Iterator[str]:
+def _time_contradictions(report: Report) -> Iterator[str]:
     timing = report.timing
     spent = (
         ("timing.wall_s", timing.wall_s),
@@ -215,8 +214,8 @@ def _of_the_times(report: Report) -> Iterator[str]:
             yield f"{name} is {value:g}, more than any session has"
 
 
-def _of_the_findings(report: Report) -> Iterator[str]:
-    """Yield findings that perfci doesn't make, and lines and stacks that no code has."""
+def _finding_contradictions(report: Report) -> Iterator[str]:
+    """Yield findings that perfci doesn't make, and impossible lines and stacks."""
     if unknown := _unknown_code(reason_words, report.verdict.findings):
         yield f"verdict: {unknown}"
     if unknown := _unknown_code(words, report.findings):
@@ -227,7 +226,7 @@ def _of_the_findings(report: Report) -> Iterator[str]:
             yield f"why: {unknown}"
     for why in report.why:
         where = f"why of {why.case}"
-        yield from below_zero(where, *(("line", each.line) for each in why.differences))
+        yield from below_zero(where, *(("line", difference.line) for difference in why.differences))
         yield from below_zero(where, *(("line", hint.line) for hint in why.hints))
         for stack in why.stacks:
             yield from below_zero(where, ("stacks", stack.base), ("stacks", stack.head))
@@ -251,7 +250,7 @@ def _unknown_code(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> s
     return ""
 
 
-def _of_what_ran(report: Report) -> Iterator[str]:
+def _same_code_contradictions(report: Report) -> Iterator[str]:
     if report.same_code and (report.ran is None or report.ran.base is None):
         yield "same_code names cases, and what base ran isn't known"
     known = {row.case for row in report.results}
@@ -268,16 +267,16 @@ def _of_what_ran(report: Report) -> Iterator[str]:
             yield f"same_code names {case!r}, of which the sides ran different code"
 
 
-def _of_the_failed(report: Report) -> Iterator[str]:
-    """Yield each ``failed`` row whose case has no failure that it could be made of."""
+def _failure_contradictions(report: Report) -> Iterator[str]:
+    """Yield each ``failed`` row whose case has no failure."""
     failed = {failure.case for failure in report.failures}
     for row in report.results:
         if row.status == "failed" and row.case not in failed:
             yield f"{row.case} is `failed`, and no failure is of it"
 
 
-def _of_what_is_missing(report: Report) -> Iterator[str]:
-    """Yield numbers of what isn't measured, and what is new in a case that was compared.
+def _missing_contradictions(report: Report) -> Iterator[str]:
+    """Yield numbers of metrics that aren't measured, and new metrics of a compared case.
 
     A benchmark's own metrics aren't known here, and no metric is expected of every case.
     """
@@ -291,8 +290,8 @@ def _of_what_is_missing(report: Report) -> Iterator[str]:
             yield f"{row.case} {row.metric} is `new`, and others of that case were compared"
 
 
-def _of_the_method(report: Report) -> Iterator[str]:
-    """A check measures head alone, and both sides in pairs only to confirm."""
+def _method_contradictions(report: Report) -> Iterator[str]:
+    """Yield methods that no check has: it measures head alone, and pairs only to confirm."""
     for row in report.results:
         if row.method == "paired_t" and report.command == "check" and not row.confirmed:
             yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
@@ -300,7 +299,7 @@ def _of_the_method(report: Report) -> Iterator[str]:
             yield f"{row.case} {row.metric} is confirmed, and its sides were measured unpaired"
 
 
-def _of_the_shards(report: Report) -> Iterator[str]:
+def _shard_contradictions(report: Report) -> Iterator[str]:
     for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
         if not text:
             continue
@@ -314,8 +313,8 @@ def _of_the_shards(report: Report) -> Iterator[str]:
         yield "the verdict is `pass`, and shards are missing"
 
 
-def _of_the_verdict(report: Report) -> Iterator[str]:
-    """``fail`` means that a gating row regressed, and nothing else means it."""
+def _verdict_contradictions(report: Report) -> Iterator[str]:
+    """Yield a verdict of ``fail`` without a gating row that regressed, and the reverse."""
     row = next((row for row in report.results if row.status == "regressed" and gates(row)), None)
     status = report.verdict.status
     if row is not None and status != "fail":
@@ -323,11 +322,11 @@ def _of_the_verdict(report: Report) -> Iterator[str]:
     if row is None and status == "fail":
         yield "the verdict is `fail`, and no row that gates regressed"
     if status == "pass":
-        yield from _of_a_pass(report)
+        yield from _pass_contradictions(report)
 
 
-def _of_a_pass(report: Report) -> Iterator[str]:
-    """A failure is an error, or undecided. It passes only where base does not have the case."""
+def _pass_contradictions(report: Report) -> Iterator[str]:
+    """Yield a pass with failures or without numbers. A case that base lacks may fail on base."""
     absent = new_cases(report.results) & failed_on_base(report.failures).keys()
     broken = next((failure for failure in report.failures if failure.case not in absent), None)
     if broken is not None:
@@ -337,10 +336,10 @@ def _of_a_pass(report: Report) -> Iterator[str]:
         yield "the verdict is `pass`, and nothing was measured"
 
 
-def _of_the_cases(report: Report) -> Iterator[str]:
-    """A case that was compared has a row, or has failed.
+def _case_contradictions(report: Report) -> Iterator[str]:
+    """Yield names of cases that have neither a row nor a failure.
 
-    The name of a benchmark that was cut isn't the beginning of its cases' names any more.
+    A benchmark's name that was cut to fit may no longer be the beginning of its cases' names.
     """
     if report.is_one_sided:
         return

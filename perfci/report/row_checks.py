@@ -1,4 +1,4 @@
-"""Pure: where a row contradicts itself: status, figures and metric have to be of one measurement.
+"""Contradictions within a row: status, numbers and metric have to be of one measurement. Pure.
 
 Each rule follows from what ``verdict.case_comparisons`` and ``verdict.row_status`` make of any
 values at all, so that what perfci writes is always believed.
@@ -24,25 +24,26 @@ _SLACK = 1e-9
 """An interval's ends are computed apart from its middle: they may differ by rounding."""
 _DIRECTIONS = ("lower", "higher")
 _LEAST_DF = 1.0
-"""One pair more than one has it. Welch's test has at least those of its smaller side."""
+"""Two pairs have one. Welch's test has at least those of its smaller side."""
 _LARGEST_LOG = 690.0
 """Ratios are kept between exp(-690) and exp(690)."""
 NamedNumber = tuple[str, float | None]
 _Scaled = tuple[float | None, float | None, float | None, float]
-"""An estimate, the ends of its interval, and where nothing has changed."""
+"""An estimate, the ends of its interval, and the value that means no change."""
 _TESTED = ("paired_t", "welch_t")
 _LEAST_CHANGE = 1e-6
 """A smaller change may be rounding, and its sign with it."""
-_ROUGHLY = 1e-3
+_ROUNDED = 1e-3
+"""Slack of a bound that needn't be sharp."""
 _CAVEATS = {
     "paired_t": ("few-rounds-changed", "round-groups"),
     "welch_t": ("few-workers-changed", "worker-groups"),
 }
-"""The codes of ``verdict.caveats`` for either."""
+"""The caveats of ``verdict.caveats`` by the test that they belong to."""
 
 
 def row_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield what of ``row`` can't be, or else what can't be true together."""
+    """Yield the impossible numbers of ``row``, or else what can't be true together."""
     impossible = tuple(_impossible_numbers(row))
     yield from impossible or _contradictions(row)
 
@@ -63,14 +64,14 @@ def _impossible_numbers(row: Comparison) -> Iterator[str]:
         yield f"direction is {row.direction!r}, not one of {', '.join(_DIRECTIONS)}"
     for name in ("ratio", "difference"):
         ends = (f"{name}_lo", name, f"{name}_hi")
-        yield from _disordered(*((end, getattr(row, end)) for end in ends))
+        yield from _out_of_order(*((end, getattr(row, end)) for end in ends))
     for name, side in (("base", row.base), ("head", row.head)):
         if side is not None:
             counts = (("workers", side.workers), ("samples", side.samples))
             first = min(side.first_calls, default=None)
             yield from below_zero(name, *counts, ("first_calls", first))
             interval = ((f"{name}.lo", side.lo), (f"{name}.center", side.center))
-            yield from _disordered(*interval, (f"{name}.hi", side.hi))
+            yield from _out_of_order(*interval, (f"{name}.hi", side.hi))
 
 
 def _has_negative(row: Comparison) -> bool:
@@ -86,7 +87,7 @@ def below_zero(where: str, *numbers: NamedNumber) -> Iterator[str]:
             yield f"{prefix}{name} is {value:g}, below zero"
 
 
-def _disordered(*numbers: NamedNumber) -> Iterator[str]:
+def _out_of_order(*numbers: NamedNumber) -> Iterator[str]:
     known = [(name, value) for name, value in numbers if value is not None]
     for (name, value), (other, bound) in pairwise(known):
         if value - bound > _SLACK * max(abs(value), abs(bound)):
@@ -94,30 +95,30 @@ def _disordered(*numbers: NamedNumber) -> Iterator[str]:
 
 
 def _contradictions(row: Comparison) -> Iterator[str]:
-    yield from _of_the_metric(row)
-    yield from _of_the_sessions(row)
+    yield from _metric_contradictions(row)
+    yield from _session_contradictions(row)
     for side in traits(row.status).lacks:
         if getattr(row, side) is not None:
             yield f"it is `{row.status}`, and {side} has numbers"
     if row.method == "none" and (row.ratio, row.difference, row.p) != (None, None, None):
         yield "its method is `none`, and it has a change"
     if row.method != "none" and row.base and row.head:
-        yield from _of_the_centres(row)
+        yield from _centre_contradictions(row)
     if row.method in _TESTED:
-        yield from _of_the_interval(row)
-        yield from _of_the_caveat(row)
+        yield from _interval_contradictions(row)
+        yield from _caveat_contradictions(row)
     elif row.p is not None or row.p_adjusted is not None or row.se is not None:
         yield f"it has a p or a standard error, and its method is `{row.method}`"
-    yield from _of_the_values(row)
-    yield from _of_the_status(row)
+    yield from _value_contradictions(row)
+    yield from _status_contradictions(row)
     if row.accepted and row.status != "regressed":
         yield f"it is accepted, and `{row.status}`"
     if row.accepted and is_beyond(row, row.accepted.up_to):
         yield "it is accepted, and changed by more than it is accepted for"
 
 
-def _of_the_values(row: Comparison) -> Iterator[str]:
-    """Yield what is wrong with the drawn values: pairs share a position, outliers are pairs."""
+def _value_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield contradictions of the values: pairs have one on each side, outliers are among them."""
     base, head = (side.values if side else () for side in (row.base, row.head))
     if row.method == "paired_t" and len(base) != len(head):
         yield f"it has pairs, {len(base)} values of base and {len(head)} of head"
@@ -128,16 +129,16 @@ def _of_the_values(row: Comparison) -> Iterator[str]:
             yield "its quantiles are not in order"
 
 
-def _of_the_sessions(row: Comparison) -> Iterator[str]:
-    """Sessions are those of a stored baseline, each with a worker: more would widen every check."""
+def _session_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield sessions without a baseline or without workers: more would widen every check."""
     if row.base_sessions and row.method != "welch_t":
         yield f"it has {row.base_sessions} sessions of a baseline, and its method is `{row.method}`"
     elif row.base_sessions > (row.base.workers if row.base else 0):
         yield f"its baseline has {row.base_sessions} sessions, and fewer workers"
 
 
-def _of_the_caveat(row: Comparison) -> Iterator[str]:
-    """Yield a caveat, or an effect, that values with this change can't give."""
+def _caveat_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield a caveat or an effect that no values with this change can give."""
     change, _, _ = worse_by(replace(row, direction="lower"))
     if row.caveat and (row.ratio is None or row.caveat.code not in _CAVEATS[row.method]):
         yield f"its caveat is not one that perfci gives: {row.doubt!r}"
@@ -148,12 +149,12 @@ def _of_the_caveat(row: Comparison) -> Iterator[str]:
         yield f"its cohens_d is {row.cohens_d:g}, and its change the other way or none"
     if not row.caveat or row.method != "paired_t" or row.df is None:
         return
-    # half of the change away, one round at least spreads them so far that t is no larger
-    if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUGHLY):
+    # one round at least is half of the change away, and that spread bounds t
+    if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUNDED):
         yield "its caveat is of rounds that differ more than its interval allows"
 
 
-def _of_the_metric(row: Comparison) -> Iterator[str]:
+def _metric_contradictions(row: Comparison) -> Iterator[str]:
     metric = METRICS.get(row.metric)
     if metric is None:
         return
@@ -161,7 +162,9 @@ def _of_the_metric(row: Comparison) -> Iterator[str]:
         yield f"its unit is {row.unit!r}, and {metric.name} is in {metric.unit}"
     if row.direction != metric.direction:
         yield f"its direction is {row.direction!r}, and {metric.name}'s is {metric.direction!r}"
-    if row.method == "exact" and metric.kind != "exact":  # one that isn't sure is tested
+    if (
+        row.method == "exact" and metric.kind != "exact"
+    ):  # an exact metric may be tested, not the reverse
         yield f"its method is `{row.method}`, and {metric.name} is {metric.kind}"
     if metric.absolute and row.ratio is not None:
         yield f"it has a ratio, and {metric.name} is compared by its difference"
@@ -169,11 +172,11 @@ def _of_the_metric(row: Comparison) -> Iterator[str]:
         yield f"it has a difference, and {metric.name} is compared by its ratio"
 
 
-def _of_the_centres(row: Comparison) -> Iterator[str]:
-    """The change is that of the centres, or of the means of a baseline's several sessions.
+def _centre_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield a change that isn't that of the centres, or of the means of a baseline's sessions.
 
-    Sessions of unequal size weigh their workers otherwise than the centre does: the two differ by
-    at most ``√(k - 1)`` standard deviations of the sessions' means, and so half intervals.
+    The mean of ``k`` sessions of unequal size differs from the centre of their workers by at most
+    ``√(k - 1)`` standard deviations of the sessions' means, and so by as many half intervals.
     """
     before = row.base.center if row.base else None
     after = row.head.center if row.head else None
@@ -182,10 +185,12 @@ def _of_the_centres(row: Comparison) -> Iterator[str]:
             yield "it has a change, and one side has no centre"
         return
     known = METRICS.get(row.metric)
-    if known is not None and known.floor is not None:  # it is in the ratio, not in exact sides
+    if (
+        known is not None and known.floor is not None
+    ):  # the ratio respects the floor, exact sides don't
         before, after = max(before, known.floor), max(after, known.floor)
     ends = (row.difference_lo, row.ratio_lo)
-    if row.base_sessions > 1 and ends == (None, None):  # too few rounds to say how far they differ
+    if row.base_sessions > 1 and ends == (None, None):  # too few rounds for an interval
         return
     between = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
     if row.difference is not None:
@@ -211,8 +216,8 @@ def _fits(row: Comparison, before: float, after: float) -> bool:
     return abs(after / before - ratio) <= 1e-6 * max(1.0, abs(ratio)) + between * half
 
 
-def _of_the_interval(row: Comparison) -> Iterator[str]:
-    """An interval is the test's: its middle the estimate, its width that of p and of df."""
+def _interval_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield an interval that isn't the test's: the estimate is its middle, p and df its width."""
     scales: list[_Scaled] = [(row.difference, row.difference_lo, row.difference_hi, 0.0)]
     if row.difference is None:
         logs = (_log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi), 0.0)
@@ -225,22 +230,22 @@ def _of_the_interval(row: Comparison) -> Iterator[str]:
             yield "it has a p, and no interval"
     elif ends[0] != ends[1] and (row.p is None or row.df is None):
         yield "it has an interval, and no p or no degrees of freedom"
-    elif not any(_one_test(row, *scale) for scale in scales):
+    elif not any(_is_one_test(row, *scale) for scale in scales):
         yield "its interval, p and degrees of freedom are not of one test"
-    if row.se is not None and not _is_of_the_interval(row, row.se):
+    if row.se is not None and not _matches_interval(row, row.se):
         yield "its standard error isn't that of its interval"
 
 
-def _is_of_the_interval(row: Comparison, se: float) -> bool:
-    own, (_, lo, hi) = standard_error(row), worse_by(row)
-    if own is None or lo is None or hi is None:
+def _matches_interval(row: Comparison, se: float) -> bool:
+    expected, (_, lo, hi) = standard_error(row), worse_by(row)
+    if expected is None or lo is None or hi is None:
         return False
     cut_off = max(abs(lo), abs(hi)) >= _LARGEST_LOG
-    slack = 1e-6 * own + 1e-12 * max(1.0, abs(lo), abs(hi))
-    return abs(se - own) <= slack or (cut_off and row.difference is None)
+    slack = 1e-6 * expected + 1e-12 * max(1.0, abs(lo), abs(hi))
+    return abs(se - expected) <= slack or (cut_off and row.difference is None)
 
 
-def _one_test(
+def _is_one_test(
     row: Comparison, middle: float | None, lo: float | None, hi: float | None, nothing: float
 ) -> bool:
     if middle is None or lo is None or hi is None:
@@ -259,20 +264,20 @@ def _one_test(
     return least * (1.0 - 1e-6) <= row.p <= most * (1.0 + 1e-6)
 
 
-def _of_the_status(row: Comparison) -> Iterator[str]:
-    """Yield a status that the row's numbers don't make. What is undecided needs no numbers."""
+def _status_contradictions(row: Comparison) -> Iterator[str]:
+    """Yield a status that the row's numbers don't allow. An undecided row needs no numbers."""
     change, _, _ = worse_by(row)
     counted = row.method == "exact"
     bound = counted and (change is not None or (row.base is None) != (row.head is None))
     if bound or row.status in ("regressed", "improved", "unchanged"):
-        made = _made_of_counts(row) if counted else _made_of_values(row)
+        made = _statuses_of_counts(row) if counted else _statuses_of_values(row)
         if row.status not in made:
             others = " or ".join(sorted(made)) or "none that is decided"
             yield f"it is `{row.status}`, and its numbers make it {others}"
 
 
-def _made_of_counts(row: Comparison) -> set[Status]:
-    """Return what exact sides can be: worse where head has no graph, better where base has none."""
+def _statuses_of_counts(row: Comparison) -> set[Status]:
+    """Return the statuses that exact sides allow; a side without a graph is the worse one."""
     (change, _, _), threshold = worse_by(row), threshold_of(row)
     if row.base is None or row.head is None:
         if row.base is row.head or row.metric not in ruled():
@@ -289,8 +294,8 @@ def _made_of_counts(row: Comparison) -> set[Status]:
     return {"regressed" if (after > before) == (row.direction == "lower") else "improved"}
 
 
-def _made_of_values(row: Comparison) -> set[Status]:
-    """Return what the change and its interval can be, each by itself decided."""
+def _statuses_of_values(row: Comparison) -> set[Status]:
+    """Return the decided statuses that the change and its interval allow, each by itself."""
     change, lo, hi = worse_by(row)
     threshold = threshold_of(row)
     made: set[Status] = set()

@@ -29,9 +29,10 @@ from perfci.verdict.why import leading
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SELECTABLE = re.compile(r"[^\s()]+")
-"""A single word for ``-k``."""
-_JOINING = frozenset({"and", "or", "not"})
-_SHORT = 12
+"""A case's id that ``-k`` takes as a single word."""
+_OPERATORS = frozenset({"and", "or", "not"})
+"""Words that ``-k`` takes for operators."""
+_SHA_DIGITS = 12
 _MOST_CASES = 4
 _TEST_NAMES: dict[Method, str] = {
     "paired_t": "paired t",
@@ -42,7 +43,7 @@ _TEST_NAMES: dict[Method, str] = {
 }
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.1
-"""Of the median: noise of a few per cent must not look like mountains."""
+"""Least height of a sparkline, as a share of the median: noise of a few per cent stays flat."""
 _FEWEST_PAST = 3
 UNEXPLAINED = "nothing that differs inside explains it"
 
@@ -89,7 +90,7 @@ def side_interval(estimate: Estimate | None, unit: str) -> str:
 
 
 def measured_text(row: Comparison) -> str:
-    """Return what the numbers rest on: pairs, workers of both sides, or an exact count."""
+    """Return the number of measurements behind a row: pairs, workers of both sides, or exact."""
     base = row.base.workers if row.base else 0
     head = row.head.workers if row.head else 0
     match row.method:
@@ -106,7 +107,7 @@ def measured_text(row: Comparison) -> str:
 
 
 def note(row: Comparison) -> str:
-    """Return what a reader has to know of a row in addition to its numbers."""
+    """Return the remarks on a row in addition to its numbers."""
     parts = [measured_text(row)]
     if row.confirmed is not None:
         measured = "confirmed" if row.status == "regressed" else "measured together"
@@ -155,7 +156,7 @@ def size(row: Comparison) -> float:
 def replay_command(report: Report) -> str:
     """Return the command that compares both commits again, up to the case, or nothing.
 
-    A working tree is no commit. What has no base was measured alone.
+    There is none for a working tree, which is no commit, nor for a side that was measured alone.
     """
     sides = (report.base, report.head)
     if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
@@ -171,8 +172,8 @@ def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
     known = [case for case in cases if selection_of(case)][:_MOST_CASES]
     if not known or not replay_command(report):
         return ""
-    sides = " ".join(side.sha[:_SHORT] for side in (report.base, report.head) if side)
-    files = f" --benchmarks-of {report.benchmarks_of[:_SHORT]}" if report.benchmarks_of else ""
+    sides = " ".join(side.sha[:_SHA_DIGITS] for side in (report.base, report.head) if side)
+    files = f" --benchmarks-of {report.benchmarks_of[:_SHA_DIGITS]}" if report.benchmarks_of else ""
     more = f" --rounds {rounds}" if rounds else ""
     return f"perfci compare {sides}{files} -k {shlex.quote(' or '.join(known))}{more}"
 
@@ -180,12 +181,12 @@ def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
 def selection_of(case: str) -> str:
     """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or nothing.
 
-    A name with blanks or with what can't be seen is no benchmark's, and is not copied.
+    A name with blanks or invisible characters is not copied: no benchmark has such a name.
     """
     plain = (
         clean_line(case, 1000) == case
         and _SELECTABLE.fullmatch(case)
-        and case.lower() not in _JOINING
+        and case.lower() not in _OPERATORS
     )
     return shlex.quote(case) if plain else ""
 
@@ -269,9 +270,9 @@ def _measured(row: Comparison) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """A reason why a case moved, and in ``more`` all else that is known of it.
+    """A reason why a case moved, and in ``more`` all further lines about it.
 
-    ``explains`` is false where all that differs goes the other way than what moved.
+    ``explains`` is false where every difference goes the other way than the rows that moved.
     """
 
     case: str
@@ -286,15 +287,15 @@ class CaseWhy:
 
     @property
     def place(self) -> str:
-        """Its place, or nothing."""
+        """The reason's place as ``file:line``, or nothing."""
         return _at(self.lead.file, self.lead.line).removeprefix(", ")
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
     """Return the likeliest reason why each case moved that instruments explain.
 
-    A case has one more where the first explains no row of another metric that moved. What workers
-    explain of a case goes with the rest, unless it is at the line of a difference.
+    A case has a further reason for each row that moved and that the first does not explain.
+    Workers' explanations of the case follow in ``more``, unless a difference has the same line.
     """
     reasons = []
     for why in report.why:
@@ -327,7 +328,7 @@ def _moved(row: Comparison, case: str) -> bool:
 
 
 def other_explanations(report: Report) -> tuple[Explanation, ...]:
-    """Return what the workers explain of cases that have no why, each once."""
+    """Return the workers' explanations of cases without a why, each once."""
     explained = {why.case for why in report.why if why.differences}
     return tuple(
         cause for cause in dict.fromkeys(report.explanations) if cause.case not in explained
@@ -349,7 +350,7 @@ def first_line(why: Why, row: Comparison) -> str:
 
 
 def unavailable_lines(why: Why) -> Iterator[str]:
-    """Yield which instruments have nothing to say, and why, those of one reason together."""
+    """Yield the instruments that were unavailable, grouped by the reason."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in why.untold.items():
         by_reason.setdefault(reason, []).append(name)
@@ -358,7 +359,7 @@ def unavailable_lines(why: Why) -> Iterator[str]:
 
 
 def lines_of_why(why: Why) -> Iterator[str]:
-    """Yield a why in lines: the differences, then hints, then what could not be said."""
+    """Yield a why in lines: the differences, then hints, then unavailable instruments."""
     if not why.differences and not why.untold:
         yield "nothing differs inside"
     for difference in why.differences:

@@ -30,7 +30,7 @@ from perfci.verdict.why import explains
 
 Section = Mapping[str, Any]
 LONGEST_REASON = 140
-"""In a cell. A longer one stands whole below the table."""
+"""Characters of a reason in a cell. A longer one stands whole below the table."""
 MOST_REASONS = 5
 MOST_TABLE_ROWS = 1_000
 """A comment has room for fewer, and an untrusted report may hold 20,000."""
@@ -70,8 +70,8 @@ def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section
 def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> dict[str, Any]:
     """Return what one report says by itself.
 
-    ``shown`` are the rows that decide: what regressed, else what isn't decided, else what else
-    moved.
+    ``shown`` are the deciding rows: those that regressed, or else those that are undecided, or else
+    all that moved.
     """
     report = rows.report
     failed = {failure.case for failure in shown_failures(report)}
@@ -103,23 +103,23 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
 
 
 def verdict_word(report: Report) -> str:
-    """Return the verdict's word, or ``run`` of what compares nothing."""
+    """Return the verdict's word, or ``run`` for a report that compares nothing."""
     return "run" if report.is_one_sided else report.verdict.status
 
 
 def status_of(report: Report) -> str:
-    """Return the verdict's word, which a part of a report doesn't give for the whole."""
+    """Return the verdict's word; for a part of a report it says that it is of a part."""
     status = verdict_word(report)
     return f"{status} (shard {report.shard} alone)" if report.shard else status
 
 
 def mark_of(status: str, *, part: bool = False) -> str:
-    """Return the sign before a verdict. A run alone has none, and a part passes nothing."""
+    """Return the sign before a verdict. A run alone has none, and no part passes for the whole."""
     return _MARKS.get("inconclusive" if part and status == "pass" else status, "")
 
 
 def title(rows: Outline) -> str:
-    """Return the verdict in one line: what the table below it shows, counted."""
+    """Return the verdict in one line, with the counts of what the table below it shows."""
     report = rows.report
     text = headline(rows)
     match verdict_word(report):
@@ -159,7 +159,7 @@ def _is_of_rows(report: Report) -> bool:
 
 
 def sides_of(report: Report) -> tuple[str, ...]:
-    """Return in words what was compared, base first, and of a run alone what was measured."""
+    """Return the compared sides in words, base first; for a run alone the measured side."""
     return tuple(_side(side) for side in _sides(report))
 
 
@@ -184,11 +184,13 @@ def shared_sides(outlines: Sequence[Outline]) -> tuple[Side | None, ...]:
 def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
     """Return the reasons that several reports share. One report's are its section's."""
     first, *others = map(other_reasons, outlines)
-    return tuple(reason for reason in first if others and all(reason in each for each in others))
+    return tuple(
+        reason for reason in first if others and all(reason in reasons for reasons in others)
+    )
 
 
 def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
-    """Return the rows that the verdict is of, the worst first, and of a pass what else moved."""
+    """Return the rows that decide the verdict, the worst first; for a pass all that moved."""
     bad = [
         row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
     ]
@@ -201,7 +203,7 @@ def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison
 
 
 def _grouped(rows: Iterable[Comparison]) -> dict[str, list[Comparison]]:
-    """Return what regressed or failed, what only warns, what improved, what isn't decided."""
+    """Return the rows by group: regressed or failed, only warning, improved, undecided."""
     groups: dict[str, list[Comparison]] = {
         name: [] for name in ("regressed", "warned", "improved", "undecided")
     }
@@ -217,7 +219,7 @@ def _grouped(rows: Iterable[Comparison]) -> dict[str, list[Comparison]]:
 
 
 def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
-    """Return what moved and stands below, or nothing."""
+    """Return the counts of the moved rows that are folded below, or nothing."""
     more = "more " if report.verdict.status == "inconclusive" else ""
     nouns = {
         "regressed": "more regression",
@@ -230,9 +232,9 @@ def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
 
 
 def _tested(moved: Sequence[Comparison], rows: Outline) -> list[Comparison]:
-    of_moved = (row for row in moved if row.p is not None or row.method == "exact")
-    of_others = (row for row in (*rows.undecided, *rows.unchanged) if row.p is not None)
-    return [row for row in (*of_moved, *of_others) if row.gate != "info"]
+    tested_moved = (row for row in moved if row.p is not None or row.method == "exact")
+    tested_others = (row for row in (*rows.undecided, *rows.unchanged) if row.p is not None)
+    return [row for row in (*tested_moved, *tested_others) if row.gate != "info"]
 
 
 def _how(report: Report, name: str) -> str:
@@ -299,7 +301,7 @@ def _whys_of_rows(
 ) -> tuple[dict[tuple[str, str], Because], list[CaseWhy]]:
     """Return by (case, metric) why each of ``rows`` moved, and the whys that no row has.
 
-    A why goes to the row that it explains, else to the case's first one that has none.
+    A why goes to the row that it explains, or else to the case's first row without a why.
     """
     because: dict[tuple[str, str], Because] = {}
     left = []
@@ -323,7 +325,7 @@ def _whys_of_rows(
 def _explanations_of_rows(
     rows: Sequence[Comparison], report: Report, because: dict[tuple[str, str], Because]
 ) -> set[Explanation]:
-    """Add to ``because`` what workers explain of ``rows`` without a why, and return that."""
+    """Add workers' explanations of ``rows`` without a why to ``because``, and return those used."""
     explained = {why.case for why in report.why if why.differences}
     shown = {(row.case, row.metric) for row in rows}
     used = set()
@@ -387,7 +389,7 @@ def _folded(section: Section) -> str:
 
 
 def _left_out(section: Section) -> int:
-    """Return how many rows the tables don't hold. Lists count their own."""
+    """Return how many rows the tables leave out. Lists count what they leave out themselves."""
     rows: Outline = section["outline"]
     names = ("regressed", "warned", "improved", "undecided", "unchanged")
     tables = (*(section[name] for name in names), rows.informative, rows.new)

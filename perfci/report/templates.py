@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 LIMIT = 60_000
-"""GitHub takes 65,536 characters. The rest is for lines that are added."""
+"""Characters of a comment. GitHub takes 65,536; the rest is for lines that are added."""
 _REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
 """No entity has any of these in its middle."""
@@ -31,7 +31,7 @@ _BREAK_HERE = r"\g<0><wbr>"
 _FENCE = re.compile(r"(`{3,})")
 _SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
 _ROOM = 400
-"""For what closes fences and details, and the note."""
+"""Characters kept free for the closing of fences and details, and for the note."""
 
 
 def template_folder() -> Path:
@@ -153,7 +153,7 @@ def cut(text: str, limit: int, left_out: int = 0) -> str:
 
 
 def tidy(text: str) -> str:
-    """Return Markdown without a second blank line in a row. What stands in a fence is left."""
+    """Return Markdown without a second blank line in a row. Fenced text stays as it is."""
     kept: list[str] = []
     state = _Open()
     for line in text.split("\n"):

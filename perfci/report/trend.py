@@ -55,7 +55,7 @@ _KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
 _WAYS = ("worse", "better")
 
 Sample = tuple[Mapping[str, str], float | None]
-"""The labels, and a value; what isn't known is left out."""
+"""The labels, and a value; a sample whose value is unknown is left out."""
 
 
 def trend_json(trend: Trend) -> Clean:
@@ -186,12 +186,14 @@ def _plain_key(key: SeriesKey, series: Series | None) -> dict[str, Any]:
 
 def render_openmetrics(trend: Trend) -> str:
     """Return the text. A family without samples is left out."""
-    own = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
+    fixed = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
     from prometheus_client.core import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
     registry = CollectorRegistry()
-    registry.register(_Families((*own, *_values(trend.series, {family.name for family in own}))))
+    registry.register(
+        _Families((*fixed, *_values(trend.series, {family.name for family in fixed})))
+    )
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
@@ -265,16 +267,18 @@ def _changes(trend: Trend) -> Iterator[Metric]:
             for series in _ordered(trend.series)
         ),
     )
-    in_order = sorted(trend.changes, key=lambda each: (each.series, each.after, each.id))
+    in_order = sorted(trend.changes, key=lambda change: (change.series, change.after, change.id))
     yield _gauge(
         "perfci_change_ratio",
         "New level / old level at a change.",
         (
             (
-                _named(each.series) | _status(each) | {"kind": each.kind, "change": each.id},
-                each.ratio,
+                _named(change.series)
+                | _status(change)
+                | {"kind": change.kind, "change": change.id},
+                change.ratio,
             )
-            for each in in_order
+            for change in in_order
         ),
         "ratio",
     )
@@ -351,12 +355,12 @@ def _health(trend: Trend) -> Iterator[Metric]:
 
 
 def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
-    """Yield a family for each metric and unit. ``taken`` are the names it can't have."""
+    """Yield a family for each metric and unit. ``taken`` are names that are already in use."""
     groups: dict[tuple[str, str], list[Sample]] = {}
-    for each in _ordered(series):
-        if len(each.values):
-            sample = (_named(each.key, metric=False), float(each.values[-1]))
-            groups.setdefault((each.key.metric, each.unit), []).append(sample)
+    for line in _ordered(series):
+        if len(line.values):
+            sample = (_named(line.key, metric=False), float(line.values[-1]))
+            groups.setdefault((line.key.metric, line.unit), []).append(sample)
     for (metric, unit), samples in sorted(groups.items()):
         name, shown_unit = _family_name(metric, unit, taken)
         taken.add(name)
@@ -394,7 +398,7 @@ def _way(moved: Change | TrendEvent) -> str:
 
 
 def _ordered(series: Iterable[Series]) -> list[Series]:
-    return sorted(series, key=lambda each: each.key)
+    return sorted(series, key=lambda line: line.key)
 
 
 def _visible(text: str) -> str:
