@@ -26,13 +26,14 @@ from perfci.verdict.caveats import rounds_to_believe
 from perfci.verdict.policy import Policy
 
 PROMISED_METRIC = "latency_p50"
-_LARGEST = 1.0
+_LARGEST_PROMISE = 1.0
 """Largest promise (100 %) that is worth injecting."""
 _MOST_ROUNDS = 60
 _LARGEST_THRESHOLD = 0.5
 """A threshold above this gates nothing worth gating: better said than written."""
-_LEAST_PAIRS = 5
+_FEWEST_PAIRS = 5
 _STEPS = ((0.1, 0.005), (0.3, 0.01), (math.inf, 0.05))
+"""Below each share, the multiple that a suggested threshold is rounded up to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def plan_promise(
     """
     able = sorted(candidates, key=lambda candidate: candidate.promised, reverse=True)
     for index, binding in enumerate(able):
-        if binding.promised > _LARGEST:
+        if binding.promised > _LARGEST_PROMISE:
             continue
         size = binding.promised
         needed = {
@@ -239,7 +240,7 @@ def suggest(
         and row.spread
         and not row.modes
         and row.threshold > 0.0
-        and row.pairs >= _LEAST_PAIRS
+        and row.pairs >= _FEWEST_PAIRS
         and policy.undecided(row.metric) == "inconclusive"
     ]
     if not known:

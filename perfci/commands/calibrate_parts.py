@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import structs
 
 from perfci.calibrate import Promise, SettingTrial
-from perfci.calibrate.noise import Calibrated, Pairs, calibrate, judge_setting
+from perfci.calibrate.identical_sides import Calibrated, Pairs, calibrate, judge_setting
 from perfci.calibrate.promise import (
     PROMISED_METRIC,
     PromiseCandidate,

@@ -22,7 +22,7 @@ from perfci.units import counted
 
 NAME = "perfci"
 Conclusion = Literal["success", "failure", "neutral"]
-_MOST = 65_535
+_LONGEST_SUMMARY = 65_535
 """Of a check's summary. GitHub says characters. Bytes are counted too, to be on the safe side."""
 _LONGEST_TITLE = 200
 _LONGEST_DESCRIPTION = 140
@@ -339,9 +339,9 @@ def verdict_title(reports: Sequence[Report]) -> str:
 
 def fitting(body: str) -> str:
     """Return ``body`` cut at a line so that GitHub takes it as a check's summary."""
-    limit = _MOST
+    limit = _LONGEST_SUMMARY
     text = cut(body, limit)
-    while len(text.encode("utf-8", "replace")) > _MOST:
+    while len(text.encode("utf-8", "replace")) > _LONGEST_SUMMARY:
         limit = limit * 9 // 10
         text = cut(body, limit)
     return text

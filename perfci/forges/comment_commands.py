@@ -19,9 +19,9 @@ from perfci.report.links import ADDRESS
 
 USAGE = "/perfci accept CASE METRIC because WHY"
 USAGE_ON_DEMAND = "/perfci -k EXPR"
-_MOST = 20
+_MOST_COMMANDS = 20
 """Commands in one comment."""
-_LONGEST = 1000
+_LONGEST_LINE = 1000
 _ASKS = re.compile(r"/perfci(?: |$)")
 _ACCEPT = re.compile(
     r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
@@ -141,9 +141,9 @@ def read_commands(body: str) -> tuple[AcceptRequest | MeasureRequest, ...] | Unr
         if _ASKS.match(line) is None:
             break
         text = line.rstrip(" ")
-        if len(text) > _LONGEST or len(commands) == _MOST:
+        if len(text) > _LONGEST_LINE or len(commands) == _MOST_COMMANDS:
             return UnreadableCommand(
-                f"more than {_LONGEST} characters in a line, or {_MOST} commands"
+                f"more than {_LONGEST_LINE} characters in a line, or {_MOST_COMMANDS} commands"
             )
         if not text.isprintable():  # bidirectional and invisible characters, too
             return UnreadableCommand("a character in it can't be seen, or isn't text")

@@ -25,7 +25,7 @@ from perfci.forges.rest import Missing, Rest, Service, TooLong, policy_of
 from perfci.report.clean import clean_line
 from perfci.report.links import GITLAB
 
-_FEW = 10
+_FITTING_NOTES = 10
 """Notes that fit what is read of an answer, each as long as it may be and its signs escaped."""
 _ACTION = re.compile(r"^[^\S\n]*(?=/)", re.MULTILINE)
 _REFERENCE = re.compile(r"&#(?:33|36|38|126);(?=\d)")
@@ -37,7 +37,7 @@ SERVICE = Service(
     "https://gitlab.com/api/v4",
     rights="see docs/forges.md",
 )
-_MOST = 100_000
+_LONGEST_NOTE = 100_000
 """The part of a note that is kept: more than perfci writes, less than fills the memory."""
 _OTHERWISE = (
     "let the job run in merge requests' pipelines alone "
@@ -115,7 +115,7 @@ class GitLabClient(Rest):
         try:
             notes = self._notes(number, 100)
         except TooLong:  # anyone may leave notes of a million characters
-            notes = self._notes(number, _FEW)
+            notes = self._notes(number, _FITTING_NOTES)
         return tuple(note.record(number, self._url(number)) for note in notes if not note.system)
 
     def _notes(self, number: int, at_once: int) -> tuple[NoteAnswer, ...]:
@@ -193,7 +193,7 @@ class NoteAnswer:
         return Comment(
             self.id,
             author,
-            self.body[:_MOST],
+            self.body[:_LONGEST_NOTE],
             f"{url}#note_{self.id}" if url else "",
             number,
             created_at=self.created_at,

@@ -27,7 +27,7 @@ from perfci.report.clean import clean_line
 from perfci.units import format_duration
 from perfci.version import VERSION
 
-_SILENCE = 15.0
+_LONGEST_SILENCE_S = 15.0
 """The longest wait for the next byte, in s."""
 _SECONDS = re.compile(r"[0-9]{1,12}")
 """Digits alone: what ``isdigit`` takes, such as ``²``, is more than a number has."""
@@ -70,7 +70,7 @@ class Pace:
     writes: float = 0.0
 
 
-_AT_ONCE = Pace()
+_NO_PACE = Pace()
 
 
 class Connection:
@@ -80,7 +80,7 @@ class Connection:
         self,
         timeout: float,
         most_bytes: int,
-        pace: Pace = _AT_ONCE,
+        pace: Pace = _NO_PACE,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -123,7 +123,7 @@ class Connection:
                 url,
                 headers=dict(headers),
                 data=message,
-                timeout=min(_SILENCE, self._timeout),
+                timeout=min(_LONGEST_SILENCE_S, self._timeout),
                 allow_redirects=False,
                 stream=True,
             ) as answer:

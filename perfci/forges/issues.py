@@ -38,9 +38,9 @@ from perfci.units import counted
 
 MOST = 10
 """New issues per report. No one reads more."""
-_LONGEST = 65_536
+_LONGEST_BODY = 65_536
 _MOST_IDS = 3000
-"""An issue's text has ``_LONGEST`` characters, and a mark at most 17 per id."""
+"""An issue's text has ``_LONGEST_BODY`` characters, and a mark at most 17 per id."""
 _BEGIN = "<!-- perfci-changes:"
 _END = "<!-- /perfci-changes -->"
 _MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
@@ -324,7 +324,7 @@ def rewritten(issue: Issue, content: IssueContent) -> str | None:
     _, end, below = old.partition(_END)
     added = below.strip("\n")
     body = f"{content.body}\n{added}\n" if end and added else content.body
-    return None if body.rstrip() == old.rstrip() or len(body) > _LONGEST else body
+    return None if body.rstrip() == old.rstrip() or len(body) > _LONGEST_BODY else body
 
 
 def ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from perfci.forges import Forge
     from perfci.forges.github import CheckAnswer, GitHubClient
 
-_A_REQUEST = 50
+_ANNOTATIONS_PER_REQUEST = 50
 """Annotations that GitHub takes at once."""
 _PARENTS_OF_A_MERGE = 2
 
@@ -237,7 +237,7 @@ def _set_check_run(
         run = _posted(runs, head_sha, check.identity)
         there = run.output.annotations_count if run else 0
         while run is None or there < len(check.annotations):
-            batch = check.annotations[there : there + _A_REQUEST]
+            batch = check.annotations[there : there + _ANNOTATIONS_PER_REQUEST]
             if run is None:
                 run = runs.create_check(head_sha, check, batch)
             else:

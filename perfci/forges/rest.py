@@ -39,7 +39,7 @@ from perfci.units import format_duration
 T = TypeVar("T")
 GUIDE = Pace(requests=0.25, writes=1.0)
 """The pace that GitHub's guide asks for. The others ask for less."""
-_LEAST = 10.0
+_SHORTEST_TIMEOUT_S = 10.0
 """The least time-out of one request, in s: a slow forge isn't broken."""
 _PAGE = 100
 _MOST_PAGES = 300
@@ -62,7 +62,9 @@ Parameters = Mapping[str, Parameter]
 
 def policy_of(most_wait_s: float) -> RetryPolicy:
     """Return the policy of ``--patience``."""
-    return RetryPolicy(most=most_wait_s, timeout=max(most_wait_s, _LEAST), option="--patience")
+    return RetryPolicy(
+        most=most_wait_s, timeout=max(most_wait_s, _SHORTEST_TIMEOUT_S), option="--patience"
+    )
 
 
 class Rest:

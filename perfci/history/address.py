@@ -30,7 +30,7 @@ _HARMLESS = {
     "target_session_attrs",
 }
 """Parameters of an address that may be shown. Any other may hold a secret."""
-_SHORT = 3
+_LONGEST_HARMLESS_VALUE = 3
 """Length up to which the value of another parameter is a number, and no secret."""
 _ADVICE = (
     "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
@@ -130,7 +130,9 @@ def _postgresql(url: URL) -> HistoryAddress:
     for name in hidden:
         given = url.query[name]
         values = [given] if isinstance(given, str) else given
-        secrets += [value for value in values if len(value) > _SHORT or "password" in name]
+        secrets += [
+            value for value in values if len(value) > _LONGEST_HARMLESS_VALUE or "password" in name
+        ]
     shown = url.difference_update_query(hidden).set(drivername="postgresql")
     return HistoryAddress(
         url, None, shown.render_as_string(hide_password=True), tuple(filter(None, secrets))

@@ -19,8 +19,8 @@ from perfci.trend import KnownChange
 from perfci.trend.timelines import order_runs, whole_commits
 
 _ID_DIGITS = 32
-# Why a case has no points: one field of the file and of the database, the first one's kind first.
 _END_OF_KIND = ": "
+"""Between kind and message in the one field that stores why a case has no points."""
 
 
 def recorded_run(

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 _SQLITE = b"SQLite format 3\0"
 _CSV = b"environment,case,metric,unit"
 """The beginning of an export as CSV, which is refused by name."""
-_SHOWN = 20
-_AT_ONCE = 20
+_REASONS_SHOWN = 20
+_RECORDS_AT_ONCE = 20
+"""Records that are written in one go."""
 _DEEPEST = 3
 """Levels of folders that are searched. asv's results lie one below, .benchmarks' two."""
 _HIDDEN_RESULTS = {".asv", ".benchmarks"}
@@ -165,9 +166,9 @@ class _LeftOut:
     def lines(self) -> tuple[str, ...]:
         shown = [
             f"left out {self._first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
-            for key, count in islice(self._counts.items(), _SHOWN)
+            for key, count in islice(self._counts.items(), _REASONS_SHOWN)
         ]
-        rest = self._counts.total() - sum(islice(self._counts.values(), _SHOWN))
+        rest = self._counts.total() - sum(islice(self._counts.values(), _REASONS_SHOWN))
         return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
 
 
@@ -213,7 +214,7 @@ def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
     """Take the next few, and the error that ended the reading, if one did."""
     some: list[Record] = []
     try:
-        some.extend(islice(source, _AT_ONCE))  # keeps what came before an error
+        some.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
     except PerfciError as error:
         return some, error
     return some, None

@@ -1,4 +1,4 @@
-"""The whole analysis: series to changes and drifts, and known changes found again."""
+"""Changes and drifts of a whole history: corrected over all series, and known ones found again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from perfci.model.run import RunHeader
@@ -39,9 +40,9 @@ WOBBLE = 3
 """Points by which a known change may move when newer runs come in, however sure its place is."""
 BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
-BASELINE = 30
+BASELINE_RUNS = 30
 """Runs that make an accepted level, against which the last days may have drifted."""
-FEWEST = 4
+FEWEST_RUNS = 4
 """Least number of runs on each side of a drift."""
 
 
@@ -82,18 +83,19 @@ def analyse(
     dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
     seen: set[str] = set()
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
-    for each, sure in zip(series, _surely(series, examined, settings), strict=True):
-        if sure:
-            known_of = by_series.get(each.key, [])
-            environment = each.key.environment
-            changes[each.key] = _changes(
-                each, timelines[environment], dates[environment], sure, known_of, now
+    significant_moves = _significant(series, examined, settings)
+    for one, significant in zip(series, significant_moves, strict=True):
+        if significant:
+            known_here = by_series.get(one.key, [])
+            environment = one.key.environment
+            changes[one.key] = _changes(
+                one, timelines[environment], dates[environment], significant, known_here, now
             )
-            seen.update(change_of.id for change_of in changes[each.key])
+            seen.update(change.id for change in changes[one.key])
     drifts = find_drifts(series, timelines, changes, settings)
     short = frozenset(each.key for each in series if too_few(each.values))
     return Analysis(
-        changes=tuple(sorted((c for some in changes.values() for c in some), key=_worst_first)),
+        changes=tuple(sorted(chain.from_iterable(changes.values()), key=_worst_first)),
         drifts=drifts,
         notes=(
             *_notes(series, len(short), known, seen),
@@ -106,7 +108,7 @@ def analyse(
 def _examined(
     series: Sequence[Series], settings: TrendSettings, run_all: RunAll
 ) -> list[tuple[SizedMove, ...]]:
-    """Return each series' moves; those of one length go to one process, as they cost less so."""
+    """Return each series' moves. Series of one length share a process, where they cost less."""
     order = sorted(range(len(series)), key=lambda index: len(series[index].values))
     chunks = [
         [series[index].values for index in order[start : start + _CHUNK]]
@@ -114,12 +116,12 @@ def _examined(
     ]
     parts = run_all(partial(examine_all, settings=settings), chunks)
     moves_of: list[tuple[SizedMove, ...]] = [()] * len(series)
-    for index, moves in zip(order, (each for part in parts for each in part), strict=True):
+    for index, moves in zip(order, chain.from_iterable(parts), strict=True):
         moves_of[index] = moves
     return moves_of
 
 
-def _surely(
+def _significant(
     series: Sequence[Series], examined: Sequence[tuple[SizedMove, ...]], settings: TrendSettings
 ) -> list[list[tuple[SizedMove, float]]]:
     """Keep of each series the moves whose q, over all series, is small enough, with their q."""
@@ -136,15 +138,15 @@ def _changes(
     series: Series,
     timeline: Timeline,
     dates: Sequence[str],
-    sure: Sequence[tuple[SizedMove, float]],
+    significant: Sequence[tuple[SizedMove, float]],
     known: Sequence[KnownChange],
     now: str,
 ) -> tuple[Change, ...]:
     runs = [timeline.runs[row] for row in series.rows.tolist()]
-    moves = [move for move, _ in sure]
+    moves = [move for move, _ in significant]
     new = [
         _new_change(series, runs, move, q, dates[int(series.rows[move.after])], now)
-        for move, q in sure
+        for move, q in significant
     ]
     matched = match_known(new, known, _points(runs) if known else {})
     return tuple(
@@ -154,6 +156,7 @@ def _changes(
 
 
 def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
+    """Return ``change`` with the id, time and note of the known change that it is."""
     if known is None:
         return replace(change, status=status)
     seen_at, note = known.first_seen_at, known.note
@@ -165,7 +168,7 @@ def _new_change(
 ) -> Change:
     before, after = runs[move.before], runs[move.after]
     first, last = move.within
-    names = _between(before, after)
+    names = _names_of_ends(before, after)
     difference = move.level_after - move.level_before
     return Change(
         id=change_id(series.key, *names),
@@ -200,7 +203,7 @@ def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
     return points
 
 
-def _between(before: RunHeader, after: RunHeader) -> tuple[str, str]:
+def _names_of_ends(before: RunHeader, after: RunHeader) -> tuple[str, str]:
     """Return what names a change: its commits, or its runs where both are of one commit."""
     if before.sha and before.sha == after.sha:
         return before.id, after.id
@@ -283,7 +286,7 @@ def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> 
 
 
 def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, ...]:
-    """Return the changes of a first report: what moved ``days`` before ``newest`` is not new."""
+    """Return a first report's changes: those more than ``days`` before ``newest`` are not new."""
     last = day_of(newest)
     first = None if last is None else last - days
 
@@ -323,8 +326,8 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
 class _DriftStretches:
     """Parts to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
 
-    They are indices into the series. ``steps`` are log ratios of the changes named since then; the
-    first of them ends the accepted level at ``until``, which is not of it.
+    They are indices into the series. ``steps`` are log ratios of the changes named since then. The
+    first of these ends the accepted level before ``until``.
     """
 
     begin: int
@@ -367,13 +370,13 @@ def drift_notes(
     """Return a note where no drift can be tested: too few runs are older than the last days."""
     tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
     days = settings.drift_days
-    without = sum(_recent_row(timelines[key], days) < FEWEST for key in tested)
+    without = sum(_recent_row(timelines[key], days) < FEWEST_RUNS for key in tested)
     if not without:
         return ()
     where = (
         "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
     )
-    few = f"fewer than {FEWEST} runs are older than the last {days} days"
+    few = f"fewer than {FEWEST_RUNS} runs are older than the last {days} days"
     return (f"No drift can be tested{where}: {few}.",)
 
 
@@ -422,19 +425,23 @@ def _drift(
     from scipy import special
 
     values = series.values
-    end = min(stretches.begin + BASELINE, stretches.until, stretches.recent)
+    end = min(stretches.begin + BASELINE_RUNS, stretches.until, stretches.recent)
     count, recent = end - stretches.begin, len(values) - stretches.recent
-    if min(count, recent) < FEWEST or (lowest := values.min()) <= 0.0 or lowest == values.max():
+    if (
+        min(count, recent) < FEWEST_RUNS
+        or (lowest := values.min()) <= 0.0
+        or lowest == values.max()
+    ):
         return None
     first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
-    least = math.log1p(settings.drift_floor)
-    if abs(math.log(last / first) - math.fsum(stretches.steps)) < least / 2:
-        return None  # far from it: spare the rest
+    smallest = math.log1p(settings.drift_floor)
+    if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
+        return None  # less than half the floor: spare the rest
     prepared = prepare(values)
     sums = cumulate(prepared.cleaned)
     difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
     unexplained = difference - math.fsum(stretches.steps)
-    if abs(difference) < least or abs(unexplained) < least:
+    if abs(difference) < smallest or abs(unexplained) < smallest:
         return None
     wander = measure_blocks(prepared, sums.values).wander()
     accepted, accepted_df = stretch_variance(prepared, sums, stretches.begin, end)

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW = 7
+"""Runs, itself among them, whose median each run is compared with."""
 ODD = 4.0
-"""Scales off the runs around it, from which a run is odd."""
+"""A run farther than this many scales from that median is odd."""
 SMALLEST_SCALE = 0.0005
 """Least noise, as a share of the level, so that a last digit is no change."""
 LARGEST_RHO = 0.8
+"""Limit of the estimate of rho."""
 SHIFT = 0.5
 """Number of 1/√n by which the estimate of rho is raised. Too small a rho makes false alarms, too
 large a one costs little. From benchmarks/trend/critical_values.py."""
 _NORMAL = 0.6744897501960817
+"""The median of |x| for standard normal x."""
 _TRIM = 0.1
+"""Share of the differences, the largest ones, that is left out of their mean square."""
 _STEPS = 2
 """Steps that the shortest series may have without an effect on its noise."""
 # Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
@@ -34,8 +38,9 @@ BLOCKS = 36
 GROWTH = 2.0
 """Factor from one length of blocks to the next. benchmarks/trend/wander.py compares some."""
 FEWEST_BLOCKS = 8
-"""Least number of blocks of a length for a median, and below it the least degrees of freedom."""
+"""Least number of blocks of a length for a median."""
 FEWEST_DF = 6.0
+"""Least degrees of freedom that blocks of a length may have."""
 LEAST_LEFT = 0.5
 """Least share of the wander that white noise would have at the next length."""
 PRIOR = 20.0
@@ -45,9 +50,11 @@ PRIOR = 20.0
 SEARCHES = 40.0
 """Independent places that the search through 365 points amounts to."""
 FEWEST_SEARCHES = 2.0
+"""The same for the shortest series."""
 DF_SHARE = 0.25
-"""Degrees of freedom for each effective point, at most: rho and sigma are estimates too."""
-DF_LEAST = 4.0
+"""A test has at most this many degrees of freedom for each effective point, and ``DF_BASE`` more,
+because rho and sigma are estimates too."""
+DF_BASE = 4.0
 # A confidence set for the place of a step: the one that fits best need not be the true one.
 CRITICAL = -2.0 * math.log(1.0 - math.sqrt(0.95))
 """7.35: the 95th percentile of twice the log likelihood ratio of the best place to the true one."""
@@ -100,8 +107,9 @@ def prepare_all(values: NDArray[Any]) -> list[Prepared]:
     cleaned = _without_outliers(levels, np.maximum(local, SMALLEST_SCALE), mirrored=exact)
     sigma, rho = _scale_and_correlation(cleaned)
     sigma[exact], rho[exact] = SMALLEST_SCALE, 0.0
-    numbers = zip(*(each.tolist() for each in (sigma, rho, logarithmic, unit, exact)), strict=True)
-    return [Prepared(levels[row], cleaned[row], *of_row) for row, of_row in enumerate(numbers)]
+    columns = (column.tolist() for column in (sigma, rho, logarithmic, unit, exact))
+    rows = zip(levels, cleaned, *columns, strict=True)
+    return [Prepared(*fields) for fields in rows]
 
 
 def _without_outliers(
@@ -198,9 +206,9 @@ class Wander:
         Each level has half of what blocks vary by that are about as long: of a cycle of 20 nights
         little is left in 180, a slow swing of 300 moves blocks of 10 little.
         """
-        return sum(map(self._of, runs)) / 2.0
+        return sum(map(self._at_length, runs)) / 2.0
 
-    def _of(self, runs: int) -> float:
+    def _at_length(self, runs: int) -> float:
         fitting = [variance for size, variance in self.by_length[1:] if size <= runs]
         return (fitting or [variance for _, variance in self.by_length[:1]] or [0.0])[-1]
 
@@ -274,12 +282,12 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
 
     size = size or max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
     means = (sums[size:] - sums[:-size]) / size
-    of_block = float(inflation(float(size), prepared.rho)) / size
-    of_pair = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
+    block_variance = float(inflation(float(size), prepared.rho)) / size
+    pair_variance = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
     return Blocks(
         gaps=np.abs(means[size:] - means[:-size]),
         size=size,
-        expected=prepared.sigma**2 * 4.0 * (of_block - of_pair),
+        expected=prepared.sigma**2 * 4.0 * (block_variance - pair_variance),
     )
 
 
@@ -384,7 +392,7 @@ def searched_p(prepared: Prepared, t: float, df: float) -> float:
     effective = (1.0 - prepared.rho) / (1.0 + prepared.rho)
     searches: float = max(FEWEST_SEARCHES, SEARCHES * (count * math.sqrt(effective) / 365.0) ** 1.5)
     if not prepared.exact:
-        df = min(df, DF_LEAST + DF_SHARE * count * effective)
+        df = min(df, DF_BASE + DF_SHARE * count * effective)
     tail = float(special.stdtr(df, -abs(t)))
     return min(1.0, searches * 2.0 * tail)
 

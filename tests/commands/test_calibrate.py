@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from perfci.calibrate import Calibration
-from perfci.calibrate.noise import Pairs
+from perfci.calibrate.identical_sides import Pairs
 from perfci.commands.calibrate import (
     CalibrationFacts,
     ConcurrentSpread,

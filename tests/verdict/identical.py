@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from perfci.calibrate.noise import Pairs
+from perfci.calibrate.identical_sides import Pairs
 from perfci.model.worker import WorkerOutput
 from tests.verdict.workers import case
 

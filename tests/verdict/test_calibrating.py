@@ -9,7 +9,7 @@ from statistics import mean
 
 import pytest
 
-from perfci.calibrate.noise import Pairs, calibrate, judge_setting
+from perfci.calibrate.identical_sides import Pairs, calibrate, judge_setting
 from perfci.calibrate.promise import SessionRounds, detectable, detectable_in
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average

@@ -24,10 +24,11 @@ from perfci.verdict.shards import scaled_family
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Each value costs a compile: too few of them to know a spread."""
 _TAILS = frozenset({"latency_p95", "latency_p99"})
-_LEAST_PAIRS = 3
+_FEWEST_PAIRS = 3
 _RESOLUTION = Resolution(1e-12)
 """Spread of logarithms below this is rounding."""
 _NOMINAL = 0.05
+"""Share of comparisons of identical sides that should have a p below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def judge_setting(
     for pairs in without:
         on, off = with_it.get(pairs.case.id), pairs.spread(PROMISED_METRIC)
         spread = on.spread(PROMISED_METRIC) if on else None
-        if spread is not None and off is not None and off.df >= _LEAST_PAIRS - 1:
+        if spread is not None and off is not None and off.df >= _FEWEST_PAIRS - 1:
             compared.append((pairs.case.id, off, spread))
     pooled = spread_ratio([(off, on) for _, off, on in compared])
     if pooled is None:
@@ -196,8 +197,8 @@ def _seen(
     )
     if metric is None or metric.absolute:
         return replace(seen, warnings=("compared by differences: no share can be promised",))
-    if spread is None or spread.df < _LEAST_PAIRS - 1:
-        return replace(seen, warnings=(f"fewer than {_LEAST_PAIRS} pairs: spread unknown",))
+    if spread is None or spread.df < _FEWEST_PAIRS - 1:
+        return replace(seen, warnings=(f"fewer than {_FEWEST_PAIRS} pairs: spread unknown",))
     if spread.value == 0.0:
         return replace(seen, spread=0.0, warnings=("the same in every pair: nothing to test",))
     high = upper_bound(spread)
