@@ -29,7 +29,7 @@ BACKEND_PREFIX = "backend:"
 """``backend:eager`` is Dynamo's own ``eager`` backend; ``eager`` alone is not compiled at all."""
 T = TypeVar("T")
 MOST_COPIED = 256 << 20
-"""Bytes of parameters up to which the reference is a copy in float64: three times the model."""
+"""Bytes of parameters up to which the reference is a copy. Both then take three times the model."""
 _IN_PLACE = frozenset(
     f"__i{name}__"
     for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
@@ -57,7 +57,7 @@ def _check_mode(mode: str, where: str) -> None:
 
 
 def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., Any]:
-    """Return ``target`` as its mode runs it."""
+    """Return ``target``, compiled if the mode says so. Raises BenchmarkError for wrong options."""
     mode, where, more = options.mode, options.where, options.compile_options or {}
     _check_mode(mode, where)
     _check_options(more, where)
@@ -70,7 +70,7 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
             f"{where}: torch.compile cannot compile TorchScript (mode {mode!r})",
             "Measure it in mode `eager`, or save the model with torch.export.save.",
         )
-    keywords = {**_chosen(mode), **more}
+    keywords = {**_mode_keywords(mode), **more}
     try:
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -82,7 +82,7 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
     return compiled
 
 
-def _chosen(mode: str) -> dict[str, str]:
+def _mode_keywords(mode: str) -> dict[str, str]:
     if mode == "default":
         return {}  # the same to torch, and it leaves `options` free
     return {"mode": mode} if mode in MODES else {"backend": mode.removeprefix(BACKEND_PREFIX)}
@@ -210,39 +210,41 @@ def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords
     if module is None or size <= MOST_COPIED:
         twin = float64_copy(model)
         with torch.no_grad():
-            return [reference_output(partial(twin, *each, **wide_keywords)) for each in wide]
+            return [
+                reference_output(partial(twin, *arguments, **wide_keywords)) for arguments in wide
+            ]
     with torch.no_grad(), _Widening(module):
         return [
             reference_output(
-                partial(model, *each, **wide_keywords),
+                partial(model, *arguments, **wide_keywords),
                 f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, ",
             )
-            for each in wide
+            for arguments in wide
         ]
 
 
 class _Widening(TorchFunctionMode):  # type: ignore[misc]
     """Gives torch's functions a model's tensors in float64, each for as long as it is used.
 
-    Code that asks sees what a converted model would show. A function that would change one of them
+    Queries are answered as by a converted model. A function that changes a tensor of the model
     would change a copy, so it is refused.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         state = (*module.parameters(), *module.buffers())
-        self._own = {id(each): each for each in state}
+        self._state = {id(tensor): tensor for tensor in state}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if args and id(args[0]) in self._own and _changes(name):
+        if args and id(args[0]) in self._state and _changes(name):
             raise TypeError(f"Tensor.{name} changes the model itself")
         return func(*tree_map(self._wide, args), **tree_map(self._wide, kwargs or {}))
 
     def _wide(self, leaf: Any) -> Any:
-        return _doubled_leaf(leaf) if id(leaf) in self._own else leaf
+        return _doubled_leaf(leaf) if id(leaf) in self._state else leaf
 
 
 def _changes(function: str) -> bool:
@@ -286,9 +288,9 @@ def _doubled_leaf(leaf: Any) -> Any:
 def _same(first: Any, second: Any) -> bool:
     pairs = zip(tree_leaves(first), tree_leaves(second), strict=True)
     return all(
-        each.shape == two.shape and torch.allclose(each, two, equal_nan=True)
-        for each, two in pairs
-        if isinstance(each, torch.Tensor) and isinstance(two, torch.Tensor)
+        leaf.shape == other.shape and torch.allclose(leaf, other, equal_nan=True)
+        for leaf, other in pairs
+        if isinstance(leaf, torch.Tensor) and isinstance(other, torch.Tensor)
     )
 
 

@@ -14,22 +14,22 @@ from typing import Any
 
 from perfci.model.discovery import Copy
 
-_NOT_OURS = frozenset(
+_VENDORED = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}
 )
 NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
-"""Packages that many projects have, and that none installs."""
+"""Packages that many projects have and don't install."""
 _DEEPEST = 4
-"""Folders below the tree's root; a package lies no deeper in any layout that people use."""
+"""Levels below the tree's root. No usual layout has a package deeper."""
 _EDITABLE = re.compile(r"_+editable|_[\w.]*editable|.*\.(pth|egg-link)$")
-"""What an editable install leaves in site-packages instead of the package."""
+"""Files that an editable install leaves in site-packages instead of the package."""
 
 
 def packages_in(tree: str) -> dict[str, str]:
     """Return the packages in ``tree`` that lie in no other, with the folder that holds each.
 
-    Folders are relative to the tree. What is hidden, vendored or a virtual environment is
-    another project's.
+    Folders are relative to the tree. Those that are hidden, vendored or a virtual environment
+    belong to other projects.
     """
     folder_of_name: dict[str, str] = {}
     for folder, packages in project_folders(tree):
@@ -50,17 +50,17 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
                     continue
                 if (Path(entry) / "__init__.py").is_file():
                     packages.append(entry.name)
-                elif entry.name not in _NOT_OURS and not (Path(entry) / "pyvenv.cfg").exists():
+                elif entry.name not in _VENDORED and not (Path(entry) / "pyvenv.cfg").exists():
                     waiting += [(Path(entry), deeper - 1)] if deeper else []
         yield folder, tuple(packages)
 
 
 def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
-    """Return what is installed here of ``project``'s distributions, and of those of ``checkout``.
+    """Return installed copies of ``project``'s distributions, and of those of ``checkout``.
 
-    So is what was installed from any git repository, with its address: the parent knows which
-    are the project's. Names are normalised. An editable install has none of the project's files,
-    or only some.
+    Copies from any git repository are included, with its address, as only the parent knows which
+    are the project's. Names are normalised. An editable install has few or none of the project's
+    files.
     """
     copies = []
     for distribution in importlib.metadata.distributions():
@@ -77,8 +77,8 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
 def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[str, ...]:
     """Return the folders outside ``tree`` and ``checkout`` that this Python has the project from.
 
-    Another clone, or another worktree of the same repository, that is installed here. None where
-    no ``checkout`` is named: it isn't asked for.
+    These are other clones or worktrees of the repository that are installed here. There are none
+    if ``checkout`` is empty.
     """
     if not checkout:
         return ()
@@ -101,8 +101,8 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
 def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
     """Return the folders outside ``tree`` and ``checkout`` that this Python imports from.
 
-    Each with the names of the folders in it, which end in a slash, and of its modules. What is
-    installed in an environment in the checkout is outside of it; the standard library is left out.
+    Each folder has its names: of folders, which end in a slash, and of modules. An environment in
+    the checkout counts as outside. The standard library is left out.
     """
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     result = {}

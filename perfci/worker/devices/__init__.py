@@ -1,8 +1,8 @@
 """The devices that work runs on next to the host. Adding one takes one module.
 
-A module (or what an entry point of the group ``perfci.devices`` names, installed in the Python that
-measures) has what ``DeviceKind`` asks for. The host itself is no device, as nothing runs ahead of
-it there.
+A module (of this package, or named by an entry point of the group ``perfci.devices`` in the Python
+that measures) has the attributes of ``DeviceKind``. The host itself is no device, because nothing
+runs ahead of it there.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ class DeviceEvent(Protocol):
     """A point in a stream of the device's work."""
 
     def record(self, stream: Any, /) -> object:
-        """Put it behind what was launched in ``stream`` so far."""
+        """Put the event behind the work launched in ``stream`` so far."""
 
     def elapsed_time(self, other: Any, /) -> float:
-        """Return the time in ms from this event to ``other``, which was reached."""
+        """Return the time in ms from this event to ``other``. Both have been reached."""
 
 
 class BurstDevice(metrics.Device, Protocol):
     """One device that runs ahead of the host.
 
-    A metric that ``missing`` names is not asked for: ``event`` and ``stream`` are for
+    Methods of a metric that ``missing`` names are not called: ``event`` and ``stream`` are for
     ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
-    for ``memory_growth``, ``uuid`` for ``energy``. One whose cache can be flushed also has
-    ``l2_flusher()``: it returns what launches that in the current stream.
+    for ``memory_growth``, ``uuid`` for ``energy``. A device whose cache can be flushed also has
+    ``l2_flusher()``, which returns a function that launches the flush in the current stream.
     """
 
     @property
     def name(self) -> str:
-        """Return its name as torch writes it, with its index: ``cuda:0``."""
+        """Return the device's name as torch writes it, with its index: ``cuda:0``."""
 
     def synchronize(self) -> None:
-        """Wait until all that was launched has ended."""
+        """Wait until all launched work has ended."""
 
     def event(self) -> DeviceEvent:
         """Return a new event that is timed."""
@@ -54,11 +54,11 @@ class BurstDevice(metrics.Device, Protocol):
         """Return the stream that the work's calls are launched in."""
 
     def uuid(self) -> str:
-        """Return its UUID as NVML has it, ``amd:`` and its serial number, or nothing: not known."""
+        """Return NVML's UUID, ``amd:`` and the serial number, or an empty string if unknown."""
 
 
 class TorchDevice:
-    """A device whose memory a module of torch's counts, by the name that this module takes."""
+    """A device whose memory a module of torch counts. ``device`` is its name for that module."""
 
     def __init__(self, name: str, device: Any, memory: Any) -> None:
         self.name = name
@@ -82,10 +82,10 @@ class TorchDevice:
 
 
 class DeviceKind(Protocol):
-    """A module: the devices of one kind.
+    """A module for the devices of one kind.
 
-    It imports torch, or anything large, in no other place than ``opened``: it is imported into
-    every worker, and its import is part of each cold start.
+    It imports torch, or anything large, only in ``opened``, because every worker imports it, as a
+    part of its cold start.
     """
 
     @property
@@ -93,16 +93,16 @@ class DeviceKind(Protocol):
         """Return the module's name."""
 
     def serves(self, type_: str, /) -> bool:
-        """Say whether tensors on a torch device of this type are work of this kind."""
+        """Return whether torch devices of this type are of this kind."""
 
     def in_use(self) -> str:
         """Return the device that this process has begun to use, or an empty text."""
 
     def present(self) -> bool:
-        """Say whether there is such a device here, as far as what is imported shows."""
+        """Return whether the machine has such a device, as far as imported modules show."""
 
     def facts(self) -> Mapping[str, str]:
-        """Return what of it decides speed, for the environment; nothing without such a device."""
+        """Return facts on which its speed depends, or none without such a device."""
 
     def opened(self, name: str, /) -> BurstDevice:
         """Return the device ``name``. Raises where it can't be used or waited for."""
@@ -125,7 +125,7 @@ def registered() -> tuple[str, ...]:
 def kinds(others: Sequence[str]) -> tuple[DeviceKind, ...]:
     """Return the kinds of device: ``others``, as ``registered`` found them, then perfci's own.
 
-    Looking for entry points takes up to 0.1 s: a worker is given what discovery found.
+    Looking for entry points takes up to 0.1 s, so a worker gets the result of discovery.
     """
     modules = [importlib.import_module(name) for name in others]
     modules += [module for _, module in built_in_modules(sys.modules[__name__])]
@@ -137,12 +137,12 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     type_ = name.partition(":")[0]
     if type_ in _HOST:
         return None
-    kind = next((each for each in kinds if each.serves(type_)), None)
+    kind = next((candidate for candidate in kinds if candidate.serves(type_)), None)
     if kind is None:
         raise _refused(name, f"no kind of device serves `{type_}`")
     try:
         device = kind.opened(name)
-    except Exception as error:  # a driver's or anybody's code: said with its reason
+    except Exception as error:  # any driver's or plug-in's code: reported with its reason
         first_line = str(error).strip().split("\n", 1)[0]
         raise _refused(name, first_line or type(error).__name__) from error
     needed = [
@@ -156,14 +156,14 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
 def used(kinds: Sequence[DeviceKind], output: Any) -> BurstDevice | None:
     """Return the device that a plain callable ran on, or None for the host.
 
-    Its outputs show which. Where they are on none, but the process uses one (a step that returns
-    nothing, or a number), that is synchronised: otherwise the launch alone would be timed.
+    Its outputs show which. If they are on no device, but the process uses one (for a step that
+    returns nothing, or a number), it is that one: otherwise the launch alone would be timed.
     """
-    of_output = sorted(
+    output_devices = sorted(
         device for device in devices_of(output) if device.partition(":")[0] not in _HOST
     )
-    if of_output:
-        return named(kinds, of_output[0])
+    if output_devices:
+        return named(kinds, output_devices[0])
     in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
     return named(kinds, in_use) if in_use else None
 
