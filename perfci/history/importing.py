@@ -173,7 +173,7 @@ class _LeftOut:
 
 
 def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
-    """Add records, some at a time: those of a whole history may not fit into memory.
+    """Add records in batches: those of a whole history may not fit into memory.
 
     Where reading them fails, those before are added first.
     """
@@ -181,15 +181,15 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
     source = _recordable(records)
     trouble: PerfciError | None = None
     while trouble is None:
-        some, trouble = _some(source)
-        batch = [record for record in some if isinstance(record, RecordedRun)]
-        runs += len(batch)
-        new += history.record(batch)
-        for record in some:
+        batch, trouble = _next_batch(source)
+        batch_runs = [record for record in batch if isinstance(record, RecordedRun)]
+        runs += len(batch_runs)
+        new += history.record(batch_runs)
+        for record in batch:
             if isinstance(record, GateOutcome):
                 history.record_outcome(record)
-        history.remember([record for record in some if isinstance(record, KnownChange)])
-        if not some:
+        history.remember([record for record in batch if isinstance(record, KnownChange)])
+        if not batch:
             break
     if trouble is not None:
         raise trouble
@@ -210,14 +210,14 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
         yield record
 
 
-def _some(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
-    """Take the next few, and the error that ended the reading, if one did."""
-    some: list[Record] = []
+def _next_batch(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
+    """Take the next records, and the error that ended the reading, if one did."""
+    batch: list[Record] = []
     try:
-        some.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
+        batch.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
     except PerfciError as error:
-        return some, error
-    return some, None
+        return batch, error
+    return batch, None
 
 
 def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:

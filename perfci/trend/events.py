@@ -27,11 +27,11 @@ from perfci.trend.noise import CRITICAL
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST = 0.5
+MOVED_SHARE = 0.5
 """Share of an environment's series that move together if the environment itself changed."""
 FEWEST_SERIES = 5
 """Least number of series. Fewer may well have one cause in the code."""
-ELSEWHERE = 0.1
+MOVED_ELSEWHERE_SHARE = 0.1
 """Share of the same series elsewhere, up to which the code is not the cause."""
 LONGEST_EXCURSION = 30
 """Runs. A change that comes back later is a regression that was fixed."""
@@ -41,6 +41,7 @@ OWN_PLACE = 10.0
 """Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
 of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
 _ROUNDING = 1e-6
+"""Gains this close to ``OWN_PLACE`` are equal to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +67,24 @@ def group_events(
 
     ``known`` are the changes that earlier reports named: their events keep their ids.
     """
-    by_key = {each.key: each for each in series}
+    by_key = {one.key: one for one in series}
     placed: dict[str, list[_PlacedChange]] = {}
     for change in changes:
-        at = _placed(change, by_key[change.series])
-        placed.setdefault(change.series.environment, []).append(at)
+        placed_change = _placed(change, by_key[change.series])
+        placed.setdefault(change.series.environment, []).append(placed_change)
     surroundings = _EventContext(series, timelines, placed)
     events: list[TrendEvent] = []
-    for environment, some in placed.items():
+    for environment, changes_there in placed.items():
         grouped = [
             _event(environment, place, members, surroundings)
             for long in (False, True)
-            for place, members in _grouped([each for each in some if each.long is long])
+            for place, members in _grouped([one for one in changes_there if one.long is long])
         ]
         events += _with_excursions(grouped)
-    events = _with_known_ids(events, {each.id: each.event for each in known if each.event})
-    events.sort(key=lambda each: (each.at, each.series, each.environment, each.rows), reverse=True)
+    events = _with_known_ids(events, {change.id: change.event for change in known if change.event})
+    events.sort(
+        key=lambda event: (event.at, event.series, event.environment, event.rows), reverse=True
+    )
     return tuple(events)
 
 
@@ -100,10 +103,12 @@ def _placed(change: Change, series: Series) -> _PlacedChange:
     return _PlacedChange(change, ends, Span(min(lo, before), before, after, max(hi, after)))
 
 
-def _grouped(some: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_PlacedChange]]]:
+def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_PlacedChange]]]:
+    """Yield each place with the changes that lie there."""
     groups: dict[int, list[_PlacedChange]] = {}
-    for each, place in zip(some, common_places([each.span for each in some]), strict=True):
-        groups.setdefault(place, []).append(each)
+    places = common_places([change.span for change in changes])
+    for change, place in zip(changes, places, strict=True):
+        groups.setdefault(place, []).append(change)
     yield from groups.items()
 
 
@@ -153,14 +158,14 @@ class _EventContext:
 
         self.timelines = timelines
         self.dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
-        self._reached = {key: tuple(accumulate(some, max)) for key, some in self.dates.items()}
+        self._reached = {key: tuple(accumulate(dates, max)) for key, dates in self.dates.items()}
         self._placed = placed
         self._series: dict[str, list[Series]] = {}
-        for each in series:
-            self._series.setdefault(each.key.environment, []).append(each)
+        for one in series:
+            self._series.setdefault(one.key.environment, []).append(one)
         self._ends = {
-            key: np.array([(each.rows[0], each.rows[-1]) for each in some])
-            for key, some in self._series.items()
+            key: np.array([(one.rows[0], one.rows[-1]) for one in series_there])
+            for key, series_there in self._series.items()
         }
 
     def measured(self, environment: str, rows: tuple[int, int]) -> int:
@@ -172,7 +177,7 @@ class _EventContext:
         self, environment: str, rows: tuple[int, int], keys: set[SeriesKey], measured: int
     ) -> Iterator[Evidence]:
         """Yield evidence that the environment is the cause. Yield none if the code may be."""
-        if len(keys) < max(FEWEST_SERIES, MOST * measured):
+        if len(keys) < max(FEWEST_SERIES, MOVED_SHARE * measured):
             return
         runs = self.timelines[environment].runs
         before, after = runs[rows[0]], runs[rows[1]]
@@ -201,7 +206,7 @@ class _EventContext:
                 and each.rows[0] <= around[0]
                 and around[1] <= each.rows[-1]
             }
-            if len(there) < max(FEWEST_SERIES, MOST * len(names)):
+            if len(there) < max(FEWEST_SERIES, MOVED_SHARE * len(names)):
                 continue
             compared = True
             moved = {
@@ -211,7 +216,7 @@ class _EventContext:
                 and each.span.lo < around[1]
                 and around[0] < each.span.hi
             }
-            if len(moved) > ELSEWHERE * len(there):
+            if len(moved) > MOVED_ELSEWHERE_SHARE * len(there):
                 return False
         return compared
 
@@ -237,13 +242,13 @@ def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
     joined: dict[int, int] = {}
     for index, event in sorted(enumerate(events), key=lambda each: each[1].rows):
         if index in joined.values():
-            continue  # what came back didn't go away by that
+            continue  # it is itself the return from an excursion
         ends = [where[id(back)] for each in event.changes if (back := returns.get(id(each)))]
         end = max(set(ends), key=ends.count, default=-1)
         if end >= 0 and end != index and end not in joined.values():
-            most = max(len(event.changes), len(events[end].changes)) / 2
+            half = max(len(event.changes), len(events[end].changes)) / 2
             runs = events[end].rows[1] - event.rows[1]
-            if ends.count(end) >= most and 0 < runs <= LONGEST_EXCURSION:
+            if ends.count(end) >= half and 0 < runs <= LONGEST_EXCURSION:
                 joined[index] = end
     returned = set(joined.values())
     kept = [(event, joined.get(at)) for at, event in enumerate(events) if at not in returned]
@@ -261,9 +266,9 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
     for change in changes:
         by_series.setdefault(change.series, []).append(change)
     returns = {}
-    for some in by_series.values():
-        some.sort(key=lambda each: each.after)
-        for out, back in pairwise(some):
+    for changes_of_one in by_series.values():
+        changes_of_one.sort(key=lambda change: change.after)
+        for out, back in pairwise(changes_of_one):
             if abs(out.difference + back.difference) <= BACK * abs(out.difference):
                 returns[id(out)] = back
     return returns
@@ -284,7 +289,7 @@ def _with_known_ids(
         had = Counter(remembered.get(change.id, "") for change in event.changes)
         claims += [(-count, id_, index) for id_, count in had.items() if id_]
     ids = first_claims(claims)
-    return [replace(each, id=ids.get(index, each.id)) for index, each in enumerate(events)]
+    return [replace(event, id=ids.get(index, event.id)) for index, event in enumerate(events)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ from perfci.units import date_of, day_of, in_utc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SPAN = 21
+MEDIAN_RUNS = 21
 """Runs around a run, itself included, whose median its values are compared with."""
-FEWEST = 5
+FEWEST_SERIES = 5
 """Least number of series for a run's pace. With fewer it is the benchmarks', not the machine's."""
 _FURTHEST = 1e30
 """Limit of a pace. No machine reaches it, and four bytes hold it."""
-_RUNS = 14
+_RUNS_COMPARED = 14
 """Runs on each side of a replacement that are compared, at most."""
-_OWN = {"run", "compare", "check", "nightly"}
+_OWN_SOURCES = {"run", "compare", "check", "nightly"}
 """Sources of runs that perfci measured itself. Others import a file now and then."""
-_DAYS = 14
+_DAYS_UNTIL_GONE = 14
 """Days on which its environment was measured without a series, after which the series is gone."""
 
 
@@ -79,28 +79,29 @@ def runner_drift(
     """Return each runner's pace, which is by run the median over series of value ÷ running median.
 
     Only metrics in seconds count, as a slower machine shows in all of them at once and in no
-    count or size. Runs with fewer than ``FEWEST`` of them are left out. Dates rise.
+    count or size. Runs with fewer than ``FEWEST_SERIES`` of them are left out. Dates rise.
     """
     by_environment: dict[str, list[Series]] = {}
-    for each in series:
-        if each.unit == "s" and each.direction == "lower" and len(each.values) >= FEWEST:
-            by_environment.setdefault(each.key.environment, []).append(each)
+    for one in series:
+        if one.unit == "s" and one.direction == "lower" and len(one.values) >= FEWEST_SERIES:
+            by_environment.setdefault(one.key.environment, []).append(one)
     drifts: list[RunnerDrift] = []
-    for key, some in sorted(by_environment.items()):
-        drifts += _of_environment(timelines[key], some)
+    for key, timed in sorted(by_environment.items()):
+        drifts += _drifts_on(timelines[key], timed)
     return tuple(drifts)
 
 
-def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
+def _drifts_on(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
+    """Return the drift of each runner of an environment, from its ``series`` in seconds."""
     import numpy as np
 
     table = np.full((len(series), len(timeline.runs)), np.nan, dtype=np.float32)
-    for index, each in enumerate(series):
-        if each.values.min() > 0.0:
-            paces = each.values / _running_median(each.values)
-            table[index, each.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
+    for index, one in enumerate(series):
+        if one.values.min() > 0.0:
+            paces = one.values / _running_median(one.values)
+            table[index, one.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
-    usable = np.flatnonzero(counts >= FEWEST)
+    usable = np.flatnonzero(counts >= FEWEST_SERIES)
     if not len(usable):
         return []
     paces = np.nanmedian(table[:, usable], axis=0)
@@ -126,7 +127,7 @@ def _of_environment(timeline: Timeline, series: Sequence[Series]) -> list[Runner
 def _running_median(values: NDArray[Any]) -> NDArray[Any]:
     from scipy import ndimage
 
-    size = min(SPAN, (len(values) - 1) // 2 * 2 + 1)
+    size = min(MEDIAN_RUNS, (len(values) - 1) // 2 * 2 + 1)
     smooth: NDArray[Any] = ndimage.median_filter(values, size=size, mode="nearest")
     return smooth
 
@@ -146,16 +147,16 @@ def replacements(
         known = by_environment.setdefault(item.key.environment, {})
         known[item.key.case, item.key.metric] = item
     replaced = []
-    for runner, of_runner in spans.items():
-        ordered = sorted(of_runner, key=of_runner.__getitem__)
+    for runner, span_of in spans.items():
+        ordered = sorted(span_of, key=span_of.__getitem__)
         for old, new in pairwise(ordered):
-            if of_runner[old][1] < of_runner[new][0]:
+            if span_of[old][1] < span_of[new][0]:
                 costs = tuple(_costs(by_environment.get(old, {}), by_environment.get(new, {})))
                 facts = _differing(timelines[old].facts, timelines[new].facts)
                 cost = median(costs) if costs else None
-                at = of_runner[new][0]
+                at = span_of[new][0]
                 replaced.append(Replacement(runner, old, new, at, facts, len(costs), cost))
-    return tuple(sorted(replaced, key=lambda each: (each.at, each.runner), reverse=True))
+    return tuple(sorted(replaced, key=lambda one: (one.at, one.runner), reverse=True))
 
 
 def _costs(
@@ -163,8 +164,8 @@ def _costs(
 ) -> Iterator[float]:
     for name in olds.keys() & news.keys():
         old, new = olds[name], news[name]
-        before = float(median(old.values[-_RUNS:].tolist()))
-        after = float(median(new.values[:_RUNS].tolist()))
+        before = float(median(old.values[-_RUNS_COMPARED:].tolist()))
+        after = float(median(new.values[:_RUNS_COMPARED].tolist()))
         if old.unit == new.unit and before > 0.0 and after > 0.0:
             yield after / before if old.direction == "lower" else before / after
 
@@ -179,7 +180,7 @@ def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[tuple[st
 
 def is_own(timeline: Timeline) -> bool:
     """Return whether perfci itself measured in the environment."""
-    return any(run.source in _OWN for run in timeline.runs)
+    return any(run.source in _OWN_SOURCES for run in timeline.runs)
 
 
 def _spans_by_runner(
@@ -190,9 +191,9 @@ def _spans_by_runner(
     for key, timeline in timelines.items():
         for run in timeline.runs if is_own(timeline) else ():
             if moment := in_utc(run.measured_at):
-                of_runner = spans.setdefault(run.runner, {})
-                first, last = of_runner.get(key, (moment, moment))
-                of_runner[key] = min(first, moment), max(last, moment)
+                span_of = spans.setdefault(run.runner, {})
+                first, last = span_of.get(key, (moment, moment))
+                span_of[key] = min(first, moment), max(last, moment)
     return spans
 
 
@@ -204,10 +205,10 @@ def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
     """
     known: set[str] = set()
     in_use: set[str] = set()
-    for of_runner in _spans_by_runner(timelines).values():
-        newest_began = max(first for first, _ in of_runner.values())
-        known.update(of_runner)
-        in_use.update(key for key, (_, last) in of_runner.items() if last >= newest_began)
+    for span_of in _spans_by_runner(timelines).values():
+        newest_began = max(first for first, _ in span_of.values())
+        known.update(span_of)
+        in_use.update(key for key, (_, last) in span_of.items() if last >= newest_began)
     return frozenset(known - in_use)
 
 
@@ -224,12 +225,13 @@ def series_gone(
         key: np.array([day_of(run.measured_at) or 0 for run in timeline.runs])
         for key, timeline in timelines.items()
     }
-    every = {key: np.unique(some) for key, some in days.items()}
+    distinct_days = {key: np.unique(days_there) for key, days_there in days.items()}
     gone = set()
-    for each in series:
-        key = each.key.environment
-        last = days[key][each.rows].max()
-        later = len(every[key]) - int(np.searchsorted(every[key], last, side="right"))
-        if key in replaced or later >= _DAYS:
-            gone.add(each.key)
+    for one in series:
+        key = one.key.environment
+        last = days[key][one.rows].max()
+        measured_on = distinct_days[key]
+        later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
+        if key in replaced or later >= _DAYS_UNTIL_GONE:
+            gone.add(one.key)
     return frozenset(gone)

@@ -22,10 +22,10 @@ from perfci.units import counted, day_of, in_utc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_CHAIN = 100
-# Commits of which only the beginning of the hash was recorded, as an imported file may have it.
-_SHORTEST = 7
-"""Digits: what git shortens a hash to at the least, by itself."""
+_LONGEST_CHAIN = 100
+"""Aliases that are followed one after the other. Aliases in a circle would have no end."""
+_SHORTEST_HASH = 7
+"""Digits to which git shortens a hash at the least. An imported file may have such a one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,14 @@ def arrange(
     series: list[Series] = []
     left_out: dict[tuple[str, str, str], list[str]] = {}
     for key in sorted(merged):
-        about: list[str] = []
-        made = _series(key, merged[key], rows, loaded, about)
-        if made is not None:
-            series.append(made)
-        for why in about:
+        series_notes: list[str] = []
+        joined = _series(key, merged[key], rows, loaded, series_notes)
+        if joined is not None:
+            series.append(joined)
+        for note in series_notes:
             kind = key.environment, benchmark_of(key.case), key.metric
-            left_out.setdefault(kind, []).append(why)
-    notes += [_folded(some) for some in left_out.values()]
+            left_out.setdefault(kind, []).append(note)
+    notes += [_folded(alike) for alike in left_out.values()]
     notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
     return ArrangedHistory(timelines=timelines, series=tuple(series), notes=tuple(notes))
@@ -96,7 +96,7 @@ def arrange(
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
     """Return the case's newest name: an alias may name the case or its benchmark, or be chained."""
-    for _ in range(_CHAIN):
+    for _ in range(_LONGEST_CHAIN):
         benchmark, bracket, axes = case.partition("[")
         if case in aliases:
             renamed = aliases[case]
@@ -210,7 +210,7 @@ def _hashes(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
 
 
 def _source_changes(hashes: NDArray[Any]) -> tuple[int, ...]:
-    """Indices where the known hash differs from the last known one."""
+    """Return the indices where the known hash differs from the last known one."""
     import numpy as np
 
     known = np.flatnonzero(hashes >= 0)
@@ -251,8 +251,8 @@ def order_runs(
     Where ``branch`` is given, runs recorded for another branch are left out.
     """
     if not ranks:
-        of_branch = [i for i, run in enumerate(runs) if _belongs(run, branch)]
-        return _by_record(runs, of_branch)
+        on_branch = [i for i, run in enumerate(runs) if _belongs(run, branch)]
+        return _by_record(runs, on_branch)
     placed = [i for i, run in enumerate(runs) if run.sha in ranks]
     placed.sort(key=lambda i: (ranks[runs[i].sha], *_measured(runs[i])))
     absent = [i for i, run in enumerate(runs) if run.sha not in ranks]
@@ -269,16 +269,17 @@ def _belongs(run: RunHeader, branch: str) -> bool:
     return not branch or not run.branch or run.branch == branch
 
 
-def _by_record(runs: Sequence[RunHeader], mine: Sequence[int]) -> RunOrder:
-    positions = {i: runs[i].position for i in mine}
+def _by_record(runs: Sequence[RunHeader], indices: Sequence[int]) -> RunOrder:
+    """Order the runs at ``indices`` by their recorded positions, or by their commits' dates."""
+    positions = {i: runs[i].position for i in indices}
     if all(position is not None for position in positions.values()):
-        placed = sorted(mine, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
+        placed = sorted(indices, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
         return RunOrder(kept=tuple(placed))
-    dated = [i for i in mine if _time(runs[i])]
+    dated = [i for i in indices if _time(runs[i])]
     dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
     return RunOrder(
         kept=tuple(dated),
-        notes=(*_left_out(runs, mine), *_doubtful([runs[i] for i in dated])),
+        notes=(*_left_out(runs, indices), *_doubtful([runs[i] for i in dated])),
     )
 
 
@@ -291,8 +292,8 @@ def _measured(run: RunHeader) -> tuple[str, str]:
     return in_utc(run.measured_at), run.measured_at
 
 
-def _left_out(runs: Sequence[RunHeader], mine: Sequence[int]) -> tuple[str, ...]:
-    undated = sum(not _time(runs[i]) for i in mine)
+def _left_out(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[str, ...]:
+    undated = sum(not _time(runs[i]) for i in indices)
     if not undated:
         return ()
     verb = "is" if undated == 1 else "are"
@@ -334,14 +335,14 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
 def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str, str]:
     """Return, by its short form, each of ``commits`` that alone begins as one of ``recorded``."""
     known = set(commits)
-    short = {sha for sha in recorded if len(sha) >= _SHORTEST and sha not in known}
+    short = {sha for sha in recorded if len(sha) >= _SHORTEST_HASH and sha not in known}
     if not short:
         return {}
     ordered = sorted(known)
     whole = {}
     for sha in short:
         first = bisect_left(ordered, sha)
-        begin_so = [each for each in ordered[first : first + 2] if each.startswith(sha)]
-        if len(begin_so) == 1:
-            whole[sha] = begin_so[0]
+        matches = [commit for commit in ordered[first : first + 2] if commit.startswith(sha)]
+        if len(matches) == 1:
+            whole[sha] = matches[0]
     return whole
