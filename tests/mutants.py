@@ -125,8 +125,8 @@ MUTANTS = (
     ),
     Mutant(
         "measure/session.py",
-        "state.rounds < self._needs.least(state):",
-        "state.rounds <= self._needs.least(state):",
+        "state.rounds < self._needs.minimum_rounds(state):",
+        "state.rounds <= self._needs.minimum_rounds(state):",
         SESSION,
     ),
     Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
@@ -144,7 +144,7 @@ MUTANTS = (
         SESSION,
     ),
     Mutant(
-        "measure/round.py", "(failure) and _lives_beside(slot, self.slots)", "(failure)", SESSION
+        "measure/round.py", "(failure) and _other_is_living(slot, self.slots)", "(failure)", SESSION
     ),
     Mutant(
         "measure/round.py",
