@@ -1,6 +1,8 @@
-"""The statuses of a comparison, each with its meaning. All renderers read this table.
+"""The statuses of a comparison, each with its meaning. The verdict and all renderers read it.
 
-A new status is a line of ``Status``, a line of the table, and its wording in ``words``.
+A new status is a line of ``Status``, a line of the table, and the words of its findings in
+``words``. A status with a section of its own also has a ``Group``, a list of the outline, and
+that section in the templates.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ Group = Literal["moved", "undecided", "unchanged", "new", "removed", "not_compar
 Sense = Literal["worse", "better", "steady"]
 JUnit = Literal["failure", "error", "skipped", "passed"]
 Side = Literal["base", "head"]
+Cause = Literal["code", "noise", "machine", "method", ""]
+"""``code``: what differs between the sides. ``noise``: variance between processes. ``machine``:
+something else ran, or the machine throttled. ``method``: how it was measured (too few rounds, a
+value too coarse, sides that can't be compared). Empty where there is nothing to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,9 @@ class Traits:
     ``rank`` orders rows, the worst first. ``group`` is where a report lists them, ``style`` their
     colour on a terminal, and ``junit`` the row's outcome as a test. A row of the status has no
     numbers of the sides it ``lacks``. ``answers``: it is a result even where nothing was measured.
-    ``settled``: it is known that nothing regressed.
+    ``settled``: it is known that nothing regressed. ``cause`` is what to blame, if the row's
+    findings and its case don't say otherwise. ``leaves_open``: the code of the verdict's reason
+    if rows of this status leave it inconclusive whatever they gate.
     """
 
     rank: int
@@ -43,15 +51,25 @@ class Traits:
     lacks: tuple[Side, ...] = ()
     answers: bool = False
     settled: bool = False
+    cause: Cause = ""
+    leaves_open: str = ""
 
 
 _TRAITS: Mapping[Status, Traits] = {
-    "regressed": Traits(0, "moved", "worse", "red", "failure"),
-    "failed": Traits(1, "moved", "worse", "red", "error", lacks=("base", "head")),
-    "improved": Traits(2, "moved", "better", "green", "passed", settled=True),
-    "inconclusive": Traits(3, "undecided", "steady", "yellow", "skipped"),
+    "regressed": Traits(0, "moved", "worse", "red", "failure", cause="code"),
+    "failed": Traits(1, "moved", "worse", "red", "error", lacks=("base", "head"), cause="code"),
+    "improved": Traits(2, "moved", "better", "green", "passed", settled=True, cause="code"),
+    "inconclusive": Traits(3, "undecided", "steady", "yellow", "skipped", cause="noise"),
     "not_comparable": Traits(
-        4, "not_comparable", "steady", "yellow", "skipped", lacks=("base", "head"), answers=True
+        4,
+        "not_comparable",
+        "steady",
+        "yellow",
+        "skipped",
+        lacks=("base", "head"),
+        answers=True,
+        cause="method",
+        leaves_open="not-comparable",
     ),
     "new": Traits(5, "new", "steady", "", "skipped", lacks=("base",), answers=True),
     "removed": Traits(5, "removed", "steady", "", "skipped", lacks=("head",), settled=True),

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
-from perfci.model.status import traits
+from perfci.model.status import Cause, traits
 from perfci.model.words import words
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
@@ -46,7 +46,7 @@ from perfci.report.rows import (
     whys,
 )
 from perfci.units import counted, format_duration, format_share
-from perfci.verdict.caveats import Cause, cause_of
+from perfci.verdict.caveats import cause_of
 
 _ACCEPTED = "bold yellow"
 _INDENT = 2

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from typing import Literal
 
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
 from perfci.model.report import Comparison
+from perfci.model.status import Cause, traits
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
@@ -182,27 +182,15 @@ def _counts(modes: Modes, count: int) -> tuple[int, int]:
     return count - high, high
 
 
-Cause = Literal["code", "noise", "machine", "method", ""]
-"""``code``: what differs between the sides. ``noise``: variance between processes. ``machine``:
-something else ran, or the machine throttled. ``method``: how it was measured (too few rounds, a
-value too coarse, sides that can't be compared). Empty where there is nothing to blame."""
-
-
 def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
     """Return what to blame for ``row``. Both sides ran the same code in the cases ``same_code``."""
-    match row.status:
-        case "new" | "removed" | "unchanged":
-            return ""
-        case "not_comparable":
+    meaning, same = traits(row.status), row.case in same_code
+    if meaning.group == "undecided":
+        if any(_reason(finding) in _METHOD_CODES for finding in row.findings[-1:]):
             return "method"
-        case "failed":
-            return "code"
-        case "regressed" | "improved":
-            return "machine" if row.case in same_code else "code"
-        case "inconclusive":
-            if any(_reason(finding) in _METHOD_CODES for finding in row.findings[-1:]):
-                return "method"
-            return "machine" if row.disturbance or row.case in same_code else "noise"
+        return "machine" if row.disturbance or same else meaning.cause
+    measured = not meaning.lacks
+    return "machine" if same and measured and meaning.cause == "code" else meaning.cause
 
 
 def _reason(finding: Finding) -> str:

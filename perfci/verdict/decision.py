@@ -248,20 +248,20 @@ def _undecided(
         and policy.undecided(row.metric) == "inconclusive"
         and not _excludes_regression(row)
     ]
-    incomparable = [
-        Reason("not-comparable", row.case, because=reason_of(row))
+    left_open = [
+        Reason(code, row.case, because=reason_of(row))
         for row in rows
-        if row.status == "not_comparable"
+        if (code := traits(row.status).leaves_open)
     ]
     compared = any(map(was_answered, rows))
-    new_rows = sum(row.status == "new" for row in rows)
+    uncompared = sum(traits(row.status).answers for row in rows)
     nothing = (
-        (Reason("nothing-to-compare-with", arguments={"new": new_rows}),)
-        if new_rows and not (compared or undecided or incomparable or on_base_alone)
+        (Reason("nothing-to-compare-with", arguments={"new": uncompared}),)
+        if uncompared and not (compared or undecided or left_open or on_base_alone)
         else ()
     )
     ended = (Reason("interrupted"),) if interrupted else ()
-    return (*ended, *on_base_alone, *undecided, *twice, *incomparable, *nothing)
+    return (*ended, *on_base_alone, *undecided, *twice, *left_open, *nothing)
 
 
 def _excludes_regression(row: Comparison) -> bool:

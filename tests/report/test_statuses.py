@@ -6,21 +6,27 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import get_args
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from perfci.model.case import Failure
 from perfci.model.finding import stated
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.model.status import Status, traits
+from perfci.model.status import Cause, Status, traits
 from perfci.report.exporters.csv import render as render_csv
 from perfci.report.exporters.html import render as render_html
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.outline import outline
+from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
+from perfci.verdict.caveats import cause_of
+from perfci.verdict.decision import decide
+from perfci.verdict.policy import default_policy
 from tests.report.examples import bare, rich_report
 
 
@@ -80,6 +86,21 @@ def test_a_row_of_each_status_stands_in_one_list_of_the_outline(status: Status) 
         found.informative, found.new, found.removed, found.not_comparable,
     )  # fmt: skip
     assert [row.status for rows in lists for row in rows].count(status) == 1
+
+
+@pytest.mark.parametrize("status", [status for status in STATUSES if traits(status).lacks])
+def test_a_report_of_rows_without_numbers_passes_nothing_and_is_believed(status: Status) -> None:
+    row = bare(named(status), status, "why")
+    failures = (Failure(row.case, "head", "setup", "Error", "why"),) if status == "failed" else ()
+    verdict = decide((row,), failures, default_policy())
+    assert verdict.status != "pass", "nothing was measured"
+    report = replace(EVERY, results=(row,), failures=failures, verdict=verdict)
+    assert read_report(render_json(report)).verdict.status == verdict.status
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_what_to_blame_for_a_row_of_each_status_has_a_name(status: Status) -> None:
+    assert cause_of(bare(named(status), status, "why"), ()) in get_args(Cause)
 
 
 def test_a_status_that_is_not_in_the_table_is_an_error() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Estimate, Explanation, Report
 from perfci.model.run import Environment
-from perfci.model.status import traits
+from perfci.model.status import Cause, traits
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
 from perfci.report.drawing import Spark, flame_of, literal, pack, spark
@@ -53,7 +53,7 @@ from perfci.report.sections import sides_of, status_of
 from perfci.report.templates import read_template, render_html
 from perfci.stats.quantile import median
 from perfci.units import counted, format_duration, format_share
-from perfci.verdict.caveats import Cause, cause_of
+from perfci.verdict.caveats import cause_of
 from perfci.verdict.policy import margin
 
 HELP = "Write the report as one HTML page here."
