@@ -7,8 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from perfci.cli.main import cli
+from perfci.cli.report import FormatsCommand
 from perfci.report import exporters
 from perfci.report.exporters.json import render as render_json
 from tests.builders.in_process import Done, in_process
@@ -55,6 +58,11 @@ def perfci(project: Project, site: Path, *arguments: str, **environment: str) ->
 
 def _forget() -> None:
     exporters._points.cache_clear()
+    for name in ("compare", "check", "run", "merge", "report"):
+        command = cli.get_command(click.Context(cli), name)
+        assert isinstance(command, FormatsCommand)
+        for remembered in ("_formats", "options"):
+            command.__dict__.pop(remembered, None)
     sys.modules.pop("someones_stopwatch", None)
 
 
