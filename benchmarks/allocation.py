@@ -49,7 +49,7 @@ class Simulated:
             self.states.append(state)
             drawn = self.rng.choice(CHANGES), self.rng.choice(ROUNDS_S)
             self.truth[case.id] = (spread, *drawn)
-            while state.rounds < self.needs.least(state):
+            while state.rounds < self.needs.minimum_rounds(state):
                 self.ancestors += 1
                 self.round(state)
 
@@ -94,7 +94,7 @@ class Simulated:
             self.ancestors += 1
             for state in group:
                 rows = state.compared(self.needs.policy)
-                least = self.needs.least(state)
+                least = self.needs.minimum_rounds(state)
                 count = rounds_of_ancestor(rows, (METRIC,), rounds=state.rounds, least=least)
                 for _ in range(count):
                     if self.left_s < self.truth[state.case.id][2]:

@@ -166,7 +166,7 @@ class _CaseSession:
     def least_rounds(self) -> list[int]:
         """Measure the least rounds, and return their ancestors: they are the same for all cases."""
         plan: list[int] = []
-        while self.state.rounds < self.needs.least(self.state):
+        while self.state.rounds < self.needs.minimum_rounds(self.state):
             rounds = [self.ancestor + 1] * self._rounds_of_next()
             plan += rounds
             self.measure(rounds)
@@ -201,7 +201,7 @@ class _CaseSession:
             state.compared(self.needs.policy),
             state.undecided,
             rounds=state.rounds,
-            least=self.needs.least(state),
+            least=self.needs.minimum_rounds(state),
         )
 
 

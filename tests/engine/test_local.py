@@ -92,7 +92,8 @@ def test_what_has_reported_is_not_run_again(tmp_path: Path) -> None:
 
 
 SUBMITTER = """\
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from dataclasses import replace
 from pathlib import Path
 from tests.engine.test_local import run, shell

@@ -129,7 +129,8 @@ def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_fir
 
 
 SUBMITTER = """\
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from pathlib import Path
 from tests.engine.test_slurm import run, shell
 folder = Path(sys.argv[1])

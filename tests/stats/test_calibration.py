@@ -55,7 +55,10 @@ def test_sessions_with_luck_of_their_own_alarm_no_more_often_than_alpha() -> Non
     with_sessions = np.mean([welch_t_of_sessions(w[:4], w[4]).p < ALPHA for w in workers])
     pooled = np.mean(
         [
-            unpaired_evidence([np.exp(np.ravel(w[:4]))], np.exp(w[4]), alpha=ALPHA).p < ALPHA
+            unpaired_evidence(
+                [np.exp(np.ravel(w[:4])).tolist()], np.exp(w[4]).tolist(), alpha=ALPHA
+            ).p
+            < ALPHA
             for w in workers
         ]
     )
