@@ -1,8 +1,12 @@
 """From a series' values to its moves: steps and slow ramps, with sizes in the metric's unit.
 
+A *split* is a place where the level changes. A *step* is a split alone, a *ramp* one or more that
+a slope explains better. Either is a *move*, which becomes a change of the history. The *wander* is
+how much the levels of a steady series differ beyond its noise.
+
 The best splits of many intervals are candidates. The weakest are removed one by one until every
-change left is significant. What goes to another process and what comes back is small and can be
-pickled.
+change left is significant. Arguments and results are small and picklable, because series are
+examined in other processes.
 """
 
 from __future__ import annotations
@@ -47,16 +51,18 @@ INTERVAL_GROWTH = 1.5
 WEAKEST_CANDIDATE = 3.3
 """Standard errors below which a candidate is dropped."""
 LENIENT = 10.0
-"""A change whose p is at most this times alpha is left out of the wander, reported or not."""
+"""A change whose p is at most this times alpha doesn't count towards the wander, even if it isn't
+reported."""
 EXCURSION = 7
 """Runs. A shorter stay at another level, after which the old one is back, is no lasting change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizedMove:
-    """A move: indices into the series, sizes with 95 % interval, p of this series alone.
+    """A move: its place, its sizes with 95 % interval, and the p of this series alone.
 
-    ``within`` is (before, after) with 95 % confidence.
+    ``before`` is the last point of the old level, ``after`` the first of the new, as indices.
+    ``within`` bounds the two with 95 % confidence.
     ``level_before`` and ``level_after`` are in the metric's unit. ``ratio`` and its interval are
     None where some value is not positive.
     """
@@ -221,8 +227,8 @@ class Segmentation:
 
     def moving(self) -> list[tuple[int, int]]:
         """Return the first and last place of each move."""
-        within = {i for part in self.ramps for i in range(part.first, part.last + 1)}
-        steps = [(s.place, s.place) for i, s in enumerate(self.splits) if i not in within]
+        in_ramps = {i for part in self.ramps for i in range(part.first, part.last + 1)}
+        steps = [(s.place, s.place) for i, s in enumerate(self.splits) if i not in in_ramps]
         return steps + [(part.ramp.before, part.ramp.after) for part in self.ramps]
 
 
@@ -231,9 +237,10 @@ def segment(
 ) -> Segmentation:
     """Return the changes that are significant at ``alpha``.
 
-    The wander is measured again without the gaps over the changes, until no more are found. Many
-    steps, or a ramp, would otherwise hide behind the wander that they look like. Until then it is
-    of the shortest blocks alone, as true steps move most of the long ones.
+    The wander is measured outside of the changes found, and the changes are found again, until
+    there are no more: many steps, or a ramp, would otherwise look like wander and hide in it.
+    During that search only the shortest blocks are used, because true steps move most of the long
+    ones.
     """
     if candidates is None:
         candidates = find_candidates([prepared])[0]
@@ -241,20 +248,20 @@ def segment(
         return Segmentation()
     sums = cumulate(prepared.cleaned)
     blocks = None if prepared.exact else measure_blocks(prepared, sums.values)
-    start = [0, *choose(candidates), len(prepared.cleaned)]
-    for _ in range(2):
-        for index in range(1, len(start) - 1):
-            start[index] = _best_place(prepared, sums.values, start[index - 1], start[index + 1])
+    bounds = [0, *choose(candidates), len(prepared.cleaned)]
+    for _ in range(2):  # twice, as each place depends on its neighbours'
+        for index in range(1, len(bounds) - 1):
+            bounds[index] = _best_place(prepared, sums.values, bounds[index - 1], bounds[index + 1])
     wander = Wander()
     if blocks is not None:
-        moving = _moving(prepared, sums, blocks, start, min(LENIENT * alpha, 0.05))
+        moving = _moving(prepared, sums, blocks, bounds, min(LENIENT * alpha, 0.05))
         wander = wander_by_length(prepared, sums.values, blocks, moving)
-    splits = _without_weak(prepared, sums, wander, start, alpha)
+    splits = _without_weak(prepared, sums, wander, bounds, alpha)
     return Segmentation(splits, find_ramps(prepared, splits))
 
 
 def _moving(
-    prepared: Prepared, sums: Sums, blocks: Blocks, start: Sequence[int], alpha: float
+    prepared: Prepared, sums: Sums, blocks: Blocks, bounds: Sequence[int], alpha: float
 ) -> list[tuple[int, int]]:
     """Return what moves, at a lenient ``alpha``: the wander isn't measured there.
 
@@ -265,7 +272,7 @@ def _moving(
     def add_steps(found: Segmentation) -> Segmentation:
         while True:
             wander = blocks.wander(found.moving())
-            splits = _without_weak(prepared, sums, wander, start, alpha)
+            splits = _without_weak(prepared, sums, wander, bounds, alpha)
             if len(splits) <= len(found.splits):
                 return found
             found = Segmentation(splits, find_ramps(prepared, splits) if found.ramps else ())
@@ -279,42 +286,44 @@ def _moving(
 def choose(candidates: SplitCandidates) -> list[int]:
     """Return the strongest candidate's place, then the strongest whose interval lacks it, …."""
     chosen: list[int] = []
-    left = candidates.places >= 0
-    while left.any():
-        place = int(candidates.places[int(left.argmax())])
+    remaining = candidates.places >= 0
+    while remaining.any():
+        place = int(candidates.places[int(remaining.argmax())])
         chosen.append(place)
-        left &= ~((candidates.begins < place) & (place < candidates.ends))
+        remaining &= ~((candidates.begins < place) & (place < candidates.ends))
     return sorted(chosen)
 
 
 def _without_weak(
-    prepared: Prepared, sums: Sums, wander: Wander, start: Sequence[int], alpha: float
+    prepared: Prepared, sums: Sums, wander: Wander, bounds: Sequence[int], alpha: float
 ) -> tuple[Split, ...]:
-    bounds = list(start)
+    """Remove the least significant split, place its neighbours again and test them again.
+
+    Until all are significant, and none opens an excursion.
+    """
+    kept = list(bounds)
 
     def tested(index: int) -> LevelTest:
-        begin, place, end = bounds[index : index + 3]
+        begin, place, end = kept[index : index + 3]
         return compare_levels(prepared, sums, wander, begin, place, end)
 
-    tests = [tested(index) for index in range(len(bounds) - 2)]
+    tests = [tested(index) for index in range(len(kept) - 2)]
     while tests:
         doomed = max(range(len(tests)), key=lambda i: (tests[i].p, -abs(tests[i].difference)))
         if tests[doomed].p <= alpha:
             # all are significant; drop the opening of an excursion, and its closing will fall next
-            doomed = _excursion(bounds, tests)
+            doomed = _excursion(kept, tests)
             if doomed < 0:
                 break
-        del bounds[doomed + 1], tests[doomed]
+        del kept[doomed + 1], tests[doomed]
         for index in (doomed - 1, doomed):
             if 0 <= index < len(tests):
-                bounds[index + 1] = _best_place(
-                    prepared, sums.values, bounds[index], bounds[index + 2]
-                )
+                kept[index + 1] = _best_place(prepared, sums.values, kept[index], kept[index + 2])
         for index in range(max(0, doomed - 2), min(len(tests), doomed + 2)):
             tests[index] = tested(index)
     return tuple(
         Split(begin, place, end, test)
-        for begin, place, end, test in zip(bounds, bounds[1:], bounds[2:], tests, strict=False)
+        for begin, place, end, test in zip(kept, kept[1:], kept[2:], tests, strict=False)
     )
 
 
@@ -351,11 +360,11 @@ class SplitCandidates:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Intervals of one length. ``left`` has the lengths that the left side of a split may have."""
+    """Intervals of one length, and the lengths that the left side of a split may have."""
 
     length: int
     starts: NDArray[Any]
-    left: NDArray[Any]
+    left_lengths: NDArray[Any]
 
 
 @lru_cache(maxsize=64)
@@ -422,7 +431,7 @@ def _best_of_layer(
     import numpy as np
     from numpy.lib.stride_tricks import sliding_window_view
 
-    left, share = layer.left, variance[:, layer.left]
+    left, variance_by_length = layer.left_lengths, variance[:, layer.left_lengths]
     first = sums[:, layer.starts, None]
     middle = sliding_window_view(sums, len(left), axis=1)[:, layer.starts + left[0]]
     # The right sides' lengths are the left ones reversed. In place, for memory, each strength is
@@ -431,7 +440,8 @@ def _best_of_layer(
     middle -= first
     total = sums[:, layer.starts + layer.length, None] - first
     middle -= total * (left / layer.length)
-    weights = layer.length / (left * left[::-1] * np.sqrt(share + share[:, ::-1]))
+    variances = variance_by_length + variance_by_length[:, ::-1]
+    weights = layer.length / (left * left[::-1] * np.sqrt(variances))
     middle *= weights[:, None, :]
     strength = np.abs(middle, out=middle)
     best = strength.argmax(axis=2)

@@ -18,16 +18,17 @@ SHORTEST_RAMP = 12
 REACH = 120
 """Points of the levels before and after that are looked at."""
 MOST_STEPS = 6
-"""Steps that one ramp is first made of. Longer ramps are joined of such, which costs less."""
+"""Splits tried as one ramp. Longer ramps come from joining these, which costs less."""
 _GRID = 14
-"""About as many begins as ends in the first search."""
+"""About how many beginnings, and how many ends, the first search tries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
     """A line that is flat up to ``before``, straight to ``after``, then flat.
 
-    ``variance`` is that of the difference, ``squared_error`` the sum around the line.
+    Both are indices: the last point of the old level, and the first of the new one. ``variance`` is
+    that of ``difference``; ``squared_error`` is summed over the points.
     """
 
     before: int
@@ -138,7 +139,7 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits,
         )
         if turned:
             best = _best_first(prepared, splits, start, stop)
-            ramps += _separate(prepared, splits, best)
+            ramps += _without_overlap(prepared, splits, best)
             start = stop
     return tuple(ramps)
 
@@ -163,12 +164,12 @@ def _best_first(
     return sorted(chosen, key=lambda fitted: fitted.low)
 
 
-def _separate(
+def _without_overlap(
     prepared: Prepared, splits: Sequence[Split], ramps: Sequence[RampSplits]
 ) -> list[RampSplits]:
-    """Join neighbours that claim the same rise, or part them where two slopes fit better.
+    """Join neighbouring ramps that claim the same rise, or cut them where two slopes fit better.
 
-    Both include the level between them, so that each may claim its rise.
+    Each was fitted as far as the other's first or last split, so both may claim the rise between.
     """
     done: list[RampSplits] = []
     for fitted in ramps:
@@ -202,18 +203,19 @@ def _parted(
     cut = max((old.ramp.after + new.ramp.before + 1) // 2, begin + 1)
     left = _fit(prepared, splits[old.first : old.last + 1], old.first, old.low, cut)
     right = _fit(prepared, splits[new.first : new.last + 1], new.first, cut, new.high)
-    best = max(([old], [new]), key=lambda ramps: ramps[0].gain)
-    gain = best[0].gain
+    kept = max(([old], [new]), key=lambda ramps: ramps[0].gain)
+    gain = kept[0].gain
     if left is not None and right is not None:
         # each is compared with steps that end at the cut, where the level between goes on
         between = prepared.cleaned[begin:end]
         gap = between[: cut - begin].mean() - between[cut - begin :].mean()
         squares = float(gap * gap) * (cut - begin) * (end - cut) / (end - begin)
-        unit = prepared.sigma**2 * float(inflation(float(new.high - old.low), prepared.rho))
-        both = left.gain + right.gain + squares / unit
+        count = float(new.high - old.low)
+        noise_variance = prepared.sigma**2 * float(inflation(count, prepared.rho))
+        both = left.gain + right.gain + squares / noise_variance
         if both >= gain:
-            best, gain = [left, right], both
-    return best, gain
+            kept, gain = [left, right], both
+    return kept, gain
 
 
 def _fit(
@@ -230,17 +232,17 @@ def _fit(
     counts = np.diff([*bounds, len(points)])
     centred = points - points.mean()
     levels = np.add.reduceat(centred, bounds)
-    steps = float(centred @ centred - (levels * levels / counts).sum())
+    step_error = float(centred @ centred - (levels * levels / counts).sum())
     count = float(len(points))
-    unit = prepared.sigma**2 * float(inflation(count, prepared.rho))
+    noise_variance = prepared.sigma**2 * float(inflation(count, prepared.rho))
     extra_cost = math.log(count) * (3 - 2 * len(splits))  # BIC: 3 numbers against 2 per step
-    gain = (steps - ramp.squared_error) / unit - extra_cost
+    gain = (step_error - ramp.squared_error) / noise_variance - extra_cost
     if gain <= 0.0:
         return None
     in_series = replace(
         ramp,
         before=ramp.before + low,
         after=ramp.after + low,
-        variance=ramp.variance * unit,
+        variance=ramp.variance * noise_variance,
     )
     return RampSplits(first, first + len(splits) - 1, in_series, low, high, gain)
