@@ -208,7 +208,7 @@ NOTHING = Reading()
 
 
 class Collector:
-    """The measuring part of a family. Each worker makes one, and calls each hook once."""
+    """The measuring part of a metric group. Each worker makes one, and calls each hook once."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

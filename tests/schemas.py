@@ -17,7 +17,7 @@ import msgspec
 
 from perfci.bisect import Bisection, Culprit
 from perfci.config.keys import Keys, MetricTable
-from perfci.metrics import METRICS, families
+from perfci.metrics import METRICS, metric_groups
 from perfci.model.case import Metric
 from perfci.model.report import Report
 from perfci.report.reading import shape_of
@@ -102,7 +102,7 @@ def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:
         if each.get("type") == "boolean":
             each["examples"] = [not each["default"]]
     keys = definitions.pop(schema["$ref"].rpartition("/")[2])
-    about = {name: text for family in families() for name, text in family.about.items()}
+    about = {name: text for group in metric_groups() for name, text in group.about.items()}
     policy = definitions[MetricTable.__name__]
     own = {name: _of(metric, policy["properties"]) for name, metric in METRICS.items()}
     keys["properties"]["metrics"]["properties"] = {

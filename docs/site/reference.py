@@ -20,7 +20,7 @@ import click
 
 import perfci
 from perfci.cli.main import cli
-from perfci.metrics import METRICS, families
+from perfci.metrics import METRICS, metric_groups
 from perfci.units import format_share, format_value
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -174,7 +174,7 @@ def _toml_key(key: str) -> str:
 
 def metrics() -> str:
     """Return the page of the metrics and their policies."""
-    about = {name: text for family in families() for name, text in family.about.items()}
+    about = {name: text for group in metric_groups() for name, text in group.about.items()}
     lines = [
         "| metric | what it is | unit | threshold | gate | undecided |",
         "|---|---|---|---|---|---|",

@@ -40,8 +40,8 @@ from perfci.verdict.decision import (
     reason_of,
     with_verdict,
 )
-from perfci.verdict.family_explanations import explain
 from perfci.verdict.merge import joined_ran, joined_same_code
+from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases

@@ -27,7 +27,7 @@ from perfci.units import counted
 from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.case_comparisons import delayed_more, left_out, number_rows
 from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
-from perfci.verdict.family_explanations import explain
+from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 

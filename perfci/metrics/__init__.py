@@ -1,8 +1,8 @@
-"""The metrics: a module for each family of them, which is all it takes to add one.
+"""The metrics: a module for each group of them, which is all it takes to add one.
 
 A module (of this package, or named by an entry point of the group ``perfci.metrics``) has
 ``METRICS``: each ``Metric``, with its default policy, and its description. It may have the other
-attributes that ``Family`` names. ``PLACE`` orders perfci's own in reports; others come after them.
+attributes that ``MetricGroup`` names. ``PLACE`` orders perfci's own in reports; others come after.
 
 Workers import all of them, so they import the standard library only, and torch inside of functions.
 """
@@ -54,8 +54,8 @@ Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """One module's metrics. ``about`` says what each is, by its name.
+class MetricGroup:
+    """The metrics of one module. ``about`` says what each is, by its name.
 
     A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
     values of a worker's samples; and ``explain``, which says why a metric regressed. perfci's own
@@ -113,14 +113,14 @@ class Family:
         return broken_plugin(f"the metrics `{self.name}` of", self.distribution, what)
 
 
-def families() -> tuple[Family, ...]:
-    """Return the families in the order of reports. UsageError for another's that is broken."""
-    return _REGISTRY.families()
+def metric_groups() -> tuple[MetricGroup, ...]:
+    """Return the groups in the order of reports. UsageError for another's that is broken."""
+    return _REGISTRY.groups()
 
 
 def registered() -> dict[str, str]:
     """Return the modules that other distributions add, with the distributions' names."""
-    return {family.name: family.distribution for family in families() if family.distribution}
+    return {group.name: group.distribution for group in metric_groups() if group.distribution}
 
 
 def use(others: Mapping[str, str]) -> None:
@@ -130,35 +130,35 @@ def use(others: Mapping[str, str]) -> None:
     """
     own = list(_own())
     for name, distribution in others.items():
-        own.append(_family(importlib.import_module(name), distribution))
+        own.append(_group(importlib.import_module(name), distribution))
     _REGISTRY.take(own)
 
 
-def _own() -> Iterator[Family]:
+def _own() -> Iterator[MetricGroup]:
     modules = [module for _, module in built_in_modules(sys.modules[__name__])]
-    return map(_family, sorted(modules, key=lambda module: getattr(module, "PLACE", math.inf)))
+    return map(_group, sorted(modules, key=lambda module: getattr(module, "PLACE", math.inf)))
 
 
-def _with_others() -> Iterator[Family]:
+def _with_others() -> Iterator[MetricGroup]:
     owners: dict[str, str] = {}
-    for family in _own():
-        owners |= dict.fromkeys(family.about, "perfci")
-        yield family
+    for group in _own():
+        owners |= dict.fromkeys(group.about, "perfci")
+        yield group
     for point in entry_points_of(GROUP):
         distribution = point.dist.name if point.dist else point.value
-        family = _family(load_plugin(point, _wrong), distribution)
-        for name in family.about:
+        group = _group(load_plugin(point, _wrong), distribution)
+        for name in group.about:
             if name in owners:
                 raise broken_entry_point(point, f"{owners[name]} has a metric `{name}`")
             owners[name] = distribution
-        yield family
+        yield group
 
 
-def _family(module: Any, distribution: str = "") -> Family:
+def _group(module: Any, distribution: str = "") -> MetricGroup:
     optional = {"collector": "COLLECTOR", "reduce": "reduce", "explain": "explain"}
     if not distribution:
         optional |= {"ruling": "ruling", "ruled": "RULED"}
-    return Family(
+    return MetricGroup(
         name=module.__name__,
         metrics=tuple(module.METRICS),
         about={metric.name: text for metric, text in module.METRICS.items()},
@@ -195,36 +195,34 @@ def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[
     """Return the rulings on these sides' workers, by metric."""
     return {
         name: ruling
-        for family in families()
-        if (ruling := family.ruling(base, head))
-        for name in family.ruled
+        for group in metric_groups()
+        if (ruling := group.ruling(base, head))
+        for name in group.ruled
     }
 
 
 def ruled() -> frozenset[str]:
     """Return the metrics that there may be a ruling on."""
-    return frozenset(name for family in families() for name in family.ruled)
+    return frozenset(name for group in metric_groups() for name in group.ruled)
 
 
 class _Registry(Mapping[str, Metric]):
     """The metrics by name, in the order of reports. They are found on first use."""
 
     def __init__(self) -> None:
-        self._families: tuple[Family, ...] = ()
+        self._groups: tuple[MetricGroup, ...] = ()
         self._by_name: dict[str, Metric] = {}
 
-    def take(self, families: Iterable[Family]) -> None:
-        """Replace all families by these."""
-        self._families = tuple(families)
-        self._by_name = {
-            metric.name: metric for family in self._families for metric in family.metrics
-        }
+    def take(self, groups: Iterable[MetricGroup]) -> None:
+        """Replace all groups by these."""
+        self._groups = tuple(groups)
+        self._by_name = {metric.name: metric for group in self._groups for metric in group.metrics}
 
-    def families(self) -> tuple[Family, ...]:
-        """Return the families."""
-        if not self._families:
+    def groups(self) -> tuple[MetricGroup, ...]:
+        """Return the groups."""
+        if not self._groups:
             self.take(_with_others())
-        return self._families
+        return self._groups
 
     def __getitem__(self, name: str) -> Metric:
         return self._all()[name]
@@ -236,7 +234,7 @@ class _Registry(Mapping[str, Metric]):
         return len(self._all())
 
     def _all(self) -> dict[str, Metric]:
-        self.families()
+        self.groups()
         return self._by_name
 
 
@@ -246,8 +244,8 @@ __all__ = [
     "Collector",
     "Device",
     "ExtraMetric",
-    "Family",
     "Metric",
+    "MetricGroup",
     "MovedCase",
     "Observer",
     "Ranks",
@@ -256,7 +254,7 @@ __all__ = [
     "Scene",
     "Warm",
     "Work",
-    "families",
+    "metric_groups",
     "registered",
     "ruled",
     "rulings",

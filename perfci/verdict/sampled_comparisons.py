@@ -18,7 +18,7 @@ from functools import partial
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from perfci.metrics import METRICS, Collector, Reading, Warm, families
+from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model.case import Metric
 from perfci.model.finding import finding
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
@@ -70,11 +70,11 @@ def reduce(
     bursts = _union(reading.bursts for reading in readings)
     missing = _union(reading.missing for reading in readings)
     extra = {metric.name: metric for metric in raw.extra_metrics}
-    for family in (family for family in families() if family.distribution):
-        extra = {metric.name: metric for metric in family.metrics if metric.name in values} | extra
-        if family.collector is not Collector and family.name not in installed:
-            why = f"{family.distribution} is not installed in the Python that measures"
-            missing = {name: why for name in family.about if name not in values} | missing
+    for group in (group for group in metric_groups() if group.distribution):
+        extra = {metric.name: metric for metric in group.metrics if metric.name in values} | extra
+        if group.collector is not Collector and group.name not in installed:
+            why = f"{group.distribution} is not installed in the Python that measures"
+            missing = {name: why for name in group.about if name not in values} | missing
     return WorkerOutput(
         case=case,
         side=side,
@@ -103,7 +103,7 @@ def reduce(
 def _read(
     raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
 ) -> tuple[list[Reading], Sequence[float]]:
-    """Return the families' readings of the ``kept`` bursts, and the sorted samples of these."""
+    """Return the groups' readings of the ``kept`` bursts, and the sorted samples of these."""
     by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
     device_by_burst = (
         _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
@@ -125,7 +125,7 @@ def _read(
         energy=energy,
     )
     return [
-        family.read("its reduce", partial(family.reduce, warm)) for family in families()
+        group.read("its reduce", partial(group.reduce, warm)) for group in metric_groups()
     ], samples
 
 

@@ -22,7 +22,7 @@ from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
-from perfci.metrics import NOTHING, Scene, families
+from perfci.metrics import NOTHING, Scene, metric_groups
 from perfci.metrics.graphs import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
@@ -253,28 +253,28 @@ class _Collectors:
 
     def __init__(self, scene: Scene) -> None:
         self._collectors = [
-            (family, family.ask("its COLLECTOR", partial(family.collector, scene)))
-            for family in families()
+            (group, group.ask("its COLLECTOR", partial(group.collector, scene)))
+            for group in metric_groups()
         ]
         self.reading = NOTHING
 
     def tell(self, hook: Literal["before_setup", "set_up", "warm"]) -> None:
         """Call a hook of each collector."""
-        for family, collector in self._collectors:
-            family.ask(f"its {hook}", getattr(collector, hook))
+        for group, collector in self._collectors:
+            group.ask(f"its {hook}", getattr(collector, hook))
 
     def take(self, hook: Literal["after_bursts", "more_calls", "last"]) -> None:
         """Call a hook of each collector, and keep its reading."""
-        for family, collector in self._collectors:
-            self.reading = self.reading.joined(family.read(f"its {hook}", getattr(collector, hook)))
+        for group, collector in self._collectors:
+            self.reading = self.reading.joined(group.read(f"its {hook}", getattr(collector, hook)))
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that have a value."""
         metrics = (
             declared
-            for family, _ in self._collectors
-            if family.distribution
-            for declared in family.metrics
+            for group, _ in self._collectors
+            if group.distribution
+            for declared in group.metrics
         )
         return tuple(metric for metric in metrics if metric.name in self.reading.values)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfci import metrics
-from perfci.metrics import METRICS, Metric, families, latency
+from perfci.metrics import METRICS, Metric, latency, metric_groups
 from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
 from tests.measure.provenance.installs import brief
 from tests.plugins import Environment, install
@@ -225,17 +225,17 @@ def test_the_broken_metric_of_a_measuring_python_is_named(tmp_path: Path) -> Non
     assert "no licence" in done.err
 
 
-def test_each_metric_belongs_to_one_family() -> None:
-    names = [metric.name for family in families() for metric in family.metrics]
+def test_each_metric_belongs_to_one_group() -> None:
+    names = [metric.name for group in metric_groups() for metric in group.metrics]
     assert names == list(METRICS)
     assert len(names) == len(set(names))
 
 
-def test_a_family_in_the_package_needs_no_place_and_comes_last(
+def test_a_group_in_the_package_needs_no_place_and_comes_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     toy = ModuleType("perfci.metrics.toy")
     toy.METRICS = {Metric("toy", "count", "exact", 0.0, "warn"): "a toy"}
     modules = [("toy", toy), ("latency", latency)]
     monkeypatch.setattr(metrics, "built_in_modules", lambda _package: modules)
-    assert [family.name for family in metrics._own()] == [latency.__name__, toy.__name__]
+    assert [group.name for group in metrics._own()] == [latency.__name__, toy.__name__]

@@ -11,7 +11,7 @@ from perfci.metrics import use
 from perfci.metrics.graphs import new_events
 from perfci.model.worker import GraphEvent, WorkerOutput
 from perfci.verdict.decision import placeholder
-from perfci.verdict.family_explanations import explain
+from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker
 

@@ -9,7 +9,7 @@ from perfci.model.report import Comparison, Verdict
 from perfci.model.worker import Measurement, WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.family_explanations import explain
+from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.sampled_comparisons import reduce

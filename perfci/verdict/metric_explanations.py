@@ -1,11 +1,11 @@
-"""Explanations of a case's regressions by the families of metrics, from workers' outputs. Pure."""
+"""Why a case's metrics regressed, as each module of metrics explains it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from perfci.errors import UsageError
-from perfci.metrics import Family, MovedCase, families
+from perfci.metrics import MetricGroup, MovedCase, metric_groups
 from perfci.model.case import Case
 from perfci.model.report import Comparison, Explanation
 from perfci.model.worker import WorkerOutput
@@ -19,7 +19,7 @@ def explain(
 ) -> tuple[Explanation, ...]:
     """Return what explains why metrics of this case regressed, by its ``comparisons``.
 
-    The last family comes first: a graph break says more than the phase that it made longer.
+    The last group comes first: a graph break says more than the phase that it made longer.
     """
     regressed = tuple(
         row.metric for row in comparisons if row.case == case.id and row.status == "regressed"
@@ -29,17 +29,17 @@ def explain(
     moved = MovedCase(case.id, regressed, base, head)
     return tuple(
         explanation
-        for family in reversed(families())
-        for explanation in _explanations_of(family, moved)
+        for group in reversed(metric_groups())
+        for explanation in _explanations_of(group, moved)
     )
 
 
-def _explanations_of(family: Family, moved: MovedCase) -> tuple[Explanation, ...]:
-    """Return a family's explanations, or that another distribution's family is broken."""
+def _explanations_of(group: MetricGroup, moved: MovedCase) -> tuple[Explanation, ...]:
+    """Return a group's explanations, or that another distribution's group is broken."""
     try:
-        return family.ask("its explain", lambda: tuple(map(_checked, family.explain(moved))))
+        return group.ask("its explain", lambda: tuple(map(_checked, group.explain(moved))))
     except UsageError as error:
-        about = (metric for metric in moved.regressed if metric in family.about)
+        about = (metric for metric in moved.regressed if metric in group.about)
         metric = next(about, moved.regressed[0])
         return (Explanation(moved.case, metric, "broken_plugin", error.message),)
 
