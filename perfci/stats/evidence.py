@@ -1,6 +1,6 @@
-"""The evidence in values: of one metric the test, the effect and each centre.
+"""Statistical evidence of a change in one metric: test, effect size and centre.
 
-Error rates of many comparisons are Holm's or Benjamini and Hochberg's, of many looks Pocock's.
+With the corrections for many comparisons and many looks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from perfci.stats.t_tests import (
 )
 
 _ROUNDING = 1e-12
-"""Spread below this share of the values is rounding: the best clocks resolve 1e-9."""
+"""A standard deviation below this share of the values is rounding: the best clocks resolve 1e-9."""
 _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 _POINTS = 161
+"""Points of the grid on which the density of the sums at a look is integrated."""
 _TOLERANCE = 1e-4
+"""How closely the search for Pocock's constant brackets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,10 @@ class Evidence:
     """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
 
     ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
-    ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is a share of
-    base, at ``alpha`` for this test alone; None for ratios on logarithms, whose ``se`` gives it
-    at the alpha of their family. Without evidence there is no p, and a warning says why.
+    ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is the smallest
+    change that could have been seen at ``alpha``, for this test alone, as a share of base. It is
+    None on logarithms, where the caller derives it from ``se`` at the family's alpha. Without
+    evidence there is no p, and a warning says why.
     ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
@@ -80,7 +83,7 @@ def paired_evidence(
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p next to it.
 
-    ``ancestors`` are the pairs', as ``nested_t`` has them; none: each pair has its own.
+    ``ancestors`` numbers each pair's ancestor, as in ``nested_t``. Empty: no two pairs share one.
 
     Notes
     -----
@@ -94,7 +97,7 @@ def paired_evidence(
         return Evidence("paired_t", warnings=(problem,))
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
-    groups = list(ancestors or [0] * len(before))
+    groups = list(ancestors or [0] * len(before))  # 0: an ancestor that no other pair has
     return scale.evidence(
         "paired_t",
         nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence),
@@ -183,7 +186,7 @@ class _Scale:
             warnings += (finding(code),)
         ratio, ratio_lo, ratio_hi = map(self._ratio, (test.estimate, test.lo, test.hi))
         absolute = self.kind == "difference"
-        alone = Evidence(
+        estimate_only = Evidence(
             method,
             ratio=ratio,
             difference=test.estimate if absolute else None,
@@ -193,9 +196,9 @@ class _Scale:
             confidence=confidence,
         )
         if not enough:
-            return alone
+            return estimate_only
         return replace(
-            alone,
+            estimate_only,
             ratio_lo=ratio_lo,
             ratio_hi=ratio_hi,
             difference_lo=test.lo if absolute else None,
@@ -244,7 +247,8 @@ def cohens_d(
     if min(len(base), len(head)) < 2 or no_evidence((*base, *head)):
         return None
     parts = [(len(side) - 1, variance(side, resolution)) for side in (base, head)]
-    pooled = sum(df * spread for df, spread in parts) / sum(df for df, _ in parts)
+    squares = sum(df * variance_of_side for df, variance_of_side in parts)
+    pooled = squares / sum(df for df, _ in parts)
     if pooled == 0.0:
         return None
     return (mean(head) - mean(base)) / math.sqrt(pooled)
