@@ -18,7 +18,7 @@ from benchmarks.statistics.noise import Array, Rng
 from perfci.api.generation import arrivals
 from perfci.measure.selection import BurstPlan, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
-from perfci.model.worker import Block, Measurement, MeasureSettings, WorkerOutput
+from perfci.model.worker import Measurement, MeasureSettings, WorkerBlock, WorkerOutput
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 from perfci.worker.bursts import encoded
 
@@ -220,7 +220,7 @@ class _Worker:
         raw = Measurement(
             samples_ns=tuple(_in_ns(self._took[begin : begin + size]) for begin in blocks),
             blocks=tuple(
-                Block(
+                WorkerBlock(
                     plan.bursts,
                     plan.calls,
                     0.0,

@@ -32,9 +32,9 @@ from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
 from perfci.model.words import sayable
 from perfci.model.worker import (
-    Block,
     Measurement,
     MeasureSettings,
+    WorkerBlock,
     WorkerFailure,
     WorkerOutput,
     WorkerResult,
@@ -300,7 +300,7 @@ class RoundSide:
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
         self.call_s = 0.0
-        self.blocks: list[Block] = []
+        self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False
         self.watch: CardWatch | None = None
@@ -348,7 +348,7 @@ class RoundSide:
         Raises WorkerEnded for a block that can't be true.
         """
         fields = {name: value for name, value in values.items() if name != "say"}
-        block = self.living.field({"say": "block", "block": fields}, "block", Block)
+        block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.wrong_clock(wrong)
         if self._before is not None and self.watch is not None:
@@ -433,7 +433,7 @@ class RoundSide:
         return output
 
 
-def wrong_time(block: Block, ordered: float, answered: float) -> str:
+def wrong_time(block: WorkerBlock, ordered: float, answered: float) -> str:
     """Return why a block can't lie between its order and its answer, by the parent's clock.
 
     Both read the machine's monotonic clock. If the worker's says otherwise, it was replaced.

@@ -46,20 +46,27 @@ class SavedModel:
 class WorkOrder:
     """Work of one worker. Sent as JSON on its order pipe.
 
-    ``root`` is the side's tree (the worker's directory), in which its benchmark files lie.
-    ``benchmark_file`` is an absolute path, empty for a saved model.
-    ``case`` empty asks for discovery of ``benchmark_files``; the worker finds its case again by
-    its id, so that axis values need not be JSON. With ``fork_socket`` (a descriptor) the process
-    is a starter: it imports ``benchmark_file`` and forks workers that have orders of their own.
-    With ``preload`` it is an ancestor: it imports these modules, then those of ``compiler``, and
-    no code of the side.
+    Where and what: ``root`` is the side's tree (the worker's directory), in which its benchmark
+    files lie. ``benchmark_file`` is an absolute path, empty for a saved model. ``case`` empty asks
+    for discovery of ``benchmark_files``; the worker finds its case again by its id, so that axis
+    values need not be JSON.
+
+    How it is measured: ``cold_cache``: the compile cache is empty. ``accuracy``: the output is
+    compared with its reference, the ranks' with each other, and operations are counted.
+    ``growth``: the growth of memory per call is measured. Both are exact and left out of later
+    rounds where workers agree. With ``flush_l2`` a device's cache is flushed before each call.
+
+    If it forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
+    ``benchmark_file`` and forks workers that have orders of their own. With ``preload`` it is an
+    ancestor: it imports these modules, then those of ``compiler``, and no code of the side.
     ``fresh_state`` is torch's state after the imports in a fresh process, where it is compared.
-    ``inject`` makes the work worse on purpose, by shares of its cost. Without ``cold_start`` the
-    worker's start was disturbed, and isn't reported. Discovery looks for installed copies of the
-    distributions that ``project`` names (normalised) or ``checkout`` holds. ``devices`` are the
-    kinds of device that discovery found, ``metrics`` the modules of metrics, with their
-    distributions. With ``instruments`` nothing is measured: they look inside of the case. With
-    ``flush_l2`` a device's cache is flushed before each call. Times in s.
+    ``cold_start``: False where the worker's start was disturbed: cold start is then not reported.
+    ``inject`` makes the work worse on purpose, by shares of its cost.
+
+    Discovery looks for installed copies of the distributions that ``project`` names (normalised) or
+    ``checkout`` holds. ``devices`` are the kinds of device that it found, ``metrics`` the modules
+    of metrics, with their distributions. With ``instruments`` nothing is measured: they look
+    inside of the case. Times in s.
     """
 
     root: str
@@ -101,8 +108,8 @@ class GraphEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Bursts of one worker that one message ordered. Times in s.
+class WorkerBlock:
+    """One worker's part of a block: the bursts that one message ordered. Times in s.
 
     Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were.
     ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
@@ -135,7 +142,7 @@ class Measurement:
     """
 
     samples_ns: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[WorkerBlock, ...]
     first_call_s: float
     values: Mapping[str, float]
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -163,12 +170,13 @@ class WorkerOutput:
     compiler where that was imported before them.
     ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
     worker, the log of this worker's value ÷ the other's. ``bursts`` has the medians of single
-    bursts that it is made from, in order, None for an excluded burst: within a session, and in
-    files of perfci before 1.0.
+    bursts that it is made from, in order, None for an excluded burst. It is then emptied.
     Of ``bursts_measured``, ``bursts_set_aside`` were excluded. ``bursts_disturbed`` were disturbed
     and kept, as most of the worker's bursts were. ``disturbance`` is the commonest reason of
-    either. ``bursts_delayed`` counts bursts that the kernel kept off their core, excluded or not,
-    and ``with_delayed`` has the values that differ where those are kept; both within a session.
+    either.
+    ``bursts_delayed`` counts bursts that the kernel kept off their core, excluded or not.
+    ``with_delayed`` has the values that differ where those are kept. Baselines store none of
+    ``bursts``, ``bursts_delayed`` and ``with_delayed``.
     ``ancestor`` numbers the process that both workers of the round were forked from, within the
     session; 0 where they have none in common.
     """
@@ -244,7 +252,16 @@ class MeasureSettings:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The settings that keep a worker quiet (design 5.3), each of which can be switched off."""
+    """The settings that keep a worker quiet (design 5.3), each of which can be switched off.
+
+    ``pin``: workers have cores of their own.
+    ``malloc``: glibc keeps its pages, so that large tensors don't page-fault on each call.
+    ``hash_seed``: ``PYTHONHASHSEED`` is 0.
+    ``gc``: Python's garbage is collected before each burst, not in it.
+    ``threads``: the number of threads is set (``OMP_NUM_THREADS`` and so on).
+    ``vec_isa``: Inductor is spared a test of the CPU's vector instructions.
+    ``fork``: workers are forked from a process that has done their imports.
+    """
 
     pin: bool = True
     malloc: bool = True

@@ -25,8 +25,8 @@ from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
     DECIDING_ROUNDS,
     MOST_FIRST_CALLS,
-    Block,
     Measurement,
+    WorkerBlock,
     WorkerOutput,
 )
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
@@ -155,7 +155,7 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[float]]:
+def _by_burst(encoded: Sequence[str], blocks: Sequence[WorkerBlock]) -> list[Sequence[float]]:
     """Return each burst's samples in s. ValueError where the blocks have another number of them."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):
@@ -166,7 +166,7 @@ def _by_burst(encoded: Sequence[str], blocks: Sequence[Block]) -> list[Sequence[
     return bursts
 
 
-def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[float]]:
+def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequence[float]]:
     """Return the durations of each burst's calls, in s, without its lead-in calls.
 
     ValueError for fewer calls than the blocks have. More are fine: energy is measured after them.
@@ -183,7 +183,9 @@ def _calls_by_burst(encoded: str, blocks: Sequence[Block]) -> list[Sequence[floa
     return bursts
 
 
-def _disturbances(blocks: Sequence[Block], by_burst: Sequence[Sequence[float]]) -> tuple[str, ...]:
+def _disturbances(
+    blocks: Sequence[WorkerBlock], by_burst: Sequence[Sequence[float]]
+) -> tuple[str, ...]:
     """Return what disturbed each burst, or "". ValueError where a burst has no run delay."""
     delays = [delay for block in blocks for delay in block.run_delay]
     reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]

@@ -24,7 +24,7 @@ from typing import Any
 
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
-from perfci.model.worker import Block
+from perfci.model.worker import WorkerBlock
 from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import SocketTurn, moved_high
 
@@ -148,7 +148,7 @@ class Bursts:
         """Make calls for ``seconds``. Their samples go to ``samples`` alone."""
         self._run_burst(samples, array("q"), _NO_LIMIT, seconds)
 
-    def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> Block:
+    def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> WorkerBlock:
         """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
 
         A worker that measures alone has no ``turn``.
@@ -179,7 +179,7 @@ class Bursts:
             self.samples.append(samples)
         if samples and self._by_events:
             self.device_samples.append(device_samples)
-        return Block(
+        return WorkerBlock(
             bursts=len(delays),
             samples=calls,
             lead_in=lead_in,

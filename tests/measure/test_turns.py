@@ -16,9 +16,9 @@ from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
 from perfci.model.worker import (
-    Block,
     MeasureSettings,
     Quiet,
+    WorkerBlock,
     WorkerFailure,
     WorkerOutput,
     WorkOrder,
@@ -157,4 +157,4 @@ def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> 
 def test_a_block_lies_between_its_order_and_its_answer(
     started: float, duration: float, wrong: str
 ) -> None:
-    assert wrong_time(Block(1, 1, started, duration), 100.0, 101.0) == wrong
+    assert wrong_time(WorkerBlock(1, 1, started, duration), 100.0, 101.0) == wrong

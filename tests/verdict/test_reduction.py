@@ -10,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from perfci.model.worker import Block, Measurement, WorkerOutput
+from perfci.model.worker import Measurement, WorkerBlock, WorkerOutput
 from perfci.stats.quantile import samples_needed
 from perfci.verdict.sampled_comparisons import reduce
 
@@ -19,7 +19,7 @@ def encoded(samples: list[int]) -> str:
     return base64.b64encode(array.array("q", samples).tobytes()).decode()
 
 
-def raw(samples: list[int], *blocks: Block, **fields: object) -> Measurement:
+def raw(samples: list[int], *blocks: WorkerBlock, **fields: object) -> Measurement:
     blocks = blocks or (block(1, len(samples)),)
     left = iter(samples)
     measured = Measurement(
@@ -31,10 +31,10 @@ def raw(samples: list[int], *blocks: Block, **fields: object) -> Measurement:
     return replace(measured, **fields)
 
 
-def block(bursts: int, samples: int, *taken: float, reason: str = "") -> Block:
+def block(bursts: int, samples: int, *taken: float, reason: str = "") -> WorkerBlock:
     """Return a block; of the last bursts' core, ``taken`` s were taken."""
     run_delay = (0.0,) * (bursts - len(taken)) + taken
-    return Block(bursts, samples, 0.0, 0.02, run_delay, set_aside=reason)
+    return WorkerBlock(bursts, samples, 0.0, 0.02, run_delay, set_aside=reason)
 
 
 def reduced(measurement: Measurement, *, cold_cache: bool = False) -> WorkerOutput:
@@ -155,10 +155,10 @@ def test_samples_of_other_blocks_than_the_parent_ordered_are_refused() -> None:
     with pytest.raises(ValueError, match="2 samples in 1 bursts of 3"):
         reduced(replace(measured, blocks=(block(1, 3), block(1, 1))))
     with pytest.raises(ValueError, match="shorter"):
-        reduced(replace(measured, blocks=(Block(1, 2, 0.0, 0.02), block(1, 1))))
+        reduced(replace(measured, blocks=(WorkerBlock(1, 2, 0.0, 0.02), block(1, 1))))
 
 
-def observed(times: list[int], *blocks: Block) -> WorkerOutput:
+def observed(times: list[int], *blocks: WorkerBlock) -> WorkerOutput:
     return reduced(
         raw([1_000_000] * 4, *blocks, observed_ns={"time_to_first_token": encoded(times)})
     )
