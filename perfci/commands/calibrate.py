@@ -46,7 +46,7 @@ from perfci.model.codec import CodecError, decode, encode
 from perfci.model.run import Environment, Side
 from perfci.stats.spread import Spread, spread_ratio
 from perfci.units import counted, format_duration, format_share
-from perfci.verdict.shards import times_as_many
+from perfci.verdict.shards import whole_by_part
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def calibrate(
             cores=workplace.plan.cores,
             clock=context.executor.now,
             end=workplace.budget_end,
-            scale=times_as_many(workplace.cases(""), cases),  # the gate measures all cases
+            scale=whole_by_part(workplace.cases(""), cases),  # the gate measures all cases
         )
         known = {case.id for case in workplace.discoveries["base"].discovery.cases}
         parts.run([case for case in cases if not case.skip and case.id in known])

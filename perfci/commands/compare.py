@@ -402,7 +402,7 @@ def undecided_report(
         benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
         injected=workplace.plan.config.settings.inject,
         shard=str(part.shard or ""),
-        split=part.split,
+        split=part.split_digest,
         timing=Timing(
             wall_s=workplace.elapsed_s(),
             measured_s=result.measured_s,

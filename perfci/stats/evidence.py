@@ -1,6 +1,6 @@
 """Statistical evidence of a change in one metric: test, effect size and centre.
 
-With the corrections for many comparisons and many looks.
+Also the corrections for many comparisons and for many looks.
 """
 
 from __future__ import annotations

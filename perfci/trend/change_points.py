@@ -297,9 +297,9 @@ def choose(candidates: SplitCandidates) -> list[int]:
 def _without_weak(
     prepared: Prepared, sums: Sums, wander: Wander, bounds: Sequence[int], alpha: float
 ) -> tuple[Split, ...]:
-    """Remove the least significant split, place its neighbours again and test them again.
+    """Remove splits until all are significant and none opens an excursion.
 
-    Until all are significant, and none opens an excursion.
+    The least significant goes first. Its neighbours are placed again and tested again.
     """
     kept = list(bounds)
 

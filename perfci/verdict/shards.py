@@ -19,7 +19,7 @@ from perfci.stats.quantile import median
 MOST_SHARDS = 256
 """The most jobs that a matrix of GitHub Actions may have."""
 _SET_UP_S = 600.0
-"""Time limit of a node's first check-out and build, and of the report."""
+"""Time limit of a machine's first check-out and build, and of the report."""
 _WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 
 
@@ -38,14 +38,14 @@ class Shard:
 class ShardCases:
     """The cases that are measured here, and those measured ``elsewhere`` for the same report.
 
-    Without a ``shard`` it is the whole. Parts of one report have the same ``split``, its mark.
+    Without a ``shard`` it is the whole. Parts of one report have the same ``split_digest``.
     ``scale`` is the number of measurable cases of the report ÷ those of this part.
     """
 
     cases: tuple[Case, ...]
     elsewhere: tuple[Case, ...] = ()
     shard: Shard | None = None
-    split: str = ""
+    split_digest: str = ""
     scale: float = 1.0
 
     @property
@@ -64,7 +64,7 @@ class ShardCases:
         return any(known.id == case for known in self.cases)
 
     def only(self, ids: Collection[str]) -> ShardCases:
-        """Return this part with fewer cases to measure; what is elsewhere stays elsewhere."""
+        """Return this part with only ``ids`` to measure; what is elsewhere stays elsewhere."""
         return replace(self, cases=tuple(case for case in self.cases if case.id in ids))
 
 
@@ -123,12 +123,12 @@ def part_of(
         cases=here,
         elsewhere=tuple(case for case in cases if case.id not in ids),
         shard=shard,
-        split=_mark(shares),
-        scale=times_as_many(cases, here),
+        split_digest=_digest(shares),
+        scale=whole_by_part(cases, here),
     )
 
 
-def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
+def whole_by_part(everything: Sequence[Case], here: Sequence[Case]) -> float:
     """Return the measurable cases of ``everything`` ÷ those ``here``: 4 for a quarter of them."""
     here_count, whole_count = (sum(not case.skip for case in cases) for cases in (here, everything))
     return whole_count / here_count if here_count else 1.0
@@ -136,22 +136,23 @@ def times_as_many(everything: Sequence[Case], here: Sequence[Case]) -> float:
 
 def scaled_family(comparisons: int, scale: float) -> int:
     """Return how many comparisons the whole report has, ``scale`` times those of this shard."""
-    return math.ceil(comparisons * scale - 1e-9)
+    return math.ceil(comparisons * scale - 1e-9)  # 1e-9: rounding of the quotient
 
 
-def _mark(shares: Sequence[Sequence[Case]]) -> str:
-    """Return a mark that only equal splits share."""
+def _digest(shares: Sequence[Sequence[Case]]) -> str:
+    """Return a digest that only equal splits share."""
     written = json.dumps([sorted(case.id for case in share) for share in shares])
     return hashlib.sha256(written.encode()).hexdigest()[:12]
 
 
 def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -> float:
-    """Return the time limit of one of ``shards``: its budget, or twice its cases' known time.
+    """Return the time limit of one of ``shards``.
 
-    The fullest shard has at most 4/3 of an even share, and never less than the longest case.
+    It is the set-up, and the budget or, if that is less, twice the known time of the fullest shard,
+    which has at most 4/3 of an even share, and never less than the longest case.
     """
-    known = budget_s
+    needed = budget_s
     if durations:
         even = sum(durations.values()) / shards
-        known = 2.0 * max(4.0 / 3.0 * even, *durations.values())
-    return min(budget_s, known) + _SET_UP_S
+        needed = 2.0 * max(4.0 / 3.0 * even, *durations.values())
+    return min(budget_s, needed) + _SET_UP_S

@@ -93,7 +93,7 @@ def test_more_shards_than_cases_leave_some_without_any() -> None:
 
 def test_without_a_shard_everything_is_here() -> None:
     part = part_of(cases("a", "b"), None, {})
-    assert (ids((part.cases, part.elsewhere)), part.split) == ([["a", "b"], []], "")
+    assert (ids((part.cases, part.elsewhere)), part.split_digest) == ([["a", "b"], []], "")
     assert part.reports("a")
     assert part.reports("benchmarks/bench_broken.py")
 
@@ -118,12 +118,12 @@ def test_fewer_cases_to_measure_leave_the_split_as_it_is() -> None:
     assert replace(fewer, cases=part.cases) == part
 
 
-def test_another_split_has_another_mark() -> None:
+def test_another_split_has_another_digest() -> None:
     def mark(names: str, count: int, took: dict[str, float]) -> str:
-        return part_of(cases(*names), Shard(1, count), took).split
+        return part_of(cases(*names), Shard(1, count), took).split_digest
 
     usual = mark("abcd", 2, {})
-    assert usual == part_of(cases(*"dcba"), Shard(2, 2), {}).split
+    assert usual == part_of(cases(*"dcba"), Shard(2, 2), {}).split_digest
     others = {mark("abce", 2, {}), mark("abcd", 3, {}), mark("abcd", 2, {"a": 9.0, "b": 1.0})}
     assert len({usual, *others}) == 4
 
