@@ -28,6 +28,8 @@ from perfci.verdict.policy import Policy
 PROMISED_METRIC = "latency_p50"
 _LARGEST_PROMISE = 1.0
 """Largest promise (100 %) that is worth injecting."""
+_LARGEST_EXPONENT = 690.0
+"""Beyond about 709, its exponential is no float."""
 _MOST_ROUNDS = 60
 _LARGEST_THRESHOLD = 0.5
 """A threshold above this gates nothing worth gating: better said than written."""
@@ -54,20 +56,20 @@ def detectable(
     2 % of runs, and the most rounds detect it in 98 %. ``prolongs``: being undecided about
     this metric adds rounds at all.
     """
-    least = max(rounds.least, DECIDING_ROUNDS)
-    at_least = detectable_in(spread, least, alpha)
-    if not prolongs or rounds.most <= least:
-        return at_least
+    fewest = max(rounds.least, DECIDING_ROUNDS)
+    in_fewest = detectable_in(spread, fewest, alpha)
+    if not prolongs or rounds.most <= fewest:
+        return in_fewest
     slack = 1.0 - (1.0 - POWER) * 0.4
-    most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
-    beyond = math.log1p(threshold) + spread / math.sqrt(least)
-    return min(at_least, math.expm1(min(max(most, beyond), 690.0)))
+    in_most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
+    beyond = math.log1p(threshold) + spread / math.sqrt(fewest)
+    return min(in_fewest, math.expm1(min(max(in_most, beyond), _LARGEST_EXPONENT)))
 
 
 def detectable_in(spread: float, rounds: int, alpha: float) -> float:
     """Return the smallest change that ``rounds`` rounds detect in 95 % of runs."""
-    least = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
-    return math.expm1(min(least, 690.0))
+    difference = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
+    return math.expm1(min(difference, _LARGEST_EXPONENT))
 
 
 def rounds_needed(spread: float, change: float, alpha: float) -> int | None:
@@ -286,10 +288,10 @@ def _thresholds(
     """Return the threshold that each benchmark's metric can show, and the case that sets it."""
     thresholds: dict[tuple[str, str], tuple[float, SeenMetric]] = {}
     for row, spread in unshown:
-        least = _rounded_up(detectable_in(spread, rounds, alpha))
+        threshold = _rounded_up(detectable_in(spread, rounds, alpha))
         place = (row.benchmark, row.metric)
-        if place not in thresholds or least > thresholds[place][0]:
-            thresholds[place] = (least, row)
+        if place not in thresholds or threshold > thresholds[place][0]:
+            thresholds[place] = (threshold, row)
     return thresholds
 
 
@@ -297,8 +299,8 @@ def _cost(round_s: float, before: int, rounds: int) -> str:
     """Return what the rounds cost where every case stays undecided to the end."""
     if round_s <= 0.0:
         return ""
-    most, least = format_duration(rounds * round_s), format_duration(before * round_s)
-    return f"; a session in which every case stays undecided takes {most} then, and not {least}"
+    then, now = format_duration(rounds * round_s), format_duration(before * round_s)
+    return f"; a session in which every case stays undecided takes {then} then, and not {now}"
 
 
 def _raised(

@@ -323,9 +323,9 @@ def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion
     GitHub lets ``neutral`` pass a check that is required. So half a measurement is a failure, and
     with ``strict`` a whole one that could not decide is one, too.
     """
-    each = {_concluded(report, strict=strict) for report in reports}
+    conclusions = {_concluded(report, strict=strict) for report in reports}
     worst: tuple[Conclusion, ...] = ("failure", "neutral", "success")
-    return next(kind for kind in worst if kind in each)
+    return next(kind for kind in worst if kind in conclusions)
 
 
 def verdict_title(reports: Sequence[Report]) -> str:

@@ -133,12 +133,12 @@ class Rest:
         """Return the newest status of perfci's name on a commit, in the words that forges share."""
         path, kind = self.statuses.format(sha), tuple[StatusAnswer, ...]
         answers: tuple[StatusAnswer, ...] = self._pages(path, kind, tuple, **self.status_filter)
-        named = [each for each in answers if (each.context or each.name).casefold() == NAME]
-        newest = max(named, key=lambda answer: answer.id, default=None)
+        own = [status for status in answers if (status.context or status.name).casefold() == NAME]
+        newest = max(own, key=lambda answer: answer.id, default=None)
         if newest is None:
             return None
         foreign = newest.state or newest.status
-        state = next((own for own, name in self.states.items() if name == foreign), foreign)
+        state = next((ours for ours, name in self.states.items() if name == foreign), foreign)
         return CommitStatus(state, newest.description or "", newest.target_url or "")
 
     def create_status(self, sha: str, status: CommitStatus) -> None:

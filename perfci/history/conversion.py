@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from perfci.metrics import METRICS
@@ -51,8 +52,8 @@ def recorded_run(
             run.created_at,
             runner,
             [
-                [case.workers[0].side, each.case, each.metric, each.value, list(each.values)]
-                for case, each in sided
+                [case.workers[0].side, point.case, point.metric, point.value, list(point.values)]
+                for case, point in sided
             ],
             sorted(failed.items()),
         ),
@@ -143,7 +144,7 @@ def _center(metric: Metric, values: Sequence[float]) -> float:
 def _metrics(case: CaseRun) -> Iterable[Metric]:
     known = dict(METRICS)
     for worker in case.workers:
-        known |= {each.name: each for each in worker.extra_metrics if each.name not in METRICS}
+        known |= {own.name: own for own in worker.extra_metrics if own.name not in METRICS}
     present = {name for worker in case.workers for name in worker.values}
     return (metric for name, metric in known.items() if name in present)
 
@@ -175,12 +176,12 @@ def superfluous(
     by_branch: dict[str, list[RunHeader]] = {}
     for run in runs:
         by_branch.setdefault(run.branch, []).append(run)
-    branches = [_commits(some) for some in by_branch.values()]
+    branches = [_commits(branch_runs) for branch_runs in by_branch.values()]
     by_commit: dict[str, list[RunHeader]] = {}
     for commits in branches:
-        for name, some in commits.items():
-            by_commit.setdefault(name, []).extend(some)
-    measured = {name: _last(some) for name, some in by_commit.items()}
+        for name, commit_runs in commits.items():
+            by_commit.setdefault(name, []).extend(commit_runs)
+    measured = {name: _last(commit_runs) for name, commit_runs in by_commit.items()}
     times = [moment for moment in measured.values() if moment is not None]
     if not times:
         return ()
@@ -190,8 +191,8 @@ def superfluous(
         kept |= _one_a_week(commits, measured) | _around(commits, ends, near)
     return tuple(
         run.id
-        for name, some in by_commit.items()
-        for run in some
+        for name, commit_runs in by_commit.items()
+        for run in commit_runs
         if name not in kept and (moment := measured[name]) is not None and moment < horizon
     )
 
@@ -219,11 +220,12 @@ def _one_a_week(
 def _around(commits: Mapping[str, list[RunHeader]], ends: Collection[str], near: int) -> set[str]:
     """Return the commits near the ``ends`` of known changes, which are commits or runs."""
     names = list(commits)
-    whole = whole_commits((run.sha for some in commits.values() for run in some), ends)
+    runs = chain.from_iterable(commits.values())
+    whole = whole_commits((run.sha for run in runs), ends)
     places: dict[str, int] = {}
-    for place, (name, some) in enumerate(commits.items()):
+    for place, (name, commit_runs) in enumerate(commits.items()):
         places[whole.get(name, name)] = place
-        places.update((run.id, place) for run in some)
+        places.update((run.id, place) for run in commit_runs)
     return {
         name
         for end in places.keys() & ends

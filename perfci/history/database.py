@@ -192,7 +192,7 @@ def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
             reader.backup(written)
     except sqlite3.Error as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
-            raise of_sqlite(path, wait_s, error) from error
+            raise sqlite_error(path, wait_s, error) from error
         for suffix in ("", "-journal"):  # a killed writer's: SQLite rolls the copy back
             shutil.copyfile(path.with_name(path.name + suffix), f"{copy}{suffix}")
 
@@ -379,11 +379,11 @@ def _may_pass(error: BaseException) -> bool:
 
 def _of_driver(database: Database, error: BaseException) -> PerfciError:
     if database.address.path is not None:
-        return of_sqlite(database.address.path, database.wait_s, error)
+        return sqlite_error(database.address.path, database.wait_s, error)
     return _of_postgresql(database, error)
 
 
-def of_sqlite(path: Path, wait_s: float, error: BaseException) -> PerfciError:
+def sqlite_error(path: Path, wait_s: float, error: BaseException) -> PerfciError:
     """Return SQLite's error as perfci's."""
     name = getattr(error, "sqlite_errorname", "")
     kind = "_".join(name.split("_")[:2])

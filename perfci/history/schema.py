@@ -88,7 +88,7 @@ series = Table(
     Column("direction", Text, nullable=False),
     UniqueConstraint("environment", "case", "metric", "unit", "direction"),
 )
-# One row a run, as ``packing`` packs them: a report reads all points, and a row for each of 36
+# One row a run, as ``pack_points`` packs them: a report reads all points, and a row for each of 36
 # million takes 16 s to read. A foreign key is left out: it goes with its run only.
 run_points = Table(
     "perfci_run_points",

@@ -174,7 +174,7 @@ class OpenHistory:
             )
             for key in names
         }
-        return {key: of_series for key, of_series in values.items() if of_series}
+        return {key: recorded for key, recorded in values.items() if recorded}
 
     def distributions(self, run_ids: Iterable[str]) -> Distributions:
         """Return the workers' values of all series in some runs."""
