@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfci.commands.accepted_comments import accepted_in_comments
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.forges import actions
@@ -18,17 +19,9 @@ from perfci.forges.base import (
     Posting,
     Pull,
     check_content,
-    read_identity,
     unreadable_content,
 )
-from perfci.forges.comment_commands import (
-    MeasureRequest,
-    UnreadableCommand,
-    accept_refusal,
-    answered,
-    read_commands,
-    unmeasured_body,
-)
+from perfci.forges.comment_commands import answered, unmeasured_body
 from perfci.forges.posting import (
     PostOutcome,
     caveat_of_base,
@@ -45,14 +38,14 @@ from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment
 from perfci.report.links import NO_LINKS, Links, known_links
-from perfci.verdict.acceptance import Acceptance, with_caveat
+from perfci.verdict.acceptance import with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
     from perfci.forges import CiStep, Forge
     from perfci.forges.base import CheckContent, PostTarget
-    from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
+    from perfci.verdict.acceptance import Acceptance
 
 _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
 
@@ -73,22 +66,23 @@ class Poster:
     def post(
         self,
         reports: list[Report],
-        judged: Callable[[Sequence[Acceptance]], list[Report]],
+        judge_again: Callable[[Sequence[Acceptance]], list[Report]],
         *,
         strict: bool,
     ) -> list[Report]:
         """Leave the reports where they belong, and return them as they were judged in the end.
 
-        ``judged`` returns them judged again with what comments accept.
+        ``judge_again`` judges them with what comments accept.
         """
         wanted = self.target()
         head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
-        body = self._write_body(reports, head_sha)  # first: a token may be unusable
+        # before the token is used, so that the text exists if it is refused
+        body = self._write_body(reports, head_sha)
         if isinstance(wanted, NothingToPost):
             self.say(f"nothing posted: {wanted.text}", err=True)
             return reports
         with closing(self._client()) as client:
-            return self._post(client, wanted, reports, body, judged, strict=strict)
+            return self._post(client, wanted, reports, body, judge_again, strict=strict)
 
     def _post(
         self,
@@ -96,25 +90,25 @@ class Poster:
         wanted: PostTarget | MergeGroup,
         reports: list[Report],
         body: str,
-        judged: Callable[[Sequence[Acceptance]], list[Report]],
+        judge_again: Callable[[Sequence[Acceptance]], list[Report]],
         *,
         strict: bool,
     ) -> list[Report]:
         try:
             target = find_pull(client, wanted)
             if isinstance(target, (NothingToPost, AmbiguousPull)):
-                self._leave_failure(client, target)
+                self._say_nothing_posted(client, target)
                 return reports
             require_measured(client, [report.head.sha for report in reports], target)
             if isinstance(target, Pull) and any(
                 report.verdict.status == "fail" for report in reports
             ):
                 accepted = accepted_in_comments(client, target, self.say)
-                reports = judged(accepted) if accepted else reports
+                reports = judge_again(accepted) if accepted else reports
         except Refused as failure:
-            unshown = self._say_refused(failure.message, body)
-            if unshown is not None:
-                raise unshown from failure
+            summary_error = self._say_refused(failure.message, body)
+            if summary_error is not None:
+                raise summary_error from failure
             return reports
         reports, links = self._with_caveats(client, target, reports)
         body = self._write_body(reports, target.head_sha, links)
@@ -124,9 +118,9 @@ class Poster:
             posting = self._posting_of(target)
             check = check_content(reports, body, self.step.run_url(), posting, strict=strict)
         if isinstance(target, MergeGroup):
-            self._leave_check(client, target, check, body)
+            self._post_group_check(client, target, check, body)
         else:
-            self._leave_both(client, target, check, body)
+            self._post_comment_and_check(client, target, check, body)
         return reports
 
     def post_answer(self, answer: RequestedAnswer, reports: list[Report]) -> list[Report]:
@@ -135,7 +129,8 @@ class Poster:
         They are of the commit that was requested, even where the pull request's head has moved
         since.
         """
-        self._write_body(reports, answer.head_sha)  # first: a token may be unusable
+        # before the token is used, so that the text exists if it is refused
+        self._write_body(reports, answer.head_sha)
         with closing(self._client()) as client:
             pull = replace(client.pull(answer.pull), head_sha=answer.head_sha)
             require_measured(client, [report.head.sha for report in reports], pull)
@@ -147,13 +142,17 @@ class Poster:
             left = self._leave_answer(client, answer, body)
         if left.kind != "refused":
             self._say_outcome(left)
-        elif unshown := self._say_refused(left.text, body):
-            raise unshown
+        elif summary_error := self._say_refused(left.text, body):
+            raise summary_error
         return reports
 
     def _leave_answer(self, client: Forge, answer: RequestedAnswer, body: str) -> PostOutcome:
         return leave_answer(
-            *(client, answer.pull, answer.comment, self._author(client), body),
+            client,
+            answer.pull,
+            answer.comment,
+            self._author(client),
+            body,
             dry_run=self.request.dry_run,
         )
 
@@ -241,16 +240,18 @@ class Poster:
         content = unreadable_content(why, self.step.run_url(), self._posting_of(target))
         return set_check(client, target.head_sha, content, dry_run=self.request.dry_run)
 
-    def _leave_failure(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
-        """If a check is wanted, fail that of a commit that several pull requests have."""
+    def _say_nothing_posted(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
+        """Say why nothing is posted; fail the check of a commit that several pull requests have."""
         reason = target.reason if isinstance(target, AmbiguousPull) else target.text
         if isinstance(target, AmbiguousPull) and self.request.check:
             self._say_outcome(self._set_failed(client, target, reason))
         self.say(f"nothing posted: {reason}", err=True)
 
-    def _leave_both(self, client: Forge, pull: Pull, check: CheckContent | None, body: str) -> None:
+    def _post_comment_and_check(
+        self, client: Forge, pull: Pull, check: CheckContent | None, body: str
+    ) -> None:
         """Leave the comment ``body`` on ``pull``, and the check if one is wanted."""
-        unshown = None
+        summary_error = None
         try:
             left = leave_comment(
                 client, pull, self._author(client), body, dry_run=self.request.dry_run
@@ -259,20 +260,20 @@ class Poster:
             self._summarise(body)
             try:
                 if check is not None:  # it gates; the comment's failure is raised
-                    self._set_check(client, pull, check)
+                    self._set_check_and_say(client, pull, check)
             except OutsideError as another:
                 self.say(f"check not set: {clean_line(another.message, 600)}", err=True)
             raise
         if left.kind == "refused":
-            unshown = self._say_refused(left.text, body)
+            summary_error = self._say_refused(left.text, body)
         else:
             self._say_outcome(left)
         if check is not None and left.kind != "stale":
-            self._set_check(client, pull, check)
-        if unshown is not None:
-            raise unshown
+            self._set_check_and_say(client, pull, check)
+        if summary_error is not None:
+            raise summary_error
 
-    def _set_check(
+    def _set_check_and_say(
         self, client: Forge, target: Pull | MergeGroup, check: CheckContent
     ) -> PostOutcome:
         shown = with_other_checks(client, target, check)
@@ -280,7 +281,7 @@ class Poster:
         self._say_outcome(outcome)
         return outcome
 
-    def _leave_check(
+    def _post_group_check(
         self, client: Forge, group: MergeGroup, check: CheckContent | None, body: str
     ) -> None:
         """Set the check of a merge group, which has no pull request to comment on."""
@@ -288,12 +289,12 @@ class Poster:
             self.say("nothing posted: a merge group can't be commented on", err=True)
             return
         try:
-            left = self._set_check(client, group, check)
+            left = self._set_check_and_say(client, group, check)
         except OutsideError:
             self._summarise(body)
             raise
-        if left.kind == "refused" and (unshown := self._summarise(body)):
-            raise unshown
+        if left.kind == "refused" and (summary_error := self._summarise(body)):
+            raise summary_error
 
     def _summarise(self, body: str) -> OutsideError | None:
         return actions.summarise(body, self.request.body_file, self.say)
@@ -312,64 +313,3 @@ def _write(file: Path, text: str) -> None:
     with writing(file, "Nothing was posted."):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, text)
-
-
-def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return what comments accept, or nothing if the token may not ask who is a maintainer."""
-    try:
-        return _acceptances(client, pull, say)
-    except Refused as failure:  # the report is posted all the same
-        say(f"no command is read, because the token may not: {failure.message}", err=True)
-        return ()
-
-
-def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return what maintainers accepted in comments on the head of ``pull``.
-
-    The comments themselves are the record, so nothing that a workflow stored is believed. A check
-    of the head shows since when its numbers could be read.
-    """
-    parsed = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
-    commands = [
-        (comment, what)
-        for comment, what in parsed
-        if isinstance(what, UnreadableCommand)
-        or not all(isinstance(command, MeasureRequest) for command in what)
-    ]
-    runs = client.check_runs
-    if not commands:
-        return ()
-    if runs is None:
-        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
-        say(f"no command is read: {why}. A table of the configuration accepts", err=True)
-        return ()
-    since = _measured_since(runs, pull)
-    allowed: dict[str, str] = {}
-    lines = []
-    for comment, what in commands:
-        who = clean_line(comment.author, 80)
-        if isinstance(what, UnreadableCommand):
-            say(f"the command of {who} isn't read: {what.why}", err=True)
-            continue
-        if not comment.bot and comment.author not in allowed:
-            allowed[comment.author] = runs.permission(comment.author)
-        why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
-        if why:
-            say(f"the command of {who} accepts nothing: {why}", err=True)
-            continue
-        lines += [
-            Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
-            for acceptance in what
-            if not isinstance(acceptance, MeasureRequest)
-        ]
-    return tuple(lines)
-
-
-def _measured_since(runs: GitHubClient, pull: Pull) -> str:
-    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
-    times = []
-    for run in runs.checks(pull.head_sha):
-        own = read_identity(run.external_id)
-        if own is not None and own.pull == pull.number and run.completed_at:
-            times.append(run.completed_at)
-    return min(times, default="")

@@ -59,7 +59,7 @@ class Config(ProjectKeys, frozen=True):
 def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``, or the defaults.
 
-    ``explicit`` names the file. Without it, perfci.toml goes before pyproject.toml. Raises
+    ``explicit`` names the file. Without it, perfci.toml is preferred to pyproject.toml. Raises
     UsageError if the file can't be read or understood, or where the current folder has a nearer
     one.
     """
@@ -117,7 +117,7 @@ def _configures(file: Path) -> bool:
         return os.path.lexists(file)
     try:
         content = parse_toml(read_regular(file).decode("utf-8"))
-    except (OSError, ValueError):  # no configuration to pass over
+    except (OSError, ValueError):  # it configures nothing that would be ignored
         return False
     tool = content.get("tool")
     return isinstance(tool, dict) and "perfci" in tool
@@ -147,7 +147,7 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                 )
     location = KeyLocation(where, name)
     config = _config(read_table(Keys, content, location), location, root)
-    return structs.replace(config, accept=_placed(config.accept, text, where))
+    return structs.replace(config, accept=_with_line_numbers(config.accept, text, where))
 
 
 def _require_well_named(content: Mapping[str, Any], where: str) -> None:
@@ -273,12 +273,12 @@ def _saved(keys: Keys, location: KeyLocation, root: Path) -> tuple[SavedModel, .
 
 
 def _accept(keys: Keys, location: KeyLocation) -> tuple[Acceptance, ...]:
-    lines: dict[tuple[str, str], Acceptance] = {}
+    accepted: dict[tuple[str, str], Acceptance] = {}
     for number, table in enumerate(keys.accept):
         at = location.key(f"accept[{number}]")
-        if (table.case, table.metric) in lines:
+        if (table.case, table.metric) in accepted:
             raise at.key("metric").wrong("a metric that this case accepts only once", table.metric)
-        lines[table.case, table.metric] = Acceptance(
+        accepted[table.case, table.metric] = Acceptance(
             table.case,
             table.metric,
             table.because,
@@ -286,7 +286,7 @@ def _accept(keys: Keys, location: KeyLocation) -> tuple[Acceptance, ...]:
             up_to=None if table.up_to is UNSET else _up_to(table, at),
             until="" if table.until is UNSET else table.until,
         )
-    return tuple(lines.values())
+    return tuple(accepted.values())
 
 
 def _up_to(table: AcceptTable, location: KeyLocation) -> float:
@@ -301,20 +301,25 @@ def _up_to(table: AcceptTable, location: KeyLocation) -> float:
         raise location.key("up_to").wrong(str(error), table.up_to) from None
 
 
-def _placed(lines: tuple[Acceptance, ...], text: str, where: str) -> tuple[Acceptance, ...]:
-    """Return ``lines`` with the lines of the file, where each has its own table header."""
+def _with_line_numbers(
+    accepted: tuple[Acceptance, ...], text: str, where: str
+) -> tuple[Acceptance, ...]:
+    """Return ``accepted``, each with its first and last line in the file.
+
+    They are returned unchanged unless each has its own ``[[accept]]`` header.
+    """
     written = text.split("\n")
     starts = [number for number, line in enumerate(written, 1) if _ACCEPT.match(line)]
-    if len(starts) != len(lines):  # a list of inline tables, say
-        return lines
+    if len(starts) != len(accepted):  # a list of inline tables, say
+        return accepted
     placed = []
-    for line, first in zip(lines, starts, strict=True):
+    for acceptance, first in zip(accepted, starts, strict=True):
         rest = enumerate(written[first:], first + 1)
         ends = (number for number, after in rest if after.lstrip().startswith("["))
         last = next(ends, len(written) + 1) - 1
         while last > first and not written[last - 1].strip():
             last -= 1
-        placed.append(replace(line, file=where, first=first, last=last))
+        placed.append(replace(acceptance, file=where, first=first, last=last))
     return tuple(placed)
 
 
@@ -388,10 +393,10 @@ def _value(hint: Any, raw: Any, location: KeyLocation) -> Any:
     if origin is tuple and _is_struct(arguments[0]):
         if not isinstance(raw, list):
             raise location.wrong("a list of tables", raw)
-        places = (
-            replace(location, path=f"{location.path}[{number}]") for number in range(len(raw))
+        return tuple(
+            read_table(arguments[0], table, replace(location, path=f"{location.path}[{number}]"))
+            for number, table in enumerate(raw)
         )
-        return tuple(map(read_table, (arguments[0],) * len(raw), raw, places))
     try:
         return _converted(hint, raw)
     except ValueError as error:
@@ -404,13 +409,13 @@ def _converted(hint: Any, raw: Any) -> Any:
     """Return a value, or a list of values, as its type. Raises ValueError for a wrong one."""
     kind, metas = _parts(hint)
     for meta in metas:
-        if meta.extra and meta.extra["read"]:
+        if meta.extra and meta.extra["read"]:  # set by keys.written
             raw = meta.extra["read"](raw)
     if get_origin(kind) is tuple and isinstance(raw, list):
         raw = [_converted(get_args(kind)[0], item) for item in raw]
     made = convert(raw, hint)
     if isinstance(made, float) and not math.isfinite(made):
-        raise ValidationError
+        raise ValidationError  # the caller writes the message
     return made
 
 
@@ -449,8 +454,8 @@ def _is_struct(kind: Any) -> bool:
 def nearest(key: str, names: Iterable[str]) -> str:
     """Return the name most like ``key``, or an empty string.
 
-    Of equally similar names it is the one with the longest common beginning. Of names that begin
-    with ``key`` and ``_`` it is the first. So `latency` gives `latency_p50`, and `round` gives
+    Of equally similar names it is the one with the longest common beginning. Where that begins with
+    ``key`` and ``_``, it is the first name that does: `latency` gives `latency_p50`. `round` gives
     `rounds`, not `round_time`.
     """
     names = list(names)

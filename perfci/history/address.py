@@ -31,7 +31,7 @@ _HARMLESS = {
 }
 """Parameters of an address that may be shown. Any other may hold a secret."""
 _LONGEST_HARMLESS_VALUE = 3
-"""Length up to which the value of another parameter is a number, and no secret."""
+"""Values up to this length are taken for numbers, not secrets."""
 _ADVICE = (
     "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
     "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
@@ -87,10 +87,10 @@ def files_at(url_or_path: str) -> tuple[Path, ...]:
 
     There are none for a database of a server, whether its address can be used or not.
     """
-    if "://" in url_or_path and not url_or_path.startswith("sqlite"):
+    is_url = "://" in url_or_path
+    if is_url and not url_or_path.startswith("sqlite"):
         return ()
     # a plain path needs no SQLAlchemy, which takes long to import
-    is_url = "://" in url_or_path
     path = parse_address(url_or_path).path if is_url else _path(url_or_path)
     if path is None:
         return ()

@@ -26,12 +26,11 @@ from perfci.units import NoTime, from_text
 
 T = TypeVar("T")
 MOST_BYTES = 64 << 20
-"""Limit of a file, and of the file that is packed in it. Raw data of ten thousand benchmarks come
-near it."""
+"""Most bytes of a file, packed or unpacked. Raw data of ten thousand benchmarks come near it."""
 MOST_POINTS = 500_000
-"""Limit of a run. 64 MiB of JSON could hold more, none of them from a real suite."""
+"""Most points of a run. 64 MiB of JSON could hold more, none of them from a real suite."""
 _GZIP = b"\x1f\x8b"
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PATH = re.compile(r" - at `(?P<path>[^`]+)`$")
 _LONGEST_NAME = 200
 _LONGEST_LABEL = 60
@@ -39,8 +38,8 @@ _IN_NAME = str.maketrans("[]", "()")
 _IN_LABEL = str.maketrans("[],=", "();:")
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<word>[A-Za-z_][\w.+-]*)(?P=quote)""")
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
-_PLAIN = re.compile(r"[^A-Za-z0-9._]+")
-_METRIC = re.compile(r"[^A-Za-z0-9_]+")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._]+")
+_NOT_IN_METRIC = re.compile(r"[^A-Za-z0-9_]+")
 _MOST_FACTS = 80
 _NEVER_BELOW_ZERO = {"s", "bytes"}
 
@@ -86,11 +85,11 @@ class RunBuilder:
         self._failed.setdefault(case, visible(why, 300))
         self.skip(case, why)
 
-    def hash(self, case: str, source_hash: str) -> None:
+    def add_source_hash(self, case: str, source_hash: str) -> None:
         """Record the version of a case's benchmark."""
         self._hashes[case] = _version(source_hash)
 
-    def point(
+    def add_point(
         self,
         case: str,
         metric: str,
@@ -250,7 +249,7 @@ def load(content: bytes, name: str) -> Any:
     try:
         text = unpacked.decode("utf-8-sig")
         plain = json.loads(text, object_pairs_hook=_without_duplicates)
-        if _HALF_CHARACTER.search(text):  # no encoder takes half a character
+        if _SURROGATE.search(text):  # a lone one can't be encoded
             again = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
             plain = json.loads(again, object_pairs_hook=_without_duplicates)
         return plain
@@ -261,7 +260,7 @@ def load(content: bytes, name: str) -> Any:
 
 
 def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
-    """Return ``plain`` as a ``kind``. Unknown keys are ignored."""
+    """Return the decoded JSON ``plain`` as a ``kind``. Unknown keys are ignored."""
     try:
         return msgspec.convert(plain, type=kind, strict=True)
     except msgspec.ValidationError as error:
@@ -308,7 +307,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _damaged(name: str, why: str) -> DamagedFile:
     return DamagedFile(
         "foreign-damaged",
-        f"{visible(name, 300)} is no JSON: {visible(why, 300)}",
+        f"{visible(name, 300)} can't be read: {visible(why, 300)}",
         "It may have been cut off while it was written or copied: get it again.",
     )
 
@@ -344,12 +343,12 @@ def case_id(name: str, axes: Mapping[str, str] | None = None) -> str:
 
 def metric_name(text: str) -> str:
     """Return ``text`` as the name of a metric: letters, digits and ``_``."""
-    return _METRIC.sub("_", visible(text, 60)).strip("_") or "value"
+    return _NOT_IN_METRIC.sub("_", visible(text, 60)).strip("_") or "value"
 
 
 def key_part(text: str, limit: int = 40) -> str:
     """Return ``text`` as a part of an environment's key."""
-    return _PLAIN.sub("_", text).lower()[:limit].strip("_.") or "unknown"
+    return _NOT_PLAIN.sub("_", text).lower()[:limit].strip("_.") or "unknown"
 
 
 def sha_of(text: Any) -> str:

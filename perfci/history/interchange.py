@@ -89,8 +89,10 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
             raise _unreadable(text, name, number, error) from error
         if isinstance(line, _Header) and counted is None:
             counted = 0
-        elif isinstance(line, _Header) or counted is None:
-            raise _damaged(name, number, "an export begins in the middle of another, or not at all")
+        elif isinstance(line, _Header):
+            raise _damaged(name, number, "an export begins before the last has ended")
+        elif counted is None:
+            raise _damaged(name, number, "there is no header before this line")
         elif isinstance(line, _End):
             if line.records != counted:
                 raise _damaged(
@@ -158,16 +160,18 @@ def _damaged(name: str, number: int, why: str) -> DamagedFile:
     return DamagedFile(
         "damaged-export",
         f"{name} is damaged in line {number}: {why}",
-        "Export it again. What stands before that line was imported, and will not be there twice.",
+        "Export it again. The lines before that one were imported, and importing them again adds "
+        "nothing.",
     )
 
 
 @contextmanager
 def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterator[None]:
-    """Write ``records`` below ``cache`` where the block fails to record them. The error says so.
+    """Where the block can't record ``records``, write them below ``cache``.
 
-    That includes a server that refuses, as a password may change during a measurement. A run that
-    no history would take is not kept. If the same disk is full, the error says so.
+    The error then says where they are. This holds for a refusing server too (a password may change
+    during a measurement), but not for a run that no history would take. If ``cache`` can't be
+    written either, the error says that.
     """
     try:
         yield
@@ -176,10 +180,11 @@ def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterat
             raise
         try:
             kept = _written(records, cache / FOLDER)
-        except OSError as full:
+        except OSError as unwritable:
             raise error.reworded(
                 f"{error.message}. What was measured is in no history",
-                f"{cache / FOLDER} can't keep it either: {full.strerror or full}.\n{error.advice}",
+                f"{cache / FOLDER} can't keep it either: {unwritable.strerror or unwritable}.\n"
+                f"{error.advice}",
             ) from error
         raise error.reworded(
             error.message,

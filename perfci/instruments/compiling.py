@@ -46,6 +46,7 @@ _PHASES = {
 _PRODUCTS = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
 """Products of phases. Their number is exact."""
 _CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
+"""Dynamo's counter of graphs that can't be cached, by cache."""
 _LEAST_S, _LEAST_SHARE = 0.05, 0.1
 """A smaller difference of a phase, or share of base's compiling, isn't reported."""
 
@@ -63,18 +64,18 @@ class _Phases:
 
     def begin(self, step: str) -> None:
         """Note that a step begins, within the last one of its thread that hasn't ended."""
-        stack = self._stack_of_thread()
+        stack = self._settled_stack()
         self.files += step == "compile_file"
         stack.append((step, _PHASES.get(step) or (stack[-1][1] if stack else "")))
 
     def end(self, step: str) -> None:
         """Note that a step ends, with those that began within it."""
-        stack = self._stack_of_thread()
+        stack = self._settled_stack()
         if any(begun == step for begun, _ in stack):
             while stack.pop()[0] != step:
                 pass
 
-    def _stack_of_thread(self) -> list[tuple[str, str]]:
+    def _settled_stack(self) -> list[tuple[str, str]]:
         """Return this thread's stack, after adding the time until now to its innermost phase."""
         thread, now = threading.get_ident(), time.perf_counter_ns()
         stack = self._stacks.setdefault(thread, [])
@@ -146,22 +147,22 @@ def _products() -> dict[str, int]:
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
     """Yield the phases that take longer or shorter, and graphs that no cache keeps.
 
-    Each side's time is that of one process. It counts only where the case was measured to move the
-    same way, or where the number of the phase's products differs too.
+    Each side's time is that of one process. perfci.verdict.why reports a phase only where a metric
+    of the case moved the same way, or where the number of the phase's products differs too.
     """
     before, after = base[0]["phases"], head[0]["phases"]
     if before is None or after is None:
         return
     was, now = base[0]["made"], head[0]["made"]
     for cache in _CACHES:
-        kept = was.get(cache, 0), now.get(cache, 0)
-        if kept[0] != kept[1]:
-            arguments = {"cache": cache, "before": kept[0], "after": kept[1]}
+        uncached = was.get(cache, 0), now.get(cache, 0)
+        if uncached[0] != uncached[1]:
+            arguments = {"cache": cache, "before": uncached[0], "after": uncached[1]}
             yield Difference("compiling", "compiling-uncached", arguments, metric="compile_time")
     least = max(_LEAST_S, _LEAST_SHARE * sum(before.values()))
     for phase in sorted({*before, *after}):
-        gain = after.get(phase, 0.0) - before.get(phase, 0.0)
-        if abs(gain) < least:
+        slower_by = after.get(phase, 0.0) - before.get(phase, 0.0)
+        if abs(slower_by) < least:
             continue
         made = was.get(phase, 0), now.get(phase, 0)
         yield Difference(
@@ -174,7 +175,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
                 "made_before": made[0],
                 "made_after": made[1],
             },
-            seconds=gain,
+            seconds=slower_by,
             metric="compile_time",
             exact=made[0] != made[1],
         )

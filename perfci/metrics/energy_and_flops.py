@@ -29,16 +29,16 @@ _LONGEST_CALL_S = 1.0
 """Longer calls aren't counted, because that would take one more of them."""
 _LEAST_FLOPS = 1e5
 """For fewer, the share of a peak means nothing: their launch takes longer."""
-_SIZES = {"cpu": 512}
-_DEVICE_SIZE = 4096
-"""Sides of the square matrices whose product gives the peak."""
+_SIDES = {"cpu": 512}
+"""Sides of the square matrices whose product gives the peak, by type of device."""
+_DEFAULT_SIDE = 4096
 _PEAK_S = 0.05
 
 
 class EnergyAndFlops(Collector):
     """Makes one call under torch's counter, in those rounds that check accuracy.
 
-    The parent reads the energy, around calls of the card's.
+    The parent reads the card's energy counter around calls on the card.
     """
 
     def after_bursts(self) -> Reading:
@@ -47,7 +47,7 @@ class EnergyAndFlops(Collector):
         return Reading(missing={"energy": why}) if why else NOTHING
 
     def more_calls(self) -> Reading:
-        """Return the count; nothing of work without operators that torch can count."""
+        """Return the count, or nothing if the work has no operator that torch can count."""
         scene = self.scene
         if "torch" not in sys.modules or not scene.order.accuracy:
             return NOTHING
@@ -58,7 +58,7 @@ class EnergyAndFlops(Collector):
             return _missing(f"a call takes more than {_LONGEST_CALL_S:g} s")
         try:
             flops, dtype = _counted(call)
-        except Exception as error:  # noqa: BLE001 (whatever a mode around strangers' operators raises)
+        except Exception as error:  # noqa: BLE001 (a dispatch mode around foreign operators may raise anything)
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             return _missing(f"torch's counter failed: {reason[:200]}")
         return Reading({"flops": flops}, remarks=self._share(flops, dtype)) if flops else NOTHING
@@ -106,6 +106,7 @@ def _counted(call: Any) -> tuple[float, Any]:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
+            # True would import torch._dynamo at the first operator, as torch's own mode does
             return False
 
         def __torch_dispatch__(
@@ -136,7 +137,7 @@ def _peak(dtype: Any, device: str) -> float:
     import torch
 
     place = torch.device(device or "cpu")
-    size = _SIZES.get(place.type, _DEVICE_SIZE)
+    size = _SIDES.get(place.type, _DEFAULT_SIDE)
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     try:
         square = torch.ones(size, size, dtype=dtype, device=place)

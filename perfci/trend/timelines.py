@@ -47,7 +47,7 @@ def arrange(
     """Put a loaded history in order.
 
     ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
-    asked. A recorded hash that is the beginning of one of them alone stands for it. ``aliases`` map
+    asked. A shortened hash counts as the commit that it begins, if only one does. ``aliases`` map
     an old benchmark name or case id to its new one. Where a run holds both names the new one
     counts. Where a metric was recorded in two units the newest unit counts.
     """
@@ -79,16 +79,16 @@ def arrange(
         name = current_name(part.key.case, aliases or {})
         merged.setdefault(part.key._replace(case=name), []).append(part)
     series: list[Series] = []
-    left_out: dict[tuple[str, str, str], list[str]] = {}
+    notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
     for key in sorted(merged):
         series_notes: list[str] = []
         joined = _series(key, merged[key], rows, loaded, series_notes)
         if joined is not None:
             series.append(joined)
         for note in series_notes:
-            kind = key.environment, benchmark_of(key.case), key.metric
-            left_out.setdefault(kind, []).append(note)
-    notes += [_folded(alike) for alike in left_out.values()]
+            group = key.environment, benchmark_of(key.case), key.metric
+            notes_by_benchmark.setdefault(group, []).append(note)
+    notes += [_folded(alike) for alike in notes_by_benchmark.values()]
     notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
     return ArrangedHistory(timelines=timelines, series=tuple(series), notes=tuple(notes))
@@ -128,7 +128,9 @@ def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 def _folded(notes: Sequence[str]) -> str:
     """Return one benchmark's notes of what was left out as one line."""
     rest = len(notes) - 1
-    return notes[0] + (f" And so of {rest:,} more of its series." if rest else "")
+    if not rest:
+        return notes[0]
+    return f"{notes[0]} The same holds for {rest:,} more of this benchmark's series."
 
 
 def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
@@ -155,8 +157,8 @@ def _series(
 ) -> Series | None:
     """Join the parts that go under one name.
 
-    Values too large or too small to be computed with are left out, so that one such run takes no
-    series with it, and one such benchmark no report. None where nothing is left.
+    Values too large or too small to compute with are left out, so that one bad run doesn't cost
+    the whole series, nor one bad benchmark the whole report. None if no value is left.
     """
     import numpy as np
 
@@ -165,9 +167,9 @@ def _series(
     units = {part.unit for part in parts}
     if len(units) > 1:
         newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
-        left_out = ", ".join(sorted(units - {newest.unit}))
+        old_units = ", ".join(sorted(units - {newest.unit}))
         notes.append(
-            f"{key.case} {key.metric}: values in {left_out} are left out; "
+            f"{key.case} {key.metric}: values in {old_units} are left out; "
             f"it is now in {newest.unit}."
         )
         parts = [part for part in parts if part.unit == newest.unit]
@@ -175,7 +177,7 @@ def _series(
     parts = sorted(parts, key=lambda part: part.key.case == key.case)
     at = np.concatenate([rows[part.runs] for part in parts])
     values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
-    hashes = np.concatenate([_hashes(part, loaded) for part in parts])
+    source_ids = np.concatenate([_source_ids(part, loaded) for part in parts])
     good = (at >= 0) & np.isfinite(values)
     sizes = np.abs(values)
     extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
@@ -188,9 +190,9 @@ def _series(
         good &= ~extreme
     if not good.any():
         return None
-    at, values, hashes = at[good], values[good], hashes[good]
+    at, values, source_ids = at[good], values[good], source_ids[good]
     by_row = np.argsort(at, kind="stable")
-    at, values, hashes = at[by_row], values[by_row], hashes[by_row]
+    at, values, source_ids = at[by_row], values[by_row], source_ids[by_row]
     last = np.append(at[1:] != at[:-1], True)
     return Series(
         key=key,
@@ -198,23 +200,26 @@ def _series(
         direction=parts[-1].direction,
         rows=at[last].astype(np.int32),
         values=values[last],
-        source_changes=_source_changes(hashes[last]),
+        source_changes=_source_changes(source_ids[last]),
     )
 
 
-def _hashes(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
+def _source_ids(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
     import numpy as np
 
     known = loaded.sources.get((part.key.environment, part.key.case))
     return np.full(len(part.runs), -1) if known is None else np.asarray(known)[part.runs]
 
 
-def _source_changes(hashes: NDArray[Any]) -> tuple[int, ...]:
-    """Return the indices where the known hash differs from the last known one."""
+def _source_changes(source_ids: NDArray[Any]) -> tuple[int, ...]:
+    """Return the indices where the benchmark's source differs from the last known one.
+
+    -1 is unknown.
+    """
     import numpy as np
 
-    known = np.flatnonzero(hashes >= 0)
-    moved = np.flatnonzero(np.diff(hashes[known])) + 1
+    known = np.flatnonzero(source_ids >= 0)
+    moved = np.flatnonzero(np.diff(source_ids[known])) + 1
     return tuple(int(index) for index in known[moved])
 
 
@@ -261,7 +266,7 @@ def order_runs(
     return RunOrder(
         kept=tuple(_between(runs, placed, [i for i in nameless if _time(runs[i])])),
         vanished=tuple(vanished),
-        notes=_left_out(runs, nameless),
+        notes=_undated_note(runs, nameless),
     )
 
 
@@ -279,7 +284,7 @@ def _by_record(runs: Sequence[RunHeader], indices: Sequence[int]) -> RunOrder:
     dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
     return RunOrder(
         kept=tuple(dated),
-        notes=(*_left_out(runs, indices), *_doubtful([runs[i] for i in dated])),
+        notes=(*_undated_note(runs, indices), *_doubtful([runs[i] for i in dated])),
     )
 
 
@@ -292,7 +297,7 @@ def _measured(run: RunHeader) -> tuple[str, str]:
     return in_utc(run.measured_at), run.measured_at
 
 
-def _left_out(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[str, ...]:
+def _undated_note(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[str, ...]:
     undated = sum(not _time(runs[i]) for i in indices)
     if not undated:
         return ()
@@ -305,9 +310,9 @@ def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
     notes = []
     unread = sum(bool(run.committed_at) and not in_utc(run.committed_at) for run in runs)
     if unread:
+        where = "it stands where it was" if unread == 1 else "they stand where they were"
         notes.append(
-            f"The commit's date of {counted(unread, 'run')} can't be read: "
-            "where that was measured counts."
+            f"The commit's date of {counted(unread, 'run')} can't be read: {where} measured."
         )
     early = sum(_is_early(run) for run in runs)
     if early:
@@ -333,7 +338,10 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
 
 
 def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str, str]:
-    """Return, by its short form, each of ``commits`` that alone begins as one of ``recorded``."""
+    """Map each shortened hash in ``recorded`` to the one commit that begins with it.
+
+    A hash that begins several commits, or none, is left out.
+    """
     known = set(commits)
     short = {sha for sha in recorded if len(sha) >= _SHORTEST_HASH and sha not in known}
     if not short:

@@ -19,7 +19,7 @@ def recognised(plain):
 def read(plain, name, beside):
     builder = RunBuilder(TOOL)
     for case, seconds in plain["stopwatch"].items():
-        builder.point(case, "latency_p50", "s", seconds)
+        builder.add_point(case, "latency_p50", "s", seconds)
     run = builder.run(
         environment_of(TOOL, ("bench",), {}, {}),
         measured_at="2026-01-02T03:04:05+00:00", sha="", committed_at="", runner="",

@@ -26,7 +26,7 @@ def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
     first = perfci(tmp_path, "import", "old")
     assert first.code == 0
     assert first.out == "old: 13 new runs, 1 was there already\n"  # the packed one
-    assert "left out cut.json: cut.json is no JSON" in first.err
+    assert "left out cut.json: cut.json can't be read" in first.err
     assert "left out bench_sorting.Suite.time_sorted: asv skipped 1 of its 4" in first.err
     again = perfci(tmp_path, "import", "old", "old/pyperf-telco.json")
     assert "old: 0 new runs, 14 were there already" in again.out

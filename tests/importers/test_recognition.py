@@ -61,12 +61,12 @@ def test_a_packed_file_is_unpacked() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "is no JSON"),
-        (b"\x00\xff", "is no JSON"),
-        (b'{"commit_hash": ', "is no JSON"),
+        (b"", "can't be read: "),
+        (b"\x00\xff", "can't be read: "),
+        (b'{"commit_hash": ', "can't be read: "),
         (b'{"a": 1, "a": 2}', "'a' stands there twice"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"9" * 10_000, "is no JSON"),
+        (b"9" * 10_000, "can't be read: "),
         (gzip.compress(b"{}")[:-9], "its end is missing"),
         (b"\x1f\x8bjunk", "can't be unpacked"),
     ],

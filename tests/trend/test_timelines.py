@@ -183,7 +183,7 @@ def test_what_is_left_out_of_a_benchmarks_many_cases_is_one_note():
     (note,) = arrange(history([run(i) for i in range(3)], *parts)).notes
 
     assert note.startswith("encoder[n=0] ")
-    assert note.endswith("it is now in s. And so of 8 more of its series.")
+    assert note.endswith("it is now in s. The same holds for 8 more of this benchmark's series.")
 
 
 def test_values_that_are_no_numbers_are_left_out():
@@ -247,7 +247,10 @@ def test_a_commit_without_a_date_that_can_be_read_stands_where_it_was_measured(u
     arranged = arrange(history(nights))
 
     assert shas(arranged) == [0, 1, 2, 3]
-    assert any("commit's date of 1 run can't be read" in note for note in arranged.notes)
+    assert any(
+        "commit's date of 1 run can't be read: it stands where it was measured." in note
+        for note in arranged.notes
+    )
 
 
 def test_a_run_without_any_time_is_left_out_and_counted():

@@ -163,9 +163,9 @@ def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: Asv
         if value is None:
             builder.fail(case, "asv has no result: it failed, or took too long")
         else:
-            builder.point(case, metric, unit, value)
+            builder.add_point(case, metric, unit, value)
             if result.version:
-                builder.hash(case, result.version)
+                builder.add_source_hash(case, result.version)
     if left_out:
         of = f"{left_out} of its {combinations} combinations" if combinations > 1 else "it"
         builder.skip(benchmark, f"asv skipped {of}")

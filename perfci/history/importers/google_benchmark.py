@@ -191,7 +191,7 @@ def _point(
         builder.skip(f"{case} {metric}", "its value is no finite number")
         return
     centre = statistics.median(given)
-    builder.point(case, metric, unit, centre, (centre,), direction)
+    builder.add_point(case, metric, unit, centre, (centre,), direction)
 
 
 def _scaled(value: float | None, scale: float) -> float | None:

@@ -145,7 +145,7 @@ def _add(
         return
     means = [math.fsum(values) / len(values) for values in processes]
     centre = math.fsum(all_values) / len(all_values)  # as `pyperf stats` shows it
-    builder.point(case_id(name), metric, unit, centre, means)
+    builder.add_point(case_id(name), metric, unit, centre, means)
 
 
 def _environment(about: Mapping[str, Any]) -> Environment:

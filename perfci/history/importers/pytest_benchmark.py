@@ -89,7 +89,7 @@ def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
         value = stats.get(statistic)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             # one process made the file, which counts as one worker
-            builder.point(case, metric, "s", value, (value,))
+            builder.add_point(case, metric, "s", value, (value,))
 
 
 def _case(benchmark: _PytestBenchmark) -> str:

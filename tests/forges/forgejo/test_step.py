@@ -150,6 +150,7 @@ def test_a_command_in_a_comment_accepts_nothing_here_and_that_is_said(
     done = step(report_file())
     assert done.code == 0
     assert "no command is read: Forgejo has no checks" in done.err
+    assert "Accept with an [[accept]] table" in done.err
 
 
 def test_an_answer_that_was_lost_does_not_post_twice(

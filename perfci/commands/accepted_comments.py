@@ -1,0 +1,84 @@
+"""What maintainers accepted in comments on a pull request, read from the comments themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfci.forges.base import read_identity
+from perfci.forges.comment_commands import (
+    MeasureRequest,
+    UnreadableCommand,
+    accept_refusal,
+    read_commands,
+)
+from perfci.forges.rest import Refused
+from perfci.outputs import Say
+from perfci.report.clean import clean_line
+from perfci.verdict.acceptance import Acceptance
+
+if TYPE_CHECKING:
+    from perfci.forges import Forge
+    from perfci.forges.base import Pull
+    from perfci.forges.github import GitHubClient
+
+
+def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what comments accept, or nothing if the token may not ask who is a maintainer."""
+    try:
+        return _acceptances(client, pull, say)
+    except Refused as failure:  # the report is posted all the same
+        say(f"no command is read, because the token may not: {failure.message}", err=True)
+        return ()
+
+
+def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+    """Return what maintainers accepted in comments on the head of ``pull``.
+
+    The comments themselves are the record, so nothing that a workflow stored is believed. A check
+    of the head shows since when its numbers could be read.
+    """
+    parsed = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
+    commands = [
+        (comment, what)
+        for comment, what in parsed
+        if isinstance(what, UnreadableCommand)
+        or not all(isinstance(command, MeasureRequest) for command in what)
+    ]
+    runs = client.check_runs
+    if not commands:
+        return ()
+    if runs is None:
+        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
+        advice = "Accept with an [[accept]] table in the configuration instead"
+        say(f"no command is read: {why}. {advice}", err=True)
+        return ()
+    since = _measured_since(runs, pull)
+    allowed: dict[str, str] = {}
+    lines = []
+    for comment, what in commands:
+        who = clean_line(comment.author, 80)
+        if isinstance(what, UnreadableCommand):
+            say(f"the command of {who} isn't read: {what.why}", err=True)
+            continue
+        if not comment.bot and comment.author not in allowed:
+            allowed[comment.author] = runs.permission(comment.author)
+        why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
+        if why:
+            say(f"the command of {who} accepts nothing: {why}", err=True)
+            continue
+        lines += [
+            Acceptance(acceptance.case, acceptance.metric, acceptance.because, f"@{who}")
+            for acceptance in what
+            if not isinstance(acceptance, MeasureRequest)
+        ]
+    return tuple(lines)
+
+
+def _measured_since(runs: GitHubClient, pull: Pull) -> str:
+    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
+    times = []
+    for run in runs.checks(pull.head_sha):
+        own = read_identity(run.external_id)
+        if own is not None and own.pull == pull.number and run.completed_at:
+            times.append(run.completed_at)
+    return min(times, default="")
