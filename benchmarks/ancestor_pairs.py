@@ -97,7 +97,12 @@ def warm_another_beside() -> None:
     def beside(turns: _RoundWorkers) -> None:
         with ExitStack() as stack:
             for slot in turns.slots:
-                other = stack.enter_context(closing(turns.started(slot.task, -1)))
+                assert turns.forking is not None
+                starter = turns.forking.by_side[slot.task.order.side]
+                worker = starter.fork(
+                    slot.task.order, slot.task.environment, budget_end=turns.budget_end, turns=-1
+                )
+                other = stack.enter_context(closing(worker))
                 os.sched_setaffinity(other.pid, os.sched_getaffinity(0))
             measure(turns)
 

@@ -37,7 +37,7 @@ def run_session(ahead: int) -> None:
     from perfci.measure.starters import Starters
     from perfci.measure.workers import Worker
 
-    a_session._AHEAD = ahead
+    a_session._ANCESTORS_AHEAD = ahead
     watch = Stopwatch()
     watch.wrap(Worker, "expect", lambda said: "finding" if said[0] == "discovery" else "messages")
     waited: list[None] = []

@@ -31,7 +31,7 @@ def wall_s(cores: int, rng: Random, *, known: bool, disturbed: float = 1.0) -> f
         one.id: CASE_S * math.exp(rng.gauss(-(DIFFER**2) / 2.0, DIFFER)) * disturbed**2
         for one in cases
     }
-    parts = len(slots([(core,) for core in range(cores)], (), workers=1, at_once=0))
+    parts = len(slots([(core,) for core in range(cores)], (), workers=1, concurrent=0))
     shares = split(cases, parts, takes if known else {})
     return SESSION_S + max(sum(takes[one.id] for one in share) for share in shares)
 
@@ -44,7 +44,7 @@ def main() -> None:
     print("| cores | at once | min | durations unknown | as disturbed as allowed |")
     print("|--:|--:|--:|--:|--:|")
     for cores in (2, 4, 8, 16):
-        parts = len(slots([(core,) for core in range(cores)], (), workers=1, at_once=0))
+        parts = len(slots([(core,) for core in range(cores)], (), workers=1, concurrent=0))
         ways = ((True, 1.0), (False, 1.0), (True, ALLOWED if parts > 1 else 1.0))
         minutes = (
             median(wall_s(cores, Random(one), known=known, disturbed=by) for one in suites) / 60.0

@@ -132,7 +132,6 @@ def start(folder: Path, kernel: str, stack: ExitStack) -> tuple[list[Worker], fl
         order = WorkOrder(
             root=str(folder),
             python_path=path,
-            benchmark_root=str(folder),
             benchmark_file=str(file),
             case=f"case[kernel={kernel}]",
             side=side,
