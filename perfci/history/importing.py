@@ -205,7 +205,7 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
             try:
                 require_recordable(record)
             except UsageError as error:
-                advice = "What stands before it was imported, and will not be there twice."
+                advice = "The runs before it were imported, and importing them again adds nothing."
                 raise error.reworded(error.message, advice) from error
         yield record
 

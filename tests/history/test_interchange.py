@@ -138,7 +138,7 @@ def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path,
     with open_history(str(tmp_path / "h.sqlite")) as history:
         with pytest.raises(PerfciError, match=what) as caught:
             importer(file)(history)
-        assert "The lines before that one were imported" in caught.value.advice
+        assert "were imported, and importing them again adds nothing" in caught.value.advice
         assert len(history.runs()) == 44
         file.write_bytes(b"".join(whole))
         assert importer(file)(history).summary == "6 new runs, 44 were there already"
