@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,8 +32,9 @@ def test_a_run_has_its_own_processor_time_and_memory(bench: Bench) -> None:
     assert measured["samples_ns"]
 
 
-def test_a_peak_that_is_the_workers_own_is_missing(bench: Bench) -> None:
-    measured = bench.measure(f"{HEAD}['/bin/true'])\n")
+def test_a_peak_that_is_the_workers_own_is_missing(tmp_path: Path) -> None:
+    # the kernel's counters of a forked worker are some pages behind, so this one is fresh
+    measured = Bench(tmp_path / "tree").measure(f"{HEAD}['/bin/true'])\n")
     assert PEAK not in measured["values"]
     assert "the worker's own peak" in measured["missing"][PEAK]
 
