@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.forges.local_server import LocalServer
 from tests.forges.openapi import Description, Operation
 
 TOKEN = "token-of-the-tests"
@@ -71,14 +71,11 @@ class FakeForge:
         self.before: Callable[[str], None] = lambda _operation: None
         self._next = 1000
         handler = type("Handler", (_Handler,), {"fake": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = LocalServer(handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return self._server.address
 
     @property
     def api(self) -> str:
@@ -148,9 +145,7 @@ class FakeForge:
         return self._next
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def wrote(self, method: str = "POST|PATCH|PUT|DELETE") -> list[tuple[str, str]]:
         """Return the requests that were to write, in their order."""

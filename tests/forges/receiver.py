@@ -6,8 +6,10 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
+
+from tests.forges.local_server import LocalServer
 
 DROPPED = 0
 """A status: the connection is closed without an answer."""
@@ -37,20 +39,15 @@ class Receiver:
         self.released = threading.Event()
         self.outwaited = False
         handler = type("Handler", (_Handler,), {"receiver": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = LocalServer(handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/services/T0/B0/SeCrEt"
+        return f"{self._server.address}/services/T0/B0/SeCrEt"
 
     def close(self) -> None:
         self.released.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 class _Handler(BaseHTTPRequestHandler):

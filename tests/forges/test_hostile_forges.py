@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from perfci.report.exporters.json import render as render_json
 from tests.builders.project import Done, Project
 from tests.forges.fake import TOKEN
 from tests.forges.github.conftest import HEAD, report_of
+from tests.forges.local_server import LocalServer
 
 pytestmark = pytest.mark.processes
 
@@ -47,14 +47,11 @@ class Odd:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = LocalServer(Handler)
+        self.url = self._server.address
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 TORCH = """\
@@ -87,14 +88,13 @@ max_memory_reserved = memory_allocated = max_memory_allocated
 """
 
 
-def write_torch(folder: Path) -> None:
-    """Write the package ``torch`` into ``folder``."""
-    for name, text in {
-        "__init__.py": TORCH,
-        "cuda.py": CUDA,
-        "utils/__init__.py": "",
-        "utils/_pytree.py": "def tree_leaves(output):\n    return [output]\n",
-    }.items():
+CARD = {"__init__.py": TORCH, "cuda.py": CUDA}
+
+
+def write_torch(folder: Path, modules: Mapping[str, str] = CARD) -> None:
+    """Write the package ``torch`` into ``folder``: ``modules``, and what reading outputs needs."""
+    utils = {"__init__.py": "", "_pytree.py": "def tree_leaves(output):\n    return [output]\n"}
+    for name, text in {**modules, **{f"utils/{name}": utils[name] for name in utils}}.items():
         path = folder / "torch" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -11,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from array import array
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +29,14 @@ WITHIN_S = 60.0
 Process = subprocess.Popen[bytes] | WarmWorker
 OF_A_DEVICE = ("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy")
 """The metrics that only what runs on a device has."""
+
+
+def samples(bursts: Iterable[str]) -> list[int]:
+    """Return the encoded samples of ``bursts``, in ns."""
+    values = array("q")
+    for encoded in bursts:
+        values.frombytes(base64.b64decode(encoded))
+    return list(values)
 
 
 class Driver:

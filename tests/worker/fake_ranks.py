@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.machine.fake_torch import write_torch
+
 TORCH = """\
 import os
 from types import SimpleNamespace
@@ -80,12 +82,4 @@ def _meet(name):
 
 def write_ranks_torch(root: Path) -> None:
     """Write the package ``torch`` into a side's tree."""
-    for name, text in {
-        "__init__.py": TORCH,
-        "distributed/__init__.py": DISTRIBUTED,
-        "utils/__init__.py": "",
-        "utils/_pytree.py": "def tree_leaves(output):\n    return [output]\n",
-    }.items():
-        path = root / "torch" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_torch(root, {"__init__.py": TORCH, "distributed/__init__.py": DISTRIBUTED})

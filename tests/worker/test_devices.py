@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 import subprocess
 import sys
-from array import array
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +16,7 @@ from perfci.worker.devices import cuda, kinds, named
 from tests.builders.project import Project
 from tests.lacking import lacking
 from tests.plugins import Environment
-from tests.worker.driver import OF_A_DEVICE, Bench
+from tests.worker.driver import OF_A_DEVICE, Bench, samples
 
 pytestmark = pytest.mark.processes
 
@@ -106,13 +104,6 @@ def case():
 """
 KERNEL_NS = 5_000_000
 GROUP = "perfci.devices"
-
-
-def samples(bursts: list[str]) -> list[int]:
-    values = array("q")
-    for encoded in bursts:
-        values.frombytes(base64.b64decode(encoded))
-    return list(values)
 
 
 @pytest.fixture

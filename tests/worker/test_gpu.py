@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from array import array
 from typing import Any
 
 import pytest
 
-from tests.worker.driver import Bench
+from tests.worker.driver import Bench, samples
 
 pytestmark = [pytest.mark.gpu, pytest.mark.torch]
 MIB = 1 << 20
@@ -24,13 +22,6 @@ SPINNING = f"""{HEAD}{SETUP}
 HOLDING = f"""{HEAD}{SETUP}
     return lambda: torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
 """
-
-
-def samples(bursts: list[str]) -> list[int]:
-    values = array("q")
-    for encoded in bursts:
-        values.frombytes(base64.b64decode(encoded))
-    return list(values)
 
 
 @pytest.mark.parametrize("returned", ["return x", "return None"])

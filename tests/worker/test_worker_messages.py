@@ -7,14 +7,13 @@ import base64
 import os
 import subprocess
 import sys
-from array import array
 from dataclasses import asdict, replace
 
 import pytest
 
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.worker.protocol import EXIT_PIPE_CLOSED, decode_order, encode
-from tests.worker.driver import Bench, other_python
+from tests.worker.driver import Bench, other_python, samples
 
 PLAIN = """\
 import perfci
@@ -83,10 +82,9 @@ OF_THE_MEMORY = 5
 def test_the_samples_are_those_of_all_blocks_one_after_the_other(bench: Bench) -> None:
     measured = bench.measure(PLAIN, blocks=3)
     for block, encoded in zip(measured["said"], measured["samples_ns"], strict=True):
-        samples = array("q")
-        samples.frombytes(base64.b64decode(encoded))
-        assert len(samples) == block["samples"]
-        assert min(samples) > 0
+        of_block = samples([encoded])
+        assert len(of_block) == block["samples"]
+        assert min(of_block) > 0
         assert min(block["run_delay"]) >= 0
         assert block["set_aside"] == ""
     assert measured["device_samples_ns"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from perfci.forges.rest import GUIDE
 from tests.builders.project import Project
 from tests.forges.github.conftest import AT_ONCE, HEAD
 from tests.forges.github.server import REPOSITORY, TOKEN
+from tests.forges.local_server import LocalServer
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 PULL = json.dumps(
@@ -53,15 +54,12 @@ class OddServer:
 
             do_GET = do_POST = do_PATCH = _serve  # noqa: N815 (http.server's names)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = LocalServer(Handler)
+        self.url = self._server.address
 
     def close(self) -> None:
         self.ending.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 @pytest.fixture
