@@ -37,7 +37,7 @@ LIMITS = {
     "vague locals": 19,
     "riddles of functions": 0,
     "riddles": 8,
-    "openings": 3,
+    "openings": 0,
     "anew": 0,
     "beside": 2,
     "hasn't got": 0,

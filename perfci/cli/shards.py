@@ -102,12 +102,11 @@ def _engine_options(
 ) -> EngineOptions:
     from perfci.commands.shards import EngineOptions
 
+    if {"engine", "shards"}.isdisjoint(own):
+        needs = "--at-once, --sbatch and --job-dir need --engine and --shards"
+        raise click.UsageError(f"{needs}. Give both")
     if "engine" not in own or "shards" not in own:
-        extra = "--at-once, --sbatch and --job-dir need --engine and --shards"
-        halves = "--engine and --shards belong together"
-        raise click.UsageError(
-            f"{extra if {'engine', 'shards'}.isdisjoint(own) else halves}. Give both"
-        )
+        raise click.UsageError("--engine and --shards belong together. Give both")
     for name in ("shard", "fail_fast", "last_failed", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")

@@ -1,4 +1,4 @@
-"""What maintainers accepted in comments on a pull request, read from the comments themselves."""
+"""Rows that maintainers accepted in comments on a pull request, read from those comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search runs over: the commits between two revisions, or the releases of a package.
+"""The range of a search: the commits between two revisions, or the releases of a package.
 
 Either has the range that is ``searched``, says what identifies that, makes a side of any of its
 commits, and knows which branches a commit merged.

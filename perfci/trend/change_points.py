@@ -269,18 +269,18 @@ def _moving(
     looked for only once no more steps are found.
     """
 
-    def add_steps(found: Segmentation) -> Segmentation:
+    def add_steps(current: Segmentation) -> Segmentation:
         while True:
-            wander = blocks.wander(found.moving())
+            wander = blocks.wander(current.moving())
             splits = _without_weak(prepared, sums, wander, bounds, alpha)
-            if len(splits) <= len(found.splits):
-                return found
-            found = Segmentation(splits, find_ramps(prepared, splits) if found.ramps else ())
+            if len(splits) <= len(current.splits):
+                return current
+            current = Segmentation(splits, find_ramps(prepared, splits) if current.ramps else ())
 
-    found = add_steps(Segmentation())
-    while not found.ramps and (ramps := find_ramps(prepared, found.splits)):
-        found = add_steps(Segmentation(found.splits, ramps))
-    return found.moving()
+    current = add_steps(Segmentation())
+    while not current.ramps and (ramps := find_ramps(prepared, current.splits)):
+        current = add_steps(Segmentation(current.splits, ramps))
+    return current.moving()
 
 
 def choose(candidates: SplitCandidates) -> list[int]:

@@ -84,16 +84,16 @@ def analyse(
     seen: set[str] = set()
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
     significant_moves = _significant(series, examined, settings)
-    for one, significant in zip(series, significant_moves, strict=True):
+    for entry, significant in zip(series, significant_moves, strict=True):
         if significant:
-            known_here = by_series.get(one.key, [])
-            environment = one.key.environment
-            changes[one.key] = _changes(
-                one, timelines[environment], dates[environment], significant, known_here, now
+            known_here = by_series.get(entry.key, [])
+            environment = entry.key.environment
+            changes[entry.key] = _changes(
+                entry, timelines[environment], dates[environment], significant, known_here, now
             )
-            seen.update(change.id for change in changes[one.key])
+            seen.update(change.id for change in changes[entry.key])
     drifts = find_drifts(series, timelines, changes, settings)
-    short = frozenset(each.key for each in series if too_few(each.values))
+    short = frozenset(entry.key for entry in series if too_few(entry.values))
     return Analysis(
         changes=tuple(sorted(chain.from_iterable(changes.values()), key=_worst_first)),
         drifts=drifts,

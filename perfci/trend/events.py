@@ -67,18 +67,18 @@ def group_events(
 
     ``known`` are the changes that earlier reports named: their events keep their ids.
     """
-    by_key = {one.key: one for one in series}
+    by_key = {entry.key: entry for entry in series}
     placed: dict[str, list[_PlacedChange]] = {}
     for change in changes:
         placed_change = _placed(change, by_key[change.series])
         placed.setdefault(change.series.environment, []).append(placed_change)
     surroundings = _EventContext(series, timelines, placed)
     events: list[TrendEvent] = []
-    for environment, changes_there in placed.items():
+    for environment, located in placed.items():
         grouped = [
             _event(environment, place, members, surroundings)
             for long in (False, True)
-            for place, members in _grouped([one for one in changes_there if one.long is long])
+            for place, members in _grouped([change for change in located if change.long is long])
         ]
         events += _with_excursions(grouped)
     events = _with_known_ids(events, {change.id: change.event for change in known if change.event})
@@ -161,10 +161,10 @@ class _EventContext:
         self._reached = {key: tuple(accumulate(dates, max)) for key, dates in self.dates.items()}
         self._placed = placed
         self._series: dict[str, list[Series]] = {}
-        for one in series:
-            self._series.setdefault(one.key.environment, []).append(one)
+        for entry in series:
+            self._series.setdefault(entry.key.environment, []).append(entry)
         self._ends = {
-            key: np.array([(one.rows[0], one.rows[-1]) for one in series_there])
+            key: np.array([(entry.rows[0], entry.rows[-1]) for entry in series_there])
             for key, series_there in self._series.items()
         }
 

@@ -82,9 +82,9 @@ def runner_drift(
     count or size. Runs with fewer than ``FEWEST_SERIES`` of them are left out. Dates rise.
     """
     by_environment: dict[str, list[Series]] = {}
-    for one in series:
-        if one.unit == "s" and one.direction == "lower" and len(one.values) >= FEWEST_SERIES:
-            by_environment.setdefault(one.key.environment, []).append(one)
+    for entry in series:
+        if entry.unit == "s" and entry.direction == "lower" and len(entry.values) >= FEWEST_SERIES:
+            by_environment.setdefault(entry.key.environment, []).append(entry)
     drifts: list[RunnerDrift] = []
     for key, timed in sorted(by_environment.items()):
         drifts += _drifts_on(timelines[key], timed)
@@ -96,10 +96,10 @@ def _drifts_on(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift
     import numpy as np
 
     table = np.full((len(series), len(timeline.runs)), np.nan, dtype=np.float32)
-    for index, one in enumerate(series):
-        if one.values.min() > 0.0:
-            paces = one.values / _running_median(one.values)
-            table[index, one.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
+    for index, entry in enumerate(series):
+        if entry.values.min() > 0.0:
+            paces = entry.values / _running_median(entry.values)
+            table[index, entry.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
     usable = np.flatnonzero(counts >= FEWEST_SERIES)
     if not len(usable):
@@ -156,7 +156,7 @@ def replacements(
                 cost = median(costs) if costs else None
                 at = span_of[new][0]
                 replaced.append(Replacement(runner, old, new, at, facts, len(costs), cost))
-    return tuple(sorted(replaced, key=lambda one: (one.at, one.runner), reverse=True))
+    return tuple(sorted(replaced, key=lambda line: (line.at, line.runner), reverse=True))
 
 
 def _costs(
@@ -227,11 +227,11 @@ def series_gone(
     }
     distinct_days = {key: np.unique(days_there) for key, days_there in days.items()}
     gone = set()
-    for one in series:
-        key = one.key.environment
-        last = days[key][one.rows].max()
+    for entry in series:
+        key = entry.key.environment
+        last = days[key][entry.rows].max()
         measured_on = distinct_days[key]
         later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
         if key in replaced or later >= _DAYS_UNTIL_GONE:
-            gone.add(one.key)
+            gone.add(entry.key)
     return frozenset(gone)

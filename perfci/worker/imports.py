@@ -58,7 +58,7 @@ _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 
 @dataclass(slots=True)
 class _ImportTrace:
-    """What one import of a side's own code asked for, in order, and did.
+    """The record of what one import of a side's own code asked for, in order, and did.
 
     ``read`` has files and modules of the side's tree that a library asked for.
     """
