@@ -94,7 +94,7 @@ clean:
 
 # On a machine with a CUDA device, in an environment that has its torch: make gpu-check BIN=/path/to/bin
 gpu-check:
-	$(BIN)/python benchmarks/gpu_check.py --json gpu-check.json
+	$(BIN)/python -m benchmarks.gpu.check --json gpu-check.json
 
 slurm-check: $(VENV)/.installed
 	CHECK_SLURM=1 $(BIN)/python -m pytest -p no:xdist tests/engine/test_real_slurm.py
