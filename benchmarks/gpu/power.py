@@ -26,7 +26,7 @@ SETTLING_S = 0.4
 
 
 def run(matrix: Any, seconds: float, skip_s: float = 0.0) -> list[float]:
-    """Multiply for ``seconds`` and return the calls' times in µs. The first ``skip_s`` are left out."""
+    """Multiply for ``seconds`` and return the calls' times in µs. Skip the first ``skip_s``."""
     samples = []
     began = time.perf_counter()
     while (now := time.perf_counter()) - began < seconds:
