@@ -1,9 +1,8 @@
 """The names and the words of the package, held to docs/words.md: counts that only shrink.
 
 ``LIMITS`` has how often each habit still occurs. Lower a limit when you remove occurrences. Never
-raise one. The exceptions are ``modules`` and ``lines``: they are what the rebuilt house had, 242 and
-62,496, and a budget for the features that came after it. A commit that adds lines says how many and
-for what.
+raise one. ``modules`` and ``lines`` are exceptions: what the rebuilt house had (242 and
+62,496) and a budget for later features. A commit that adds lines says how many and for what.
 """
 
 from __future__ import annotations
