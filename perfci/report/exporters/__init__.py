@@ -1,7 +1,8 @@
 """The formats that reports are written in, each a module, which is all it takes to add one.
 
 A module (or what an entry point of the group ``perfci.exporters`` names) has what ``Exporter`` asks
-for. Its name is the format's: of the option ``--NAME FILE`` and of ``report --format NAME``.
+for. Its name, with hyphens, is the format's: of the option ``--NAME FILE`` and of ``report --format
+NAME``.
 Importing one is quick, because ``--help`` shows its line: ``render`` imports what is slow.
 """
 
@@ -55,8 +56,12 @@ class Format:
     def load(self) -> Exporter:
         """Return the exporter. UsageError for a broken one."""
         if self.point is None:
-            return cast("Exporter", importlib.import_module(f"{__name__}.{self.name}"))
+            return cast("Exporter", importlib.import_module(self._module))
         return cast("Exporter", load_plugin(self.point, _wrong))
+
+    @property
+    def _module(self) -> str:
+        return f"{__name__}.{self.name.replace('-', '_')}"
 
     def text(self, report: Report) -> str:
         """Return what a file gets. UsageError where another distribution's exporter fails."""
@@ -98,7 +103,8 @@ def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageE
 
     ``taken`` are the names that the command's other options have. Nothing is imported.
     """
-    known = {name: Format(name) for name in module_names(sys.modules[__name__])}
+    modules = (name.replace("_", "-") for name in module_names(sys.modules[__name__]))
+    known = {name: Format(name) for name in modules}
     refused = []
     for point in _points():
         if not _NAME.fullmatch(point.name):
