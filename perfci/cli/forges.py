@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from perfci.cli.options import FILE, config_option, duration, root_here, stack
-from perfci.cli.printing import is_quiet, say, show
+from perfci.cli.printing import answers, ask, is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, CiOptions
 from perfci.errors import EXIT_PASS
@@ -209,12 +209,20 @@ def on_demand_command(**given: Any) -> None:
     metavar="NAME",
     help="The package to measure where there are several: its name, or its folder.",
 )
+@click.option(
+    "--python",
+    "measuring_python",
+    default="",
+    metavar="PATH",
+    help="The Python that has torch and measures (default: one that is found, or asked for).",
+)
 def init_command(
     benchmarks: str,
     github: bool,
     gitlab: bool,
     kubernetes: bool,
     package: str,
+    measuring_python: str,
     **given: Any,
 ) -> None:
     """Write a configuration and a first benchmark, and show what to do next.
@@ -240,7 +248,16 @@ def init_command(
             "--image go with --kubernetes, too)"
         )
     notify = silent if is_quiet() else say
-    initialise(open_repository(Path.cwd()), benchmarks, notify, package, forges, options)
+    initialise(
+        open_repository(Path.cwd()),
+        benchmarks,
+        notify,
+        package,
+        forges,
+        options,
+        python=measuring_python,
+        ask=None if is_quiet() or not answers() else ask,
+    )
     if is_quiet():
         return
     name = "next-github" if github else "next-gitlab" if gitlab else "next"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from perfci.commands.first_benchmark import first_benchmark
 from perfci.commands.workflows import FORGE_FILES, CiOptions, new_file_template, require_folder
 from perfci.config.loading import OWN_FILE, PROJECT_FILE
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.measure.checkout.git import Repository
+from perfci.measure.machine.pythons import has_module, other_python, project_python
 from perfci.outputs import Say
 from perfci.units import first_of
 
@@ -28,8 +29,6 @@ _NO_PACKAGES = frozenset(
 )
 _MOST_FOLDERS = 200
 """Most folders of a repository to look at. A project with more has several packages."""
-_LONGEST_SOURCE = 1 << 20
-_USUAL = (".venv", "venv")
 
 
 def initialise(
@@ -39,6 +38,8 @@ def initialise(
     package: str = "",
     forges: Sequence[str] = (),
     options: CiOptions = _NO_OPTIONS,
+    python: str = "",
+    ask: Callable[[str], str] | None = None,
 ) -> None:
     """Write the files that are missing, and report to ``say`` which were written and which kept.
 
@@ -46,6 +47,7 @@ def initialise(
 
     ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
     are several. ``forges`` names the ``FORGE_FILES`` to write as well, by the ``options``.
+    ``python`` is the Python that measures. Where none with torch is known, ``ask`` asks for it.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -53,11 +55,13 @@ def initialise(
     project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else measured_package(root, project, package)
-    python = own_python(root)
+    if not python:
+        quiet = settled or forges
+        python = project_python(root) if quiet else _measuring_python(root, say, ask)
     # the jobs that the workflows make have an environment of their own
     first_table = new_file_template("pyproject.toml.j2").render(
         benchmarks=folder.relative_to(root.resolve()).as_posix(),
-        python="" if forges else python,
+        python=json.dumps(python, ensure_ascii=False) if python and not forges else "",
         python_path=json.dumps(measured.folder, ensure_ascii=False)
         if measured and not measured.reached
         else "",
@@ -67,17 +71,31 @@ def initialise(
         files.require_places(root)
     _configure(root, first_table, say)
     _ignore(root, python, say)
-    if not (settled or python or forges) and find_spec("torch") is None:
-        say(f"no torch here: set `python` in {PROJECT_FILE} to a Python that has it")
     first = folder / "bench_first.py"
     if any(folder.glob("bench_*.py")):
         say(f"kept     {benchmarks}/ has benchmarks already")
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        first.write_text(first_benchmark(root, measured), encoding="utf-8")
+        package_folder = root / measured.folder / measured.name if measured else None
+        first.write_text(first_benchmark(package_folder), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
     for files in forge_files:
         files.write(root, say)
+
+
+def _measuring_python(root: Path, say: Say, ask: Callable[[str], str] | None) -> str:
+    """Return the Python to write into the configuration, or nothing for perfci's own."""
+    python = project_python(root)
+    seen = str(root / python) if python else sys.executable
+    if has_module(seen, "torch"):
+        return python
+    if not python and (other := other_python("torch", os.environ, root)):
+        say(f"found    torch in {other}: it is `python` in the configuration")
+        return other
+    if ask and (answer := ask(f"{seen} has no torch. Path of a Python that has it (or Enter)")):
+        return answer
+    say(f"no torch in {seen}: set `python` in {PROJECT_FILE} to a Python that has it")
+    return python
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:
@@ -85,7 +103,8 @@ def _ignore(root: Path, python: str, say: Say) -> None:
     path = root / ".gitignore"
     if os.path.lexists(path):
         return
-    environment = f"/{python.partition('/')[0]}/\n" if python else ""
+    inside = python and not Path(python).is_absolute()
+    environment = f"/{python.partition('/')[0]}/\n" if inside else ""
     path.write_text(_IGNORED + environment, encoding="utf-8")
     say("wrote    .gitignore")
 
@@ -207,28 +226,6 @@ def _ambiguous_package(what: str, packages: Sequence[ImportPackage]) -> UsageErr
     return UsageError("which-package", f"{what}: there are {shown}", advice)
 
 
-def first_benchmark(root: Path, package: ImportPackage | None) -> str:
-    """Return the text of a benchmark that runs as it is: of the package, where there is one."""
-    if package is None:
-        return new_file_template("bench_model.py.j2").render()
-    module, model = _model(root / package.folder / package.name, package.name)
-    template = new_file_template("bench_package.py.j2")
-    return template.render(package=package.name, module=module, model=model)
-
-
-def own_python(root: Path) -> str:
-    """Return the Python of an environment in the project's folder, preferably one with torch."""
-    environments = [
-        entry.name for entry in _entries(root) if os.access(entry / "bin" / "python", os.X_OK)
-    ]
-    environments.sort(key=lambda name: (not _has_torch(root / name), name not in _USUAL, name))
-    return f"{environments[0]}/bin/python" if environments else ""
-
-
-def _has_torch(environment: Path) -> bool:
-    return any(environment.glob("lib/python3.*/site-packages/torch/__init__.py"))
-
-
 def _folders(root: Path) -> Iterator[str]:
     yield from (folder for folder in (".", "src") if (root / folder).is_dir())
     apart = [
@@ -251,26 +248,3 @@ def _in(folder: Path) -> Iterator[str]:
 
 def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
-def _model(folder: Path, package: str) -> tuple[str, str]:
-    """Return the module and the name of the package's first torch module, empty without one.
-
-    Nothing is imported.
-    """
-    for path in sorted(folder.rglob("*.py"))[:_MOST_FOLDERS]:
-        if path.stat().st_size > _LONGEST_SOURCE:
-            continue
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):  # another Python's syntax, or none
-            continue
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and any(map(_is_module, node.bases)):
-                parts = [package, *path.relative_to(folder).with_suffix("").parts]
-                return ".".join(part for part in parts if part != "__init__"), node.name
-    return "", ""
-
-
-def _is_module(base: ast.expr) -> bool:
-    return ast.unparse(base) in {"nn.Module", "torch.nn.Module", "Module"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -324,12 +323,13 @@ def require_cases(
     cases: tuple[Case, ...],
     failures: tuple[Failure, ...],
     where: str,
-    python: str,
+    lacking_advice: Callable[[str], str],
     notes: Sequence[str] = (),
 ) -> None:
     """Raise where nothing is left to measure: UsageError for none written, MeasureError else.
 
-    ``python`` is what imported them; ``notes`` of the checkout, such as submodules, may say why.
+    ``lacking_advice`` is given a module that wasn't found; ``notes`` of the checkout, such as
+    submodules, may say why.
     """
     if cases:
         return
@@ -348,12 +348,7 @@ def require_cases(
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := _LACKING.search(first.message):
-            name = lacking[1]
-            advice = (
-                f"{python} measured, and has no {name}. Install it there, `{shlex.quote(python)} "
-                f"-m pip install {name}`, or name the Python that has it: `python` in "
-                "[tool.perfci], or --python"
-            )
+            advice = lacking_advice(lacking[1])
         raise UnbuiltCommit(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.case}: {first.message}",

@@ -43,6 +43,7 @@ from perfci.measure.discovery import (
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
+from perfci.measure.machine.pythons import lacking_module_advice
 from perfci.measure.machine.quiet import (
     available_cores,
     child_environment,
@@ -124,9 +125,15 @@ class Workplace:
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.discoveries["head"].discovery
-        python = self.plan.sides[-1].side.python
-        benchmarks = self.plan.config.benchmarks
-        require_cases(head.cases, head.failures, benchmarks, python, self.notes)
+        plan = self.plan
+        advice = partial(
+            lacking_module_advice,
+            plan.sides[-1].side.python,
+            environ=plan.inherited,
+            root=plan.checkout,
+            names=plan.names,
+        )
+        require_cases(head.cases, head.failures, plan.config.benchmarks, advice, self.notes)
         return select(head.cases, selection)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import tomllib
+import venv
+from pathlib import Path
 
 import pytest
 
+from perfci.commands.first_benchmark import first_benchmark, package_models
 from perfci.commands.init import initialise
 from perfci.commands.workflows import CiOptions
 from perfci.measure.checkout.git import open_repository
@@ -54,8 +57,6 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     project.write("pyproject.toml", f'[project]\nname = "{name}"\nversion = "1"\n')
     if python_path:
         project.write(f"{folder.removesuffix('/src')}/pyproject.toml", "")
-    source = "from torch import nn\nclass Coder(nn.Module): ...\n"
-    project.write(f"{folder}/toy_codec/model.py", source)
     project.write(f"{folder}/toy_codec/__init__.py", "")
     project.commit("first")
     initialise(open_repository(project.folder), "benchmarks", silent)
@@ -63,7 +64,6 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     assert written.get("python_path") == python_path
     first = (project.folder / "benchmarks" / "bench_first.py").read_text()
     assert "import toy_codec\n" in first
-    assert "from toy_codec.model import Coder" in first
     done = project.perfci("list")
     assert (done.code, done.out.split()[0]) == (0, "importing")
 
@@ -102,26 +102,125 @@ def test_a_package_is_not_made_up(project: Project) -> None:
     assert (done.code, "no package is found here" in done.err) == (2, True)
 
 
+def environment(project: Project, name: str, *, torch: bool = False) -> None:
+    """Make an environment without perfci, and with a torch of no content."""
+    venv.create(project.folder / name, symlinks=True)
+    if torch:
+        (packages,) = (project.folder / name).glob("lib/python*/site-packages")
+        (packages / "torch.py").write_text("")
+
+
 def test_of_two_environments_the_one_with_torch_measures(project: Project) -> None:
     (project.folder / "pyproject.toml").unlink()
-    for name in (".venv", "gpu"):
-        (project.folder / name / "bin").mkdir(parents=True)
-        (project.folder / name / "bin" / "python").symlink_to(sys.executable)
-    project.write("gpu/lib/python3.11/site-packages/torch/__init__.py", "")
+    environment(project, ".venv")
+    environment(project, "gpu", torch=True)
     initialise(open_repository(project.folder), "benchmarks", silent)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written["python"] == "gpu/bin/python"
     assert "/gpu/" in (project.folder / ".gitignore").read_text().splitlines()
 
 
-def test_a_python_without_torch_is_named_with_the_key_that_changes_it(project: Project) -> None:
-    project.write(
-        "benchmarks/bench_model.py",
-        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n",
-    )
+def test_a_missing_torch_is_asked_for_and_named(project: Project) -> None:
+    (project.folder / "pyproject.toml").unlink()
+    environment(project, ".venv")
+    notices: list[str] = []
+    questions: list[str] = []
+
+    def answer(question: str) -> str:
+        questions.append(question)
+        return "/there/bin/python"
+
+    initialise(open_repository(project.folder), "benchmarks", notices.append, ask=answer)
+    python = project.folder / ".venv" / "bin" / "python"
+    assert questions == [f"{python} has no torch. Path of a Python that has it (or Enter)"]
+    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
+    assert written["python"] == "/there/bin/python"
+    (project.folder / "pyproject.toml").unlink()
+    initialise(open_repository(project.folder), "benchmarks", notices.append)
+    assert f"no torch in {python}: set `python` in pyproject.toml" in "\n".join(notices)
+
+
+def test_a_python_is_named_on_the_command_line(project: Project) -> None:
+    (project.folder / "pyproject.toml").unlink()
+    assert project.perfci("init", "--python", "/there/bin/python").code == 0
+    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
+    assert written["python"] == "/there/bin/python"
+
+
+IMPORT = """\
+raise ModuleNotFoundError("No module named 'MODULE'", name="MODULE")
+"""
+
+
+def test_nothing_is_to_be_installed_into_perfcis_own_environment(project: Project) -> None:
+    project.write("benchmarks/bench_model.py", IMPORT.replace("MODULE", "torch"))
+    project.commit("first")
+    environment(project, ".venv", torch=True)
+    done = project.perfci("list").without_traceback()
+    text = " ".join(done.err.split())
+    assert "no-benchmark-imports" in text
+    assert f"perfci's own Python measured, {sys.executable}, and has no torch" in text
+    python = project.folder / ".venv" / "bin" / "python"
+    assert f"`python` in [tool.perfci], or --python {python}, which has it" in text
+    assert "pip install" not in text
+
+
+def test_a_misspelt_import_is_not_to_be_installed(project: Project) -> None:
+    project.write("benchmarks/bench_model.py", IMPORT.replace("MODULE", "trocvision"))
     project.commit("first")
     done = project.perfci("list").without_traceback()
-    assert "no-benchmark-imports" in done.err
-    assert f"{sys.executable} measured, and has no torch" in " ".join(done.err.split())
-    assert f"{sys.executable} -m pip install torch" in " ".join(done.err.split())
-    assert "`python` in [tool.perfci], or --python" in " ".join(done.err.split())
+    assert "has no trocvision. Did you mean `import torchvision`?" in " ".join(done.err.split())
+    assert "pip install" not in done.err
+
+
+ENCODER = """\
+import torch
+from torch import nn
+from toy.blocks import Block
+class Encoder(nn.Module):
+    def __init__(self, width: int, depth=2):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(width), Block(width))
+    def forward(self, x): return self.blocks(x)
+"""
+BLOCK = """\
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, size, wide=256):
+        super().__init__()
+        self.up, self.down = nn.Linear(size, wide), nn.Linear(wide, size)
+    def forward(self, x): return self.down(self.up(x))
+"""
+BASE = """\
+from abc import abstractmethod
+from torch import nn
+class Operation(nn.Module):
+    def __init__(self): self.layer = nn.Linear(8, 8)
+    def forward(self, x): return x
+    @abstractmethod
+    def run(self): ...
+"""
+
+
+def test_the_first_benchmark_measures_the_model_that_the_package_exports(tmp_path: Path) -> None:
+    package = tmp_path / "toy"
+    package.mkdir()
+    for name, text in (("a_base", BASE), ("blocks", BLOCK), ("encoder", ENCODER)):
+        (package / f"{name}.py").write_text(text)
+    (package / "__init__.py").write_text("from toy.encoder import Encoder\n")
+    assert [model.name for model in package_models(package)] == ["Encoder", "Block"]
+    text = first_benchmark(package)
+    assert "from toy import Encoder\n" in text
+    assert "model = Encoder(width=64).eval()" in text
+    assert "perfci.inference(model, torch.randn(batch, 64), items=batch)" in text
+    (package / "__init__.py").write_text("")
+    assert package_models(package)[0].module == "toy.encoder"  # it is made of the other
+
+
+def test_a_model_that_takes_more_than_sizes_is_left_to_fill_in(tmp_path: Path) -> None:
+    package = tmp_path / "toy"
+    package.mkdir()
+    text = "class Net(nn.Module):\n    def __init__(self, config: Config): ...\n"
+    (package / "__init__.py").write_text(text)
+    assert "Net(...).eval()" in first_benchmark(package)
+    assert "in place of the dots" in first_benchmark(package)
