@@ -91,6 +91,10 @@ class Benchmark:
         return reason or None
 
 
+DEFINED: list[Benchmark] = []
+"""Every benchmark that this process has defined, for discovery: some may be lost at once."""
+
+
 @overload
 def benchmark(function: Callable[..., Any], /) -> Benchmark: ...
 
@@ -139,7 +143,7 @@ def benchmark(
         check.metric_names("metrics", metrics or ())
         check.metric_names("thresholds", tuple(thresholds or ()))
         check.timeout(timeout)
-        return Benchmark(
+        defined = Benchmark(
             name=check.name(name or target.__name__),
             function=target,
             axes={axis: tuple(values) for axis, values in axes.items()},
@@ -152,6 +156,8 @@ def benchmark(
             file=check.file,
             line=check.line,
         )
+        DEFINED.append(defined)
+        return defined
 
     return define(function) if function is not None else define
 

@@ -79,6 +79,39 @@ def test_two_benchmarks_with_one_id_fail_and_neither_is_measured(bench: Bench) -
     assert [case["id"] for case in found["cases"]] == ["other"]
 
 
+TWICE = """\
+import perfci
+
+@perfci.benchmark
+def work():
+    return lambda: None
+
+@perfci.benchmark
+def work():
+    return lambda: 1
+"""
+UNBOUND = """\
+import perfci
+for size in (1, 2):
+    @perfci.benchmark(name=f"loop{size}")
+    def looped():
+        return lambda: size
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (TWICE, "benchmarks/bench_one.py defines `work` in lines 3 and 7"),
+        (UNBOUND, "bench_one.py:3: no name of the module has the benchmark `loop1`"),
+    ],
+)
+def test_a_benchmark_that_no_name_has_is_an_error(bench: Bench, source: str, message: str) -> None:
+    bench.write(source)
+    (failure,) = bench.discover()["failures"]
+    assert (failure["kind"], message in failure["message"]) == ("BenchmarkError", True)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"), [("raises_on_import", "KeyError"), ("exits_on_import", "SystemExit")]
 )
