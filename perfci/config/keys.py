@@ -184,6 +184,14 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
 class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of what `perfci trend` calls a change or a drift."""
 
+    allow_broken: Annotated[
+        tuple[Text, ...],
+        about(
+            "Cases, benchmarks or files that may fail on both sides; `*` is any text. "
+            "Other cases that do exit with 3.",
+            ["encoder[mode=default]", "legacy_*"],
+        ),
+    ] = _POLICY.allow_broken
     alpha: Annotated[Chance, about("Chance of any false change in a quiet series.", 1e-6)] = (
         _TREND.alpha
     )

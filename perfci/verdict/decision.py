@@ -18,6 +18,7 @@ from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
+_NOT_BROKEN = {"test_skipped"}
 _STANDS_FOR_CASE = "latency_p50"
 """The metric every case has; a row needs one, and one row is enough for a case."""
 
@@ -114,14 +115,16 @@ def decide(
     """Return the verdict.
 
     ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
-    fails what base does, a side ran another's code, or nothing was measured; ``inconclusive`` where
+    fails what base does, both fail a case that may not be broken, a side ran another's code, or
+    nothing was measured; ``inconclusive`` where
     a regression that would gate can't be excluded, or where base fails a case that it has. All
     reasons are kept, the deciding ones first.
     """
     regressions = _regressions(comparisons, gating=True)
-    errors = _errors(comparisons, failures)
+    errors = _errors(comparisons, failures, policy)
     undecided = _undecided(comparisons, failures, policy, interrupted=interrupted)
     notes = (
+        *_broken_on_both(failures, policy, allowed=True),
         *(_row_reason("lost-metric", row) for row in lost_metrics(comparisons)),
         *(_acceptance_reason(row) for row in comparisons if row.accepted and row.gate != "info"),
         *_regressions(comparisons, gating=False),
@@ -193,13 +196,34 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, .
     return tuple(_change_reason(row, warns=not gating) for row in ranked)
 
 
-def _errors(rows: Sequence[Comparison], failures: Sequence[Failure]) -> tuple[Reason, ...]:
+def _broken_on_both(
+    failures: Sequence[Failure], policy: Policy, *, allowed: bool
+) -> tuple[Reason, ...]:
+    """Return the cases that fail on both sides: those that may, or those that may not.
+
+    A test that pytest skipped is not broken.
+    """
+    on_base = {failure.case for failure in failures if failure.side == "base"}
+    return tuple(
+        dict.fromkeys(
+            Reason("failed-on-both-sides", failure.case, because=failed_finding(failure))
+            for failure in failures
+            if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
+            if (failure.kind in _NOT_BROKEN or policy.may_be_broken(failure.case)) is allowed
+        )
+    )
+
+
+def _errors(
+    rows: Sequence[Comparison], failures: Sequence[Failure], policy: Policy
+) -> tuple[Reason, ...]:
     on_base = {failure.case for failure in failures if failure.side == "base"}
     broken = dict.fromkeys(
         Reason("failed", failure.case, because=failed_finding(failure))
         for failure in failures
         if failure.kind == WRONG_CODE or (failure.side != "base" and failure.case not in on_base)
     )
+    broken |= dict.fromkeys(_broken_on_both(failures, policy, allowed=False))
     broken |= dict.fromkeys(_row_reason("no-number", row) for row in rows if _lost_its_gate(row))
     if any(map(was_answered, rows)):
         return tuple(broken)
@@ -228,12 +252,6 @@ def _undecided(
     *,
     interrupted: bool,
 ) -> tuple[Reason, ...]:
-    on_base = {failure.case for failure in failures if failure.side == "base"}
-    twice = dict.fromkeys(
-        Reason("failed-on-both-sides", failure.case, because=failed_finding(failure))
-        for failure in failures
-        if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
-    )
     new = new_cases(rows)
     on_base_alone = [
         Reason("failed-on-base", case, because=failed_finding(failure))
@@ -261,7 +279,7 @@ def _undecided(
         else ()
     )
     ended = (Reason("interrupted"),) if interrupted else ()
-    return (*ended, *on_base_alone, *undecided, *twice, *left_open, *nothing)
+    return (*ended, *on_base_alone, *undecided, *left_open, *nothing)
 
 
 def _excludes_regression(row: Comparison) -> bool:

@@ -7,6 +7,7 @@ is the threshold to both sides of zero.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -52,13 +53,15 @@ class Policy:
     intervals of pairs are corrected for that. ``metrics`` holds configured policies; a metric
     without one keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins`` are
     thresholds that a search sets, by metric: they replace all others. With ``strict`` an
-    inconclusive verdict exits with 3.
+    inconclusive verdict exits with 3. ``allow_broken`` names cases that may fail on both sides, by
+    their id or benchmark, with ``*`` for any text.
     """
 
     alpha: float = 0.01
     cohens_d: float = 0.2
     looks: tuple[int, int] = (_DEFAULT.rounds, _DEFAULT.max_rounds)
     strict: bool = False
+    allow_broken: tuple[str, ...] = ()
     metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=dict)
@@ -85,6 +88,15 @@ class Policy:
             return CONFIDENCE
         least, most = self.looks
         return look_confidence(max(least, DECIDING_ROUNDS), most)
+
+    def may_be_broken(self, case: str) -> bool:
+        """Return whether ``case`` may fail on both sides and leave the verdict alone."""
+        names = {case, case.partition("[")[0]}
+        return any(
+            re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), name, re.DOTALL)
+            for pattern in self.allow_broken
+            for name in names
+        )
 
     def undecided(self, metric: str) -> Undecided:
         """Return what an inconclusive comparison of ``metric`` makes of the verdict."""
@@ -183,6 +195,8 @@ def _laxer_reports(base: Policy, here: Policy) -> Iterator[str]:
         yield "strict true → false"
     if here.alpha < base.alpha:
         yield f"alpha {base.alpha:g} → {here.alpha:g}"
+    if added := [name for name in here.allow_broken if name not in base.allow_broken]:
+        yield f"allow_broken {', '.join(added)}"
 
 
 def _laxer_metrics(base: Policy, here: Policy) -> Iterator[str]:

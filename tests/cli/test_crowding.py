@@ -70,7 +70,7 @@ def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_bla
     written: Project,
 ) -> None:
     report = written.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
-    assert report["verdict"]["status"] == "inconclusive", report["verdict"]
+    assert report["verdict"]["status"] == "error", report["verdict"]
     for case in LARGE:
         failures = failures_of(report, case)
         assert set(failures) == {"base", "head"}

@@ -60,10 +60,27 @@ def test_a_regression_beats_an_error_and_keeps_its_reason() -> None:
     assert len(verdict.reasons) == 2
 
 
+def test_a_case_that_fails_on_both_sides_is_an_error_unless_it_may_be_broken() -> None:
+    steady = rows("latency_p50", 1.0)
+    twice = (failure("b[mode=x]", "base"), failure("b[mode=x]", "head"))
+    verdict = decide(steady, twice, POLICY)
+    assert verdict.status == "error"
+    assert verdict.reasons == (
+        "b[mode=x]: fails on both sides: head failed in setup (RuntimeError): boom",
+    )
+    for name in ("b", "b[mode=x]", "b[mode=*"):
+        allowed = decide(steady, twice, replace(POLICY, allow_broken=(name,)))
+        assert (allowed.status, allowed.reasons) == ("pass", verdict.reasons)
+    assert decide(steady, twice, replace(POLICY, allow_broken=("b[mode=y]",))).status == "error"
+    assert decide(steady, twice[1:], replace(POLICY, allow_broken=("b",))).status == "error"
+    assert decide((), twice, replace(POLICY, allow_broken=("b",))).status == "error"
+    skipped = tuple(replace(failed, kind="test_skipped") for failed in twice)
+    assert decide(steady, skipped, POLICY).status == "pass"
+
+
 def test_a_case_that_fails_on_base_is_inconclusive_unless_base_does_not_have_it() -> None:
     steady = rows("latency_p50", 1.0)
     twice = (failure("b", "base"), failure("b", "head"))
-    assert decide(steady, twice, POLICY).status == "inconclusive"
     assert decide(steady, twice[:1], POLICY).status == "inconclusive"
     new = failure_rows(twice[:1], (), POLICY, ("b",))
     assert [row.status for row in new] == ["new"]

@@ -30,6 +30,7 @@ def with_metric(name: str, **changes: object) -> Policy:
             "f latency_p50 threshold 5 % → 400 %",
         ),
         (replace(BASE, alpha=0.001), "alpha 0.01 → 0.001"),
+        (replace(BASE, allow_broken=("f", "g*")), "allow_broken f, g*"),
     ],
 )
 def test_what_lets_more_pass_is_named_and_its_opposite_is_not(here: Policy, words: str) -> None:
