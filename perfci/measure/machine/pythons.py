@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 _USUAL = (".venv", "venv")
-_PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+_PROBE = "import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))"
 _MOST_S = 20
 _KNOWN = sys.stdlib_module_names | {"numpy", "perfci", "torch", "torchvision", "transformers"}
 """Modules that a misspelt import may mean, besides the project's own."""
