@@ -164,7 +164,14 @@ def main() -> int:
                     __file__,
                     folder,
                     way,
-                    *("compare", "HEAD", "HEAD", "--same", "--all", "--quiet"),
+                    *(
+                        "compare",
+                        "HEAD",
+                        "HEAD",
+                        "--allow-same-commit",
+                        "--measure-same-code",
+                        "--quiet",
+                    ),
                     *(["-k", options.kernels] if options.kernels else []),
                 )
                 pairs[way] += changes_of(outputs)

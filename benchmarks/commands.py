@@ -71,7 +71,18 @@ def _took(repository: Path, turns: int) -> float:
 
 
 def _status(repository: Path) -> str:
-    line = [sys.executable, "-m", "perfci", "compare", "HEAD", ".", "--same", "--json", "-", "-q"]
+    line = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        "HEAD",
+        ".",
+        "--allow-same-commit",
+        "--json",
+        "-",
+        "-q",
+    ]
     ran = subprocess.run(line, cwd=repository, capture_output=True, text=True, check=False)
     results = json.loads(ran.stdout)["results"]
     [row] = [one for one in results if one["metric"] == "latency_p50"]

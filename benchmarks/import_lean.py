@@ -149,7 +149,7 @@ def _log_ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:
 def compare(repository: Path, order: tuple[str, str], notes: Path) -> dict[str, Any]:
     """Return the report of a comparison, in which each import leaves its time below ``notes``."""
     report = repository.parent / "report.json"
-    command = (sys.executable, "-m", "perfci", "compare", *order, "--all", "--quiet")
+    command = (sys.executable, "-m", "perfci", "compare", *order, "--measure-same-code", "--quiet")
     done = subprocess.run(
         (*command, "--json", str(report)),
         cwd=repository,

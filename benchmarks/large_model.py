@@ -47,7 +47,16 @@ def main() -> int:
         begun = time.monotonic()
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--same", "--all"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "perfci",
+                    "compare",
+                    "HEAD",
+                    "HEAD",
+                    "--allow-same-commit",
+                    "--measure-same-code",
+                ),
                 *("--rounds", str(chosen.rounds), "--no-why", "--quiet", "--json", "report.json"),
             ],
             cwd=folder,

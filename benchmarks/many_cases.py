@@ -67,7 +67,13 @@ def measured(cases: int, *, everything: bool) -> Measured:
             git(repository, "add", "--all")
             git(repository, "commit", "--quiet", "--message", number)
         command = [sys.executable, "-m", "perfci", "compare", "HEAD~1", "HEAD", "--quiet"]
-        command += ["--budget", "2h", "--json", str(report), *(["--all"] if everything else [])]
+        command += [
+            "--budget",
+            "2h",
+            "--json",
+            str(report),
+            *(["--measure-same-code"] if everything else []),
+        ]
         cache = {"PERFCI_CACHE_DIR": str(Path(folder, "cache"))}
         subprocess.run(command, cwd=repository, env=os.environ | cache, check=False)
         said = json.loads(report.read_text(encoding="utf-8"))

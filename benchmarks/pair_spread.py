@@ -43,7 +43,7 @@ def session(repository: Path, folder: Path, rounds: int, burst: float) -> list[d
         __file__,
         repository,
         "",
-        *("compare", "main", "main", "--same", "--all", "--quiet"),
+        *("compare", "main", "main", "--allow-same-commit", "--measure-same-code", "--quiet"),
         *("-k", "attention or mixer", "--config", str(configuration)),
     )
     found = []

@@ -94,7 +94,7 @@ def main() -> int:
             __file__,
             repository,
             "",
-            *("compare", "main", "main", "--same", "--all", "--quiet"),
+            *("compare", "main", "main", "--allow-same-commit", "--measure-same-code", "--quiet"),
             *("-k", "attention or mixer", "--config", str(configuration)),
         )
     show({"load_before": load, "spread": spreads(outputs)}, options.json)

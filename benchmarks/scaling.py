@@ -5,7 +5,7 @@
 How a machine is parted and how cases are shared out say the functions that ``--engine local``
 calls. A session takes what ``many_cases.py`` measured, cases differ like a lognormal. Sessions
 beside each other may spread pairs 1.25 times as much and still be allowed (``calibrate
---at-once``): then each case takes 1.25² as many rounds.
+--parallel``): then each case takes 1.25² as many rounds.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ SAID = "PERFCI_TIME_LEFT"
 SESSIONS = {
     "demo": ("main", "feature"),
     "one kernel, slower": ("main", "feature", "-k", "attention and 1"),
-    "against itself": ("main", "main", "--same", "-k", "mixer", "--budget", "60s"),
+    "against itself": ("main", "main", "--allow-same-commit", "-k", "mixer", "--budget", "60s"),
     "plain Python": ("main", "feature"),
 }
 PLAIN = """\

@@ -62,7 +62,14 @@ def main() -> None:
         build(demo)
         at_2 = Path(folder) / "perfci.toml"
         at_2.write_text('python_path = ["."]\n[metrics.latency_p50]\nthreshold = 0.02\n')
-        eager = ("main", "main", "--same", "--all", "-k", "attention or mixer")
+        eager = (
+            "main",
+            "main",
+            "--allow-same-commit",
+            "--measure-same-code",
+            "-k",
+            "attention or mixer",
+        )
         for _ in range(options.repetitions):
             _report("four eager cases at 2 %", demo, *eager, "--config", str(at_2))
         if options.demo:

@@ -80,7 +80,17 @@ def unpack(requirement: str, folder: Path) -> None:
 
 def perfci(repository: Path, base: str, head: str, out: Path, budget: str) -> dict[str, object]:
     """Run ``perfci compare`` and return its report."""
-    command = [sys.executable, "-m", "perfci", "compare", base, head, "--same", "--budget", budget]
+    command = [
+        sys.executable,
+        "-m",
+        "perfci",
+        "compare",
+        base,
+        head,
+        "--allow-same-commit",
+        "--budget",
+        budget,
+    ]
     done = subprocess.run(
         [*command, "--json", str(out), "--markdown", str(out.with_suffix(".md"))],
         cwd=repository,

@@ -29,7 +29,7 @@ def compare(repository: Path, base: str, head: str, budget: str) -> dict[str, An
     """Run perfci and return what matters of its report."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "report.json"
-        command = [sys.executable, "-m", "perfci", "compare", base, head, "--same"]
+        command = [sys.executable, "-m", "perfci", "compare", base, head, "--allow-same-commit"]
         done = subprocess.run(
             [*command, "--budget", budget, "--json", str(out)], cwd=repository, check=False
         )

@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 import perfci
+from perfci.cli.help import grouped
 from perfci.cli.main import cli
 from perfci.metrics import METRICS, metric_groups
 from perfci.units import format_share, format_value
@@ -230,15 +231,13 @@ def _described(name: str, command: click.Command) -> Iterator[str]:
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"    perfci {name} {usage}"
     yield inspect.cleandoc(command.help or "").replace("\b\n", "")
-    rows = [
-        record
-        for option in command.get_params(context)
-        if isinstance(option, click.Option) and not option.hidden and "--help" not in option.opts
-        if (record := option.get_help_record(context)) is not None
-    ]
-    if rows:
-        table = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in rows]
-        yield "\n".join(["| option | |", "|---|---|", *table])
+    parameters = [each for each in command.get_params(context) if "--help" not in each.opts]
+    for heading, members in grouped(parameters).items():
+        rows = [record for member in members if (record := member.get_help_record(context))]
+        if rows:
+            table = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in rows]
+            title = "option" if heading == "Options" else heading
+            yield "\n".join([f"| {title} | |", "|---|---|", *table])
     for part in (command.epilog or "").split("\n\n"):
         if "\b" in part:
             lines = inspect.cleandoc(part.replace("\b", "").strip("\n")).splitlines()

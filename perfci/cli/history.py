@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     allow_token_option,
     calling,
@@ -219,7 +220,10 @@ def _opened(
 @history_option
 @hour_option
 @click.option(
-    "--same/--no-same",
+    "--self-check/--no-self-check",
+    "same",
+    cls=RenamedOption,
+    old=("--same", "--no-same"),
     default=True,
     help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
 )

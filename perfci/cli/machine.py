@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     FILE,
     allow_token_option,
@@ -58,8 +59,10 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 )
 @seed_option
 @click.option(
-    "--at-once",
+    "--parallel",
     "count",
+    cls=RenamedOption,
+    old=("--at-once",),
     type=click.IntRange(2, MOST_SHARDS),
     metavar="N",
     help="Only test whether N sessions disturb each other, for compare --engine local.",
@@ -94,7 +97,7 @@ def calibrate_command(
     if count:
         if outputs:
             raise click.UsageError(
-                "--at-once writes no file: --json and --markdown don't go with it"
+                "--parallel writes no file: --json and --markdown don't go with it"
             )
         words = {
             "--config": project_options["config_path"],

@@ -152,6 +152,8 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
     """Run the command, but not by ``cli.main``, which turns a closed pipe into exit code 1."""
     if "_PERFCI_COMPLETE" in os.environ:
         return cli.main(prog_name="perfci", standalone_mode=False)
+    if arguments and arguments[0] == "help":
+        arguments = [*arguments[1:], "--help"]
     with cli.make_context("perfci", list(arguments), obj=executor) as context:
         return cli.invoke(context)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     FOLDER,
     allow_token_option,
@@ -57,13 +58,18 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Only cases that regressed or failed in this repository's last comparison here.",
 )
 @click.option(
-    "--all",
+    "--measure-same-code",
     "everything",
+    cls=RenamedOption,
+    old=("--all",),
     is_flag=True,
     help="Measure cases whose sides are the same code like any other case.",
 )
 @click.option(
-    "--same",
+    "--allow-same-commit",
+    "same",
+    cls=RenamedOption,
+    old=("--same",),
     is_flag=True,
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )

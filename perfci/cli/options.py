@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from perfci.cli.help import RenamedOption
 from perfci.cli.printing import ProgressLine, say
 from perfci.errors import DamagedFile, PerfciError
 from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
@@ -203,8 +204,10 @@ measuring_options = stack(
     allow_token_option,
 )
 durations_option = click.option(
-    "--durations",
+    "--split-by",
     "durations_path",
+    cls=RenamedOption,
+    old=("--durations",),
     type=FILE,
     metavar="REPORT",
     help="Split by what each case took in this report file (default: all alike).",
@@ -264,7 +267,7 @@ def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, floa
     from perfci.commands.project import load_durations
 
     if part is None and path is not None:
-        raise click.UsageError("--durations splits the cases of a shard. Give --shard as well")
+        raise click.UsageError("--split-by splits the cases of a shard. Give --shard as well")
     return load_durations(path, say)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.help import OUTPUT, GroupedCommand
 from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
 from perfci.errors import (
     EXIT_NO_VERDICT,
@@ -160,7 +161,7 @@ def worst_code(codes: Iterable[int]) -> int:
     return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
 
 
-class FormatsCommand(click.Command):
+class FormatsCommand(GroupedCommand):
     """A command with options made of the formats. A subclass defines the ``options``.
 
     A name that is not free ends the command with an error. Its help still works.
@@ -236,7 +237,7 @@ class _FormatOption(click.Option):
     """``--NAME FILE``. Its exporter is imported when its help is shown."""
 
     def __init__(self, form: Format, number: int, *, required: bool) -> None:
-        super().__init__([f"--{form.name}", f"output_{number}"], type=_FILE, required=required)
+        super().__init__([f"--{form.name}", f"{OUTPUT}{number}"], type=_FILE, required=required)
         self._form = form
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfci.cli.help import OUTPUT, RenamedOption
 from perfci.cli.options import (
     FILE,
     FOLDER,
@@ -61,8 +62,10 @@ _ENGINE_OPTIONS = stack(
         help="Number of shards that --engine measures.",
     ),
     click.option(
-        "--at-once",
+        "--parallel",
         "concurrent",
+        cls=RenamedOption,
+        old=("--at-once",),
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
         help="Number of shards measured at a time (default: as `calibrate` allows, else 1).",
@@ -103,7 +106,7 @@ def _engine_options(
     from perfci.commands.shards import EngineOptions
 
     if {"engine", "shards"}.isdisjoint(own):
-        needs = "--at-once, --sbatch and --job-dir need --engine and --shards"
+        needs = "--parallel, --sbatch and --job-dir need --engine and --shards"
         raise click.UsageError(f"{needs}. Give both")
     if "engine" not in own or "shards" not in own:
         raise click.UsageError("--engine and --shards belong together. Give both")
@@ -113,7 +116,7 @@ def _engine_options(
     if own["engine"] != "slurm" and "sbatch" in own:
         raise click.UsageError("--sbatch is for --engine slurm")
     if own["engine"] != "local" and "concurrent" in own:
-        raise click.UsageError("--at-once is for --engine local. Slurm decides this by itself")
+        raise click.UsageError("--parallel is for --engine local. Slurm decides this by itself")
     return EngineOptions(
         engine=own["engine"],
         shards=own["shards"],
@@ -134,7 +137,11 @@ def _forwarded(context: click.Context) -> tuple[str, ...]:
     words: list[str] = []
     for option in dict.fromkeys(order):
         name = str(option.name)
-        if not isinstance(option, click.Option) or name in _NOT_FORWARDED or _is_output(name):
+        if (
+            not isinstance(option, click.Option)
+            or name in _NOT_FORWARDED
+            or name.startswith(OUTPUT)
+        ):
             continue
         value = written[name]
         if option.is_flag:
@@ -152,10 +159,6 @@ class PartedCommand(ExportingCommand):
         """Parse, and keep the words."""
         ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
-
-
-def _is_output(name: str) -> bool:
-    return name.startswith("output_")
 
 
 def _measure_by_engine(
@@ -194,7 +197,7 @@ def _measure_by_engine(
     return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
 
 
-@click.command("plan", epilog="Example: perfci plan --shards 4 --durations report.json")
+@click.command("plan", epilog="Example: perfci plan --shards 4 --split-by report.json")
 @click.argument("rev", default=".", shell_complete=refs)
 @click.option(
     "--shards",
@@ -224,7 +227,7 @@ def plan_command(
     """Split the cases of REV (default: the working tree) into shards that take about as long.
 
     `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k and
-    --durations. `perfci merge` joins their reports.
+    --split-by. `perfci merge` joins their reports.
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json exclude each other")

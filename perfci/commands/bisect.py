@@ -238,6 +238,16 @@ def _change_named(project: Project, given: str, history: str | None) -> Change:
             f"{given!r} is the beginning of {len(matching)} changes' ids"
             if matching
             else f"{given!r} is no range of commits, and no change of the history has that id",
-            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
+            f"Write GOOD..BAD with both ends, as {_range_from(project, given)}, or an id of "
+            "`perfci trend`.",
         )
     return matching[0]
+
+
+def _range_from(project: Project, given: str) -> str:
+    """Return the range from a revision to HEAD where one is ``given``, else an example."""
+    try:
+        project.repository.resolve(given)
+    except UsageError:
+        return "v1.2..main"
+    return f"`{given}..HEAD`"

@@ -4,7 +4,7 @@ Identical sides get the first part of the time. Then the quiet settings are swit
 Identical sides have a second turn, so that the machine's hours disturb both parts alike. The rest
 tests the promise with a slow-down in head.
 
-``--at-once`` measures the spread of sessions that run at once on this machine. One session runs
+``--parallel`` measures the spread of sessions that run at once on this machine. One session runs
 alone in the machine's first part, then one in each part at once, then one alone in the last part.
 """
 
@@ -233,12 +233,22 @@ def calibrate_concurrent(
     if len(parts) < count:
         raise UsageError(
             "too-many-parts",
-            f"this machine has {len(parts)} physical cores for --at-once {count}",
+            f"this machine has {len(parts)} physical cores for --parallel {count}",
             "Give as many sessions as there are cores at most.",
         )
     folder = cache_folder() / "jobs" / f"at-once-{mark_of(str(project.root), count)}"
     command = (
-        *(sys.executable, "-P", "-m", "perfci", "compare", sha, sha, "--same", "--all"),
+        *(
+            sys.executable,
+            "-P",
+            "-m",
+            "perfci",
+            "compare",
+            sha,
+            sha,
+            "--allow-same-commit",
+            "--measure-same-code",
+        ),
         *("--no-why", "--rounds", str(_ENDLESS_ROUNDS), "--budget", f"{budget_s / _SESSIONS:.0f}s"),
         *options,
     )
@@ -309,7 +319,7 @@ class _Sessions:
             raise MeasureError(
                 "no-session-reported",
                 f"{what} left no report: {lacking[0]}",
-                "Try `perfci compare HEAD HEAD --same`, which says more.",
+                "Try `perfci compare HEAD HEAD --allow-same-commit`, which says more.",
             )
         reports = [load_report(gathered.reports[number]) for number in plan.numbers]
         if failure := next((failure for report in reports for failure in report.failures), None):

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
 
 
+_EXAMPLE = ".venv/bin/python"
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The caller of a use case: its ``folder``, and functions that take notices and progress.
@@ -205,19 +208,31 @@ def interpreter(
     shown = configured if given is None else given
     executable = shutil.which(str(expanded(named)))
     if executable is None:
+        inside = Path(shown) / "bin" / "python"
+        example = (
+            inside if os.access(expanded(str(named)) / "bin" / "python", os.X_OK) else _EXAMPLE
+        )
         raise UsageError(
             "no-python",
-            f"{shown} is not an executable Python",
-            f"Give the interpreter itself: {option} /path/to/venv/bin/python"
+            f"{shown} is not an executable Python: {_unusable_reason(expanded(str(named)))}",
+            f"Give the interpreter itself: {option} {example}"
             if given is not None
-            else "It is `python` in the configuration: name the interpreter of the environment "
-            "that has torch, or override it with --python.",
+            else f"It is `python` in the configuration: name the interpreter, such as {example}, "
+            "or override it with --python.",
         )
     python = str(Path(executable).absolute())
     trouble = _trouble_with(python)
     if trouble:
         raise _unfit(shown, trouble)
     return python
+
+
+def _unusable_reason(path: Path) -> str:
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists():
+        return "the file may not be executed, or isn't one"
+    return "there is no such file" if len(path.parts) > 1 else "PATH has no such command"
 
 
 def _unfit(shown: str, trouble: str) -> UsageError:

@@ -364,7 +364,7 @@ def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
         "same-sides",
         f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
         "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
-        "commit against itself on purpose: `perfci calibrate`, or --same.",
+        "commit against itself on purpose: `perfci calibrate`, or --allow-same-commit.",
     )
 
 

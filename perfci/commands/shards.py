@@ -139,7 +139,7 @@ class _ShardedCommand:
         parts = self.parts
         words = [sys.executable, "-P", "-m", "perfci", *self.command, *parts.options]
         if parts.durations:
-            words += ["--durations", str(parts.durations.absolute())]
+            words += ["--split-by", str(parts.durations.absolute())]
         words += ["--log-format", "json"]  # an error is read again
         names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
         commands = []
@@ -270,7 +270,7 @@ def decide(
     cores. ``known`` returns the calibration's answer for a number.
     """
     if requested:
-        return requested, f"{counted(requested, 'shard')} at once, as --at-once says"
+        return requested, f"{counted(requested, 'shard')} at once, as --parallel says"
     answers = [answer for count in range(most, 1, -1) if (answer := known(count))]
     if allowed := next((answer for answer in answers if answer.allowed), None):
         return allowed.count, f"{allowed.count} shards at once: {allowed}"
@@ -279,7 +279,7 @@ def decide(
     if fit > 1:
         return 1, (
             "one shard at a time: whether sessions disturb each other here isn't known; "
-            f"`perfci calibrate --at-once {fit}` measures that"
+            f"`perfci calibrate --parallel {fit}` measures that"
         )
     return 1, ""
 

@@ -184,14 +184,6 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
 class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of what `perfci trend` calls a change or a drift."""
 
-    allow_broken: Annotated[
-        tuple[Text, ...],
-        about(
-            "Cases, benchmarks or files that may fail on both sides; `*` is any text. "
-            "Other cases that do exit with 3.",
-            ["encoder[mode=default]", "legacy_*"],
-        ),
-    ] = _POLICY.allow_broken
     alpha: Annotated[Chance, about("Chance of any false change in a quiet series.", 1e-6)] = (
         _TREND.alpha
     )
@@ -388,6 +380,14 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
         _MEASURE.flush_l2
     )
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
+    allow_broken: Annotated[
+        tuple[Text, ...],
+        about(
+            "Cases, benchmarks or files that may fail on both sides; `*` is any text. "
+            "Other cases that do exit with 3.",
+            ["encoder[mode=default]", "legacy_*"],
+        ),
+    ] = _POLICY.allow_broken
     alpha: Annotated[Chance, about("Chance of a false alarm in a report.", "5%")] = _POLICY.alpha
     cohens_d: Annotated[
         float,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -33,6 +34,59 @@ def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
     done = project.perfci("comapre")
     assert done.code == 2
     assert "compare" in done.err
+
+
+def test_help_is_a_word_too(project: Project) -> None:
+    assert project.perfci("help").out == project.perfci("--help").out
+    assert project.perfci("help", "compare").out == project.perfci("compare", "-h").out
+    assert "Did you mean `compare`?" in project.perfci("help", "comapre").err
+
+
+def test_many_options_are_shown_in_groups_and_old_names_nowhere(project: Project) -> None:
+    shown = project.perfci("compare", "--help").out
+    headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Common:", "Report:", "Time:", "Machines:", "Expert:"]
+    report = shown.partition("\nReport:")[2].partition("\nTime:")[0]
+    assert "--markdown FILE" in report
+    for new, old in {
+        "--allow-same-commit": "--same",
+        "--measure-same-code": "--all",
+        "--parallel": "--at-once",
+        "--split-by": "--durations",
+    }.items():
+        assert new in shown
+        assert old not in shown.split()
+    assert "Options:" in project.perfci("list", "--help").out
+
+
+def test_an_old_name_of_an_option_still_works(small: Project) -> None:
+    for command in (("plan", "--durations", "gone.json"), ("plan", "--split-by", "gone.json")):
+        assert "gone.json" in small.perfci(*command, "--shards", "1").err
+    same = small.perfci("compare", "HEAD", "HEAD", "--same", "--all", "-k", "nonsense")
+    assert "selects no case" in same.err
+
+
+@pytest.mark.parametrize(
+    ("python", "why", "example"),
+    [
+        ("venv", "it is a folder", "--python venv/bin/python"),
+        ("pyhton3", "PATH has no such command", "--python .venv/bin/python"),
+        ("x/python", "there is no such file", "--python .venv/bin/python"),
+    ],
+)
+def test_what_is_no_python_is_said_with_the_reason(
+    small: Project, python: str, why: str, example: str
+) -> None:
+    (small.folder / "venv" / "bin").mkdir(parents=True)
+    (small.folder / "venv" / "bin" / "python").symlink_to(sys.executable)
+    done = small.perfci("list", "--python", python)
+    assert f"{python} is not an executable Python: {why}" in done.err
+    assert example in done.err
+
+
+def test_a_bisection_from_a_commit_is_advised_to_end_at_head(small: Project) -> None:
+    assert "as `HEAD..HEAD`, or" in small.perfci("bisect", "HEAD").err
+    assert "as v1.2..main, or" in small.perfci("bisect", "v1").err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``calibrate --at-once``: sessions that disturb each other are found, and then kept apart."""
+"""``calibrate --parallel``: sessions that disturb each other are found, and then kept apart."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_sessions_that_disturb_each_other_are_measured_one_at_a_time(project: Pr
     here.mkdir()
     project.write("benchmarks/bench_one.py", DISTURBED.format(folder=str(here)))
     project.commit("base")
-    done = project.process("calibrate", "HEAD", "--at-once", "2", "--budget", "25s")
+    done = project.process("calibrate", "HEAD", "--parallel", "2", "--budget", "25s")
     assert done.code == 0, done.text
     assert "2 sessions at once spread" in done.out
     assert "measures one shard at a time here" in done.out
@@ -53,8 +53,8 @@ def test_sessions_that_disturb_each_other_are_measured_one_at_a_time(project: Pr
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--at-once", "200"), "physical cores for --at-once 200"),
-        (("--at-once", "2", "--json", "x.json"), "--at-once writes no file"),
+        (("--parallel", "200"), "physical cores for --parallel 200"),
+        (("--parallel", "2", "--json", "x.json"), "--parallel writes no file"),
     ],
 )
 def test_what_can_not_be_calibrated_so_is_refused(

@@ -15,7 +15,7 @@ from perfci.measure.machine.quiet import available_cores, physical_cores
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 
 CORES = physical_cores(available_cores())
-ENGINE = ("--engine", "local", "--shards", "2", "--at-once", "2")
+ENGINE = ("--engine", "local", "--shards", "2", "--parallel", "2")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_job_is_taken_up_on_the_cores_that_it_began_with(parted: Project, tmp_
     assert parted.process(*arguments).code == 2
     slots = json.loads((job / "slots.json").read_text())
     assert len(slots) == 2
-    once = parted.process(*arguments, "--at-once", "1")
+    once = parted.process(*arguments, "--parallel", "1")
     assert "1 shard at once, on the cores that this job began with" in once.err, once.text
     kept = json.loads((job / "submitted.json").read_text())
     assert [one["slot"] for one in kept.values()] == [0, 0]
@@ -110,7 +110,7 @@ def test_check_has_its_shards_measured_against_the_baseline(
     alone, others = (parted.process("check", "HEAD", *engine) for engine in ((), ENGINE))
     parted.git("checkout", "--quiet", "feature")
     assert done.code == 0, done.text
-    assert "2 shards at once, as --at-once says" in done.err
+    assert "2 shards at once, as --parallel says" in done.err
     report = json.loads(out.read_text())
     assert (report["shard"], report["missing"]) == ("", [])
     assert {row["case"] for row in report["results"]} == {"counting", "steady"}
@@ -158,12 +158,12 @@ def test_options_go_to_every_shard_and_what_they_say_is_shown(
     [
         (("main", "--engine", "local"), "--engine and --shards belong together"),
         (("main", "--shards", "2"), "--engine and --shards belong together"),
-        (("main", "--at-once", "2"), "--at-once, --sbatch and --job-dir need --engine and"),
+        (("main", "--parallel", "2"), "--parallel, --sbatch and --job-dir need --engine and"),
         (("main", *ENGINE, "--shard", "1/2"), "--shard doesn't go with --engine"),
         (("main", *ENGINE, "--fail-fast"), "--fail-fast doesn't go with --engine"),
         (("main", *ENGINE, "--sbatch", "exclusive"), "--sbatch is for --engine slurm"),
         (("feature", *ENGINE), "the same commit"),
-        (("main", "--engine=slurm", "--shards=2", "--at-once=2"), "--at-once is for"),
+        (("main", "--engine=slurm", "--shards=2", "--parallel=2"), "--parallel is for"),
     ],
 )
 def test_what_can_not_be_submitted_is_refused(

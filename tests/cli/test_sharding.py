@@ -223,7 +223,7 @@ def test_a_shard_is_measured_whole(slowed: Project) -> None:
 
 
 def test_durations_without_a_shard_are_a_mistake(slowed: Project, parts: tuple[Path, Path]) -> None:
-    done = slowed.perfci("compare", "main", "--durations", str(parts[0]))
+    done = slowed.perfci("compare", "main", "--split-by", str(parts[0]))
     assert done.code == 2
     assert "--shard" in done.err
 
@@ -254,19 +254,17 @@ def test_known_durations_balance_the_plan(
     result = json.loads(parts[0].read_text(encoding="utf-8"))["results"][0]
     results = [{**result, "case": name} for name in took]  # a duration is of a case with a row
     known = edited(parts[0], folder / "known.json", durations=took, results=results, ran=None)
-    done = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(known), "--json")
+    done = slowed.perfci("plan", "feature", "--shards", "2", "--split-by", str(known), "--json")
     plan = json.loads(done.out)["shards"]
     assert plan[0] == {"shard": "1/2", "expected_s": 60.0, "cases": ["sized[size=1]"]}
     assert plan[1]["expected_s"] == 30.0
-    table = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(known))
+    table = slowed.perfci("plan", "feature", "--shards", "2", "--split-by", str(known))
     assert table.out.splitlines()[0].split() == ["shard", "cases", "expected"]
     assert table.out.splitlines()[1].split() == ["1/2", "1", "1", "min", "0", "s"]
-    report = slowed.report(
-        "compare", "main", "feature", "--shard", "1/2", "--durations", str(known)
-    )
+    report = slowed.report("compare", "main", "feature", "--shard", "1/2", "--split-by", str(known))
     assert report["durations"].keys() == {"sized[size=1]"}
     unknown = edited(parts[0], folder / "unknown.json", durations={})
-    told = slowed.perfci("plan", "feature", "--shards", "2", "--durations", str(unknown))
+    told = slowed.perfci("plan", "feature", "--shards", "2", "--split-by", str(unknown))
     assert "has no durations" in told.err
 
 

@@ -245,12 +245,12 @@ def asked(number: int = 0, *answers: ConcurrentSpread, fit: int = 4) -> tuple[in
 def test_without_calibration_one_measures_and_how_to_know_more_is_said() -> None:
     count, why = asked()
     assert count == 1
-    assert "`perfci calibrate --at-once 4` measures that" in why
+    assert "`perfci calibrate --parallel 4` measures that" in why
     assert asked(fit=1) == (1, "")  # nothing to be known
 
 
 def test_what_is_asked_for_goes_before_what_calibration_says() -> None:
-    assert asked(3, answer(3, 9.0)) == (3, "3 shards at once, as --at-once says")
+    assert asked(3, answer(3, 9.0)) == (3, "3 shards at once, as --parallel says")
 
 
 def test_the_most_that_calibration_allows_measure_at_once() -> None:
