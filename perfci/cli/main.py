@@ -16,6 +16,7 @@ from perfci.cli.printing import (
     be_quiet,
     discard,
     end_log,
+    folded,
     log_event,
     open_standard_files,
     show,
@@ -163,10 +164,10 @@ def _say_error(error: PerfciError) -> int:
     fields = {"slug": error.slug, "message": error.message, "advice": error.advice}
     if log_event("error", **fields, exit_code=error.exit_code):
         return error.exit_code
-    message = click.style(clean_lines(f"perfci: {error.message}"), fg="red")
-    show(clean_styled(f"{message}\n"), err=True)
+    message = "\n".join(folded(clean_lines(f"perfci: {error.message}")))
+    show(clean_styled(f"{click.style(message, fg='red')}\n"), err=True)
     if error.advice:
-        show(clean_lines(f"{error.advice}\n"), err=True)
+        show(clean_lines("\n".join((*folded(clean_lines(error.advice)), ""))), err=True)
     slug = styled(f"[{error.slug}]", dim=True)
     show(clean_styled(f"{slug}\n"), err=True)
     return error.exit_code
@@ -176,7 +177,7 @@ def _say_usage(error: click.ClickException) -> None:
     """Print click's message, which quotes the command line as it is."""
     out = io.StringIO()
     error.show(out)
-    show(clean_lines(out.getvalue()), err=True)
+    show(clean_lines("\n".join((*folded(clean_lines(out.getvalue())), ""))), err=True)
 
 
 def _bug(error: Exception) -> PerfciError:

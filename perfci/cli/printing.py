@@ -10,12 +10,15 @@ The result of a command is on standard output and in its files, whatever the log
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
 _EVERY_S = 15.0
 _BLINK_S = 0.1
+_COMMAND = re.compile(r"`[^`]*`")
+_BOUND = "\N{NO-BREAK SPACE}"
+_BAR_WIDTH = 24
 
 
 class _Quiet:
@@ -55,7 +61,8 @@ def say(text: str, *, fg: str | None = None, err: bool = False) -> None:
     """Print ``text`` on one line, whatever it holds. A quiet command's notices are dropped."""
     if err and not fg and _Quiet.on:
         return
-    _echo(f"{styled(text, fg=fg)}\n", err=err)
+    for line in folded(one_line(text)) if err else (text,):
+        _echo(f"{styled(line, fg=fg)}\n", err=err)
 
 
 def say_red(text: str) -> None:
@@ -66,6 +73,26 @@ def say_red(text: str) -> None:
 def show(text: Clean, *, err: bool = False) -> None:
     """Print a whole text as it stands, with its own newlines."""
     _echo(text, err=err)
+
+
+def folded(text: Clean) -> tuple[str, ...]:
+    """Return lines of whole words that fit standard error's terminal; elsewhere the text's own.
+
+    A command in backticks stays on one line, and so does what is indented, such as a log.
+    """
+    lines = text.splitlines()
+    if not is_terminal(err=True):
+        return tuple(lines)
+    width = shutil.get_terminal_size().columns
+    bound = [_COMMAND.sub(lambda match: match[0].replace(" ", _BOUND), line) for line in lines]
+    parts = (
+        [line] if line.startswith(" ") else _whole_words(line, width) or [line] for line in bound
+    )
+    return tuple(part.replace(_BOUND, " ") for of_line in parts for part in of_line)
+
+
+def _whole_words(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def show_all(texts: Iterable[Clean]) -> None:
@@ -85,7 +112,14 @@ def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clea
 
 def rewrite(text: str, *, width: int) -> None:
     """Put ``text`` in the place of the line that standard error's terminal is on."""
-    _echo(f"\r\x1b[2K{one_line(text)[:width]}", err=True)
+    line = one_line(text)
+    cut = f"{line[: width - 1]}…" if len(line) > width else line
+    _echo(f"\r\x1b[2K{cut}", err=True)
+
+
+def rewrite_styled(line: Clean) -> None:
+    """Put a line that fits in the place of the line that standard error's terminal is on."""
+    _echo(f"\r\x1b[2K{line}", err=True)
 
 
 def _echo(text: str, *, err: bool) -> None:
@@ -190,6 +224,44 @@ def _provisional_text(rows: Sequence[Comparison]) -> str:
     return f"Provisional, after the first rounds: {shown}"
 
 
+def _counts(progress: Progress) -> Iterator[str]:
+    """Yield the rounds, the time that has passed, and the time that is left as far as known."""
+    more = f"/{progress.planned}" if progress.done < progress.planned else ""
+    yield f"{progress.done}{more} rounds"
+    yield format_duration(progress.elapsed_s)
+    if progress.left_s is not None:
+        yield f"{format_duration(progress.left_s)} left"
+
+
+def _bar(progress: Progress, width: int) -> Clean:
+    """Return a bar of the time, the counts and the case, in one line of at most ``width`` columns.
+
+    Nothing draws it again between rounds: that would disturb what is measured.
+    """
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    from perfci.report.terminal import text_console
+
+    whole = progress.elapsed_s + (progress.left_s or 0.0)
+    share = progress.done / max(progress.planned, 1)
+    if progress.left_s is not None and whole > 0.0:
+        share = progress.elapsed_s / whole
+    line = Table.grid(padding=(0, 1), expand=True)
+    line.add_column(width=min(_BAR_WIDTH, width // 4))
+    line.add_column(no_wrap=True)
+    line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    line.add_row(
+        ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green"),
+        ", ".join(_counts(progress)),
+        Text(one_line(progress.case)),
+    )
+    out = io.StringIO()
+    text_console(out, width, color=_wants_colour()).print(line, end="")
+    return clean_styled(out.getvalue().splitlines()[0])
+
+
 class ProgressLine:
     """Shows the progress of a session, and the time that is left, unless it is ``quiet``."""
 
@@ -222,11 +294,11 @@ class ProgressLine:
         if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
             return
         self._last = now
-        left = "" if progress.left_s is None else f", {format_duration(progress.left_s)} left"
-        self._show(
-            f"[{progress.done}/{progress.planned} rounds, "
-            f"{format_duration(progress.elapsed_s)}{left}] {progress.case}"
-        )
+        if self._terminal:
+            rewrite_styled(_bar(progress, shutil.get_terminal_size().columns - 1))
+            self._open = True
+        else:
+            self._show(f"[{', '.join(_counts(progress))}] {progress.case}")
 
     def count(self, text: str, **fields: object) -> None:
         """Show the progress of something that counts quickly, in a log as the event ``progress``.

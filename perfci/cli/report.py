@@ -111,14 +111,11 @@ def _terminal_text(report: Report, *, verbose: bool, color: bool) -> Clean:
 
 
 def verdict_line(report: Report) -> Clean:
-    """Return the verdict and its reasons, on one line."""
+    """Return the verdict and what matters most, in one sentence."""
     from perfci.report.outline import headline, injected_text, outline
 
     alone = report.is_one_sided
-    reasons = () if alone else report.verdict.reasons
-    text = "; ".join(
-        filter(None, (injected_text(report), *(reasons or (headline(outline(report)),))))
-    )
+    text = "; ".join(filter(None, (injected_text(report), headline(outline(report)))))
     line = f"{'run' if alone else report.verdict.status}: {text}"
     return clean_lines(clean_line(line, 2000) + "\n")
 

@@ -80,4 +80,4 @@ def test_what_was_not_checked_out_is_said_where_it_cost_every_benchmark(project:
     assert done.code == 3, done.text
     said = done.err
     assert "submodules that are not checked out, nor are they on the sides: vendored. Run" in said
-    assert said.index("submodules") < said.index("pip install thing")
+    assert said.index("submodules") < said.index("has no thing")

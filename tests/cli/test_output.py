@@ -76,9 +76,9 @@ def test_quiet_prints_a_reason_without_its_escape_sequences(
     quiet: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reason = stated("x: \x1b]0;title\x07\x1b[31mboom\nbang")
-    report = rich_report(verdict=Verdict("error", (reason,)))
+    report = rich_report(verdict=Verdict("error", (reason, stated("y: bang"))))
     show_report(report, verbose=False)
-    assert capsys.readouterr().out == "error: x: boom bang\n"
+    assert capsys.readouterr().out == "error: x: boom bang (and 1 more)\n"
 
 
 def test_quiet_tells_what_was_injected_and_the_headline_where_nothing_is_wrong(
