@@ -71,7 +71,7 @@ class Simulated:
         return [
             state
             for state in self.states
-            if undecided_metrics(state.compared(policy), state.case, policy, family)
+            if undecided_metrics(state.compared(policy), policy, family)
         ]
 
     def chosen(self, *, in_turn: bool) -> list[CaseState]:

@@ -193,7 +193,7 @@ def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> t
         rounds = 5
         while True:
             found = compare_case(case, *(side[:rounds] for side in sides), policy, paired=True)
-            if rounds == 20 or not undecided_metrics(found, case, policy, CASES):
+            if rounds == 20 or not undecided_metrics(found, policy, CASES):
                 break
             rounds += 1
         rows += found

@@ -39,7 +39,6 @@ from perfci.verdict.shards import MOST_SHARDS
 if TYPE_CHECKING:
     from perfci.calibrate import Calibration
 
-_BUDGET_S = 165.0
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 
 
@@ -55,7 +54,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @python_option
 @allow_token_option
 @click.option(
-    "--budget", type=duration, default=_BUDGET_S, help="Time for everything.", show_default="165s"
+    "--budget", type=duration, default="165s", show_default=True, help="Time for everything."
 )
 @seed_option
 @click.option(

@@ -23,7 +23,7 @@ from perfci.cli.printing import (
     styled,
     with_common_options,
 )
-from perfci.errors import EXIT_OUTSIDE, Bug, PerfciError, UsageError, refusal
+from perfci.errors import EXIT_INTERRUPTED, EXIT_OUTSIDE, Bug, PerfciError, UsageError, refusal
 from perfci.report.clean import clean_lines, clean_styled
 from perfci.version import VERSION
 
@@ -135,7 +135,7 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         show(clean_lines("perfci: interrupted.\n"), err=True)
-        code = 128 + signal.SIGINT
+        code = EXIT_INTERRUPTED
     except BrokenPipeError:
         discard()
         code = EXIT_OUTSIDE

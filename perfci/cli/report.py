@@ -18,6 +18,7 @@ import click
 from perfci.cli.help import OUTPUT, GroupedCommand
 from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
 from perfci.errors import (
+    EXIT_INTERRUPTED,
     EXIT_NO_VERDICT,
     EXIT_PASS,
     EXIT_REGRESSION,
@@ -29,6 +30,7 @@ from perfci.files import write_file
 from perfci.model.report import Report
 from perfci.outputs import STANDARD_OUTPUT, rendered, write_files, writing
 from perfci.report.clean import Clean, clean_line, clean_lines
+from perfci.verdict.decision import was_answered
 
 if TYPE_CHECKING:
     from perfci.commands.revisions import RecordableReport
@@ -45,7 +47,7 @@ def conclude(
     *,
     verbose: bool,
 ) -> int:
-    """Deliver the report, then record the runs, and return the exit code.
+    """Deliver the report, then record the runs, and return the exit code (README.md, Exit codes).
 
     A file that can't be written loses no run. PerfciError names everything that failed.
     """
@@ -60,7 +62,12 @@ def conclude(
             failed.append(error)
     if failed:
         raise joined_error(failed) from failed[0]
-    return exit_code(measured.report, strict=config.policy.strict)
+    report = measured.report
+    answered = report.failures or any(map(was_answered, report.results))
+    codes = {finding.code for row in report.results for finding in row.findings}
+    if "interrupted" in codes and not answered:
+        return EXIT_INTERRUPTED
+    return exit_code(report, strict=config.policy.strict)
 
 
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool) -> None:

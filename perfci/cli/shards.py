@@ -318,7 +318,7 @@ def merge_command(
             problems.append(merged.problem)
         elif not merged.shown:
             say(str(merged.outputs["json"]))
-        verdict = f"{merged.report.verdict.status}: {headline(outline(merged.report))}"
+        verdict = f"{merged.report.verdict.status} — {headline(outline(merged.report))}"
         say(f"perfci: {clean_line(verdict, 600)}", err=True)
         codes.append(merged_code(merged, strict=policy.strict))
     if problems:

@@ -80,9 +80,9 @@ notification_options = stack(
         "--patience",
         "most_wait_s",
         type=duration,
-        default=120.0,
-        metavar="TIME",
-        help="Longest wait for GitHub [default: 2m].",
+        default="2m",
+        show_default=True,
+        help="Longest wait for GitHub.",
     ),
 )
 

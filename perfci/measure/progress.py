@@ -188,7 +188,7 @@ class CaseNeeds:
         if state.same_code or state.failures or state.rounds >= self.maximum_rounds(state):
             return False
         compared = state.compared(self.policy)
-        undecided = undecided_metrics(compared, state.case, self.policy, family)
+        undecided = undecided_metrics(compared, self.policy, family)
         state.out_of_reach = self._out_of_reach(state, undecided, family, left_s)
         state.undecided = tuple(metric for metric in undecided if metric not in state.out_of_reach)
         return bool(state.undecided)
@@ -315,7 +315,7 @@ class RemainingTime:
     def _to_decide(self, state: CaseState, family: int) -> int:
         policy, rounds_left = self._needs.policy, self._needs.maximum_rounds(state) - state.rounds
         compared = state.compared(policy)
-        undecided = undecided_metrics(compared, state.case, policy, family)
+        undecided = undecided_metrics(compared, policy, family)
         return max(
             (
                 self._rounds_of(row, family, rounds_left)

@@ -264,7 +264,7 @@ def _undecided(
         if row.status == "inconclusive"
         and row.gate == "fail"
         and policy.undecided(row.metric) == "inconclusive"
-        and not _excludes_regression(row)
+        and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
     left_open = [
         Reason(code, row.case, because=reason_of(row))

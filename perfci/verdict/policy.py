@@ -99,10 +99,12 @@ class Policy:
         )
 
     def undecided(self, metric: str) -> Undecided:
-        """Return what an inconclusive comparison of ``metric`` makes of the verdict."""
-        if metric in self.metrics:
-            return self.metrics[metric].undecided
-        return METRICS[metric].undecided if metric in METRICS else "pass"
+        """Return what an inconclusive comparison of ``metric`` makes of the verdict.
+
+        A benchmark's own metric that gates has to be decided.
+        """
+        known = self.metrics.get(metric) or METRICS.get(metric)
+        return known.undecided if known else "inconclusive"
 
 
 def metric_policy(metric: Metric) -> MetricPolicy:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.metrics import METRICS
-from perfci.model.case import Case, Metric
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.quantile import median
@@ -80,7 +79,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 
 
 def undecided_metrics(
-    comparisons: Iterable[Comparison], case: Case, policy: Policy, family: int
+    comparisons: Iterable[Comparison], policy: Policy, family: int
 ) -> tuple[str, ...]:
     """Return the metrics that need more rounds: those that would leave the verdict inconclusive.
 
@@ -90,20 +89,17 @@ def undecided_metrics(
     ``family`` is how many gating comparisons the report will have.
     """
 
-    def may_prolong(row: Comparison, metric: Metric) -> bool:
-        rule = policy.for_metric(metric, case)
-        if rule.gate != "fail":
-            return False
-        if rule.undecided == "inconclusive":
+    def may_prolong(row: Comparison) -> bool:
+        if policy.undecided(row.metric) == "inconclusive":
             return True
-        return metric.rounds_setting == "rounds" and _looks_worse(row)
+        return METRICS[row.metric].rounds_setting == "rounds" and _looks_worse(row)
 
     return tuple(
         row.metric
         for row in comparisons
         if row.method == "paired_t"
-        and row.metric in METRICS
-        and may_prolong(row, METRICS[row.metric])
+        and row.gate == "fail"
+        and may_prolong(row)
         and wants_rounds(row, policy, family)
     )
 

@@ -85,8 +85,8 @@ def test_an_environment_that_cannot_be_written_keeps_no_other_back(project: Proj
     done = merged(project, *reports).without_traceback()
     assert done.code == EXIT_OUTSIDE
     assert f"{first} can't be written" in done.err
-    assert "perfci: fail: 1 regression" in done.err
-    assert "perfci: pass: no regression" in done.err
+    assert "perfci: fail — 1 regression" in done.err
+    assert "perfci: pass — no regression" in done.err
     assert done.out.split() == ["m.other-key.json"]
     assert (project.folder / "out" / "m.other-key.csv").exists()
     (project.folder / first).unlink()

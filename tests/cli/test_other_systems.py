@@ -54,7 +54,7 @@ def test_all_that_does_not_measure_works(system: str, tmp_path: Path) -> None:
         )
         comments = [comment["body"] for comment in github.comments]
     assert done.returncode == 1, done.stderr
-    assert done.stderr.splitlines()[-1].startswith("perfci: fail: "), done.stderr
+    assert done.stderr.splitlines()[-1].startswith("perfci: fail — "), done.stderr
     assert "Warning" not in done.stderr
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "site" / "index.html").is_file()

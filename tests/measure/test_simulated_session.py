@@ -22,6 +22,15 @@ def slow():
     time.sleep(30)
     return int
 """
+HITS = """\
+import os
+import perfci
+
+@perfci.benchmark
+def hits():
+    value = float(os.environ["HITS"])
+    return int, perfci.metric("hits", lambda: value, gate="fail")
+"""
 SAME = ("compare", "HEAD", "HEAD", "--same")
 
 
@@ -91,6 +100,21 @@ def test_an_undecided_case_gets_more_rounds_but_no_more_than_the_most(
     workers.latency = undecided
     project.report(*SAME, "-k", "steady", "--rounds", "5")
     assert workers.started["steady", "head"] == 9
+
+
+def test_an_undecided_metric_of_the_benchmark_gets_more_rounds_and_does_not_pass(
+    project: Project, workers: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def before(work: WorkOrder, number: int) -> None:
+        monkeypatch.setenv("HITS", str(undecided(work, number) ** 2.3))
+
+    allow(project, most=9)
+    workers.spread, workers.before = 0.0005, before
+    project.commit(**{"benchmarks/bench_hits.py": HITS})
+    report = project.report(*SAME, "-k", "hits", "--rounds", "5")
+    assert workers.started["hits", "head"] > 5
+    (reason,) = report["verdict"]["reasons"]
+    assert (report["verdict"]["status"], "hits" in reason) == ("inconclusive", True)
 
 
 def test_each_of_the_least_rounds_comes_from_an_ancestor_of_its_own(project: Project) -> None:
@@ -225,6 +249,19 @@ def test_what_ends_it_early_leaves_a_report_of_what_was_measured(
         rows(report, case)["latency_p50"]["head"]["workers"] for case in ("counting", "steady")
     }
     assert counted == {2}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left"), 3)]
+)
+def test_ctrl_c_before_the_first_round_is_exit_code_130(
+    project: Project, workers: Simulated, error: BaseException, code: int
+) -> None:
+    def at_once(*_: object) -> None:
+        raise error
+
+    workers.before = at_once
+    assert project.report(*SAME, code=code)["interrupted"]
 
 
 def test_a_side_that_fails_ends_its_case_alone(project: Project, workers: Simulated) -> None:

@@ -353,7 +353,6 @@ def _sessions(kept: Kept) -> dict[str, Any]:
                 compare_case(
                     case.case, case.base[:rounds], case.head[:rounds], policy, paired=True
                 ),
-                case.case,
                 policy,
                 40,
             )
@@ -374,7 +373,7 @@ def all_judged(seeds: int = 1, count: int = 12) -> dict[str, Any]:
 
 
 def old() -> dict[str, Any]:
-    """Return the reports that perfci made of the same at commit 5ab4c6e."""
+    """Return the reports that perfci made of the same when they were last kept."""
     plain: dict[str, Any] = json.loads(lzma.decompress(OLD.read_bytes()))
     return plain
 

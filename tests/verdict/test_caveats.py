@@ -66,10 +66,10 @@ def test_a_change_of_few_rounds_is_not_yet_believed_and_more_rounds_are_asked_fo
     assert row.warnings[-1].startswith(
         "looks regressed: 5 rounds cannot rule out between-process variance; 7"
     )
-    assert undecided_metrics(rows, case(), POLICY, 20) == ("latency_p50",)
+    assert undecided_metrics(rows, POLICY, 20) == ("latency_p50",)
     enough = paired([1.10] * 7)
     assert judged(enough, 20).status == "regressed"
-    assert undecided_metrics(enough, case(), POLICY, 20) == ()
+    assert undecided_metrics(enough, POLICY, 20) == ()
 
 
 def test_a_change_of_few_rounds_is_not_believed_however_large_it_is() -> None:
@@ -77,10 +77,10 @@ def test_a_change_of_few_rounds_is_not_believed_however_large_it_is() -> None:
     rows = paired([1.6] * 5)
     row = judged(rows, 20)
     assert (row.status, row.p_adjusted < 0.01) == ("inconclusive", True)
-    assert undecided_metrics(rows, case(), POLICY, 20) == ("latency_p50",)
+    assert undecided_metrics(rows, POLICY, 20) == ("latency_p50",)
     enough = paired([1.6] * 7)
     assert judged(enough, 20).status == "regressed"
-    assert undecided_metrics(enough, case(), POLICY, 20) == ()
+    assert undecided_metrics(enough, POLICY, 20) == ()
 
 
 def test_rounds_of_two_speeds_are_doubted_and_the_two_are_named() -> None:
@@ -142,13 +142,13 @@ def test_what_is_worse_by_less_than_half_of_the_threshold_is_no_suspect() -> Non
 def test_cold_start_asks_for_rounds_only_while_it_looks_worse_by_its_threshold(
     ratios: list[float], asks: bool
 ) -> None:
-    wanting = undecided_metrics(paired(ratios, "cold_start"), case(), POLICY, 80)
+    wanting = undecided_metrics(paired(ratios, "cold_start"), POLICY, 80)
     assert wanting == (("cold_start",) if asks else ())
 
 
 def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
     compiling, latency = paired([1.3] * 3, "compile_time"), paired([1.0] * 6)
-    assert undecided_metrics((*compiling, *latency), case(), POLICY, 20) == ()
+    assert undecided_metrics((*compiling, *latency), POLICY, 20) == ()
 
 
 def test_what_compile_time_needs_is_said_with_the_setting_that_gives_it() -> None:
@@ -162,7 +162,7 @@ def test_rounds_alike_to_the_last_digit_ask_for_no_more() -> None:
     same = side("base", "latency_p50", [1.0] * 10), side("head", "latency_p50", [1.1] * 10)
     rows = compare_case(case(), *same, POLICY, paired=True)
     assert rows[0].p is None
-    assert undecided_metrics(rows, case(), POLICY, 20) == ()
+    assert undecided_metrics(rows, POLICY, 20) == ()
 
 
 def test_the_detectable_change_of_sessions_is_that_of_one_among_many() -> None:
@@ -179,7 +179,7 @@ def test_a_new_slow_mode_of_head_keeps_it_from_being_unchanged() -> None:
     row = judged(slow_at_times)
     assert (row.base.workers, row.outliers, row.status) == (10, (), "inconclusive")
     assert row.ratio == pytest.approx(1.055, rel=1e-2)
-    assert undecided_metrics(slow_at_times, case(), POLICY, 1) == ("latency_p50",)
+    assert undecided_metrics(slow_at_times, POLICY, 1) == ("latency_p50",)
 
 
 def test_one_session_of_a_baseline_never_shows_that_nothing_changed() -> None:

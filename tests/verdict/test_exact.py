@@ -157,7 +157,7 @@ def test_memory_that_is_decided_asks_for_no_more_rounds() -> None:
     for more, wanted in ((0.0, ()), (4.0, (metric,)), (8.0, ())):
         values = [(value + more + 0.2 * (8.0 - value)) * (1 << 20) for value in mebibytes]
         rows = compare_case(case(), base, side("head", metric, values), POLICY, paired=True)
-        assert undecided_metrics(rows, case(), POLICY, 1) == wanted
+        assert undecided_metrics(rows, POLICY, 1) == wanted
 
 
 def test_two_workers_that_agree_by_luck_make_no_amount_exact() -> None:

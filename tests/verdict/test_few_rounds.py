@@ -62,7 +62,7 @@ def test_compile_time_names_the_setting_that_gives_it_more_rounds() -> None:
 
 def test_a_gating_metric_is_measured_on_and_a_cold_start_where_it_looks_slower() -> None:
     def wanted(metric: str, ratio: float) -> bool:
-        return bool(undecided_metrics([compared(metric, ratio, 3)], case(), POLICY, 1))
+        return bool(undecided_metrics([compared(metric, ratio, 3)], POLICY, 1))
 
     assert wanted("latency_p50", 1.0)
     assert wanted("cold_start", 1.2)

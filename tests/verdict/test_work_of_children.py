@@ -50,7 +50,7 @@ def test_work_that_appears_in_a_child_fails_the_gate(
 def test_children_that_idle_are_no_work_and_ask_for_no_more_rounds() -> None:
     rows = compared(None, 2e-5)
     assert [row.status for row in rows] == ["unchanged"]
-    assert undecided_metrics(rows, case(), POLICY, 1) == ()
+    assert undecided_metrics(rows, POLICY, 1) == ()
 
 
 def test_cases_that_use_no_processes_have_no_row_of_their_time() -> None:
