@@ -235,6 +235,40 @@ class Collector:
         return NOTHING
 
 
+class WatchedSide(Protocol):
+    """A worker of a round as the parent sees it. Times in s."""
+
+    call_s: float
+    on_device: bool
+
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+
+    def card_energy(self) -> float:
+        """Return what its card took so far in J: NaN where that isn't known."""
+
+    def call_for(self, time_s: float) -> int:
+        """Have it make calls of the work for about that time. Return their number."""
+
+
+class Watch:
+    """The parent's part in measuring a metric group. Each worker of a round has one."""
+
+    def __init__(self, side: WatchedSide) -> None:
+        self.side = side
+
+    def before_block(self) -> None:
+        """The worker's next block of bursts is about to be ordered."""
+
+    def after_block(self) -> None:
+        """The worker's block is done. The other side's may still be under way."""
+
+    def after_bursts(self) -> Mapping[str, float]:
+        """Return readings for ``Warm.parent_readings``. The other side's worker waits."""
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Warm:
     """A worker's warm calls, without those of excluded bursts. Times in s.
@@ -242,8 +276,7 @@ class Warm:
     ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
     of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
     own clock. ``observed`` has bursts, likewise, of what the work's observer saw of each call, by
-    metric. ``energy`` is what the card took for a call in J: NaN where that isn't known, None where
-    there is no card.
+    metric. ``parent_readings`` are those that the groups' ``Watch`` gave.
     """
 
     measurement: Measurement
@@ -253,7 +286,7 @@ class Warm:
     device_bursts: Sequence[Sequence[float]] = ()
     device_samples: Sequence[float] = ()
     observed: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-    energy: float | None = None
+    parent_readings: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from perfci.measure.machine.gpu_watch import (
     CardWatch,
     GpuState,
     GpuWatches,
-    energy_between,
     set_aside_reason,
 )
 from perfci.measure.provenance.attribution import (
@@ -26,7 +25,7 @@ from perfci.measure.provenance.attribution import (
 )
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
-from perfci.metrics import METRICS
+from perfci.metrics import METRICS, metric_groups
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
@@ -42,8 +41,6 @@ from perfci.model.worker import (
 )
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
-ENERGY_S = 0.2
-"""Time for which a side runs alone to measure energy. NVML's counter moves every 20 to 100 ms."""
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 """After that number of blocks a round is planned again, if its calls are that factor shorter."""
 _STOPPED_S = 2.0
@@ -159,7 +156,7 @@ class _RoundWorkers:
                 self._attempt(slot, self._start)
             self._blocks()
             for step in (
-                _measure_energy,
+                RoundSide.watch_alone,
                 partial(RoundSide.finish, round_number=self.round_number),
             ):
                 for slot in slots:
@@ -254,17 +251,6 @@ class _RoundWorkers:
             self._attempt(slot, answer)
 
 
-def _measure_energy(slot: RoundSide) -> None:
-    """Read the card's energy while this side runs alone: turns can't be separated."""
-    if slot.watch is None:
-        return
-    before, calls = slot.watch.read(), max(1, int(ENERGY_S / (slot.call_s + SAMPLE_S)))
-    order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
-    slot.living.send(order)
-    slot.living.expect("block", slot.task.timeout_s + calls * slot.call_s)
-    slot.energy = energy_between(before, slot.watch.read()) / calls
-
-
 def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
     measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
     outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
@@ -303,8 +289,9 @@ class RoundSide:
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False
-        self.watch: CardWatch | None = None
-        self.energy = math.nan
+        self.card: CardWatch | None = None
+        self.watches = [group.watch(self) for group in metric_groups()]
+        self.readings: dict[str, float] = {}
         self.crowded = False
         self.result: WorkerResult | None = None
         self.log = ""
@@ -334,11 +321,13 @@ class RoundSide:
         self.call_s = max(0.0, self.living.field(answer, "call_s", float))
         self.on_device = self.living.field(answer, "on_device", bool)
         if self.on_device:
-            self.watch = gpu.of(self.living.field(answer, "uuid", str))
+            self.card = gpu.of(self.living.field(answer, "uuid", str))
 
     def order_block(self, order: Mapping[str, object]) -> None:
         """Order a block of bursts."""
-        self._before = self.watch.read() if self.watch else None
+        for watch in self.watches:
+            watch.before_block()
+        self._before = self.card.read() if self.card else None
         self._ordered = self.living.now()
         self.living.send({"do": "block", **order})
 
@@ -351,12 +340,36 @@ class RoundSide:
         block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.wrong_clock(wrong)
-        if self._before is not None and self.watch is not None:
-            reason = set_aside_reason(self._before, self.watch.read(), workers)
+        if self._before is not None and self.card is not None:
+            reason = set_aside_reason(self._before, self.card.read(), workers)
             block = replace(block, set_aside=reason)
+        for watch in self.watches:
+            watch.after_block()
         self.measured_s += block.duration
         if block.bursts:  # it has none if the other side was gone at once
             self.blocks.append(block)
+
+    def watch_alone(self) -> None:
+        """Take the watches' readings while the other side waits."""
+        for watch in self.watches:
+            self.readings.update(watch.after_bursts())
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self.living.pid
+
+    def card_energy(self) -> float:
+        """Return what the card took so far in J: NaN where that isn't known."""
+        energy = self.card.read().energy if self.card else None
+        return math.nan if energy is None else energy
+
+    def call_for(self, time_s: float) -> int:
+        """Have the worker make calls for about that time, in no burst. Return their number."""
+        calls = max(1, int(time_s / (self.call_s + SAMPLE_S)))
+        self.living.send({"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None})
+        self.living.expect("block", self.task.timeout_s + calls * self.call_s)
+        return calls
 
     def learn_call(self) -> None:
         """Believe the blocks if they show a shorter call than the warm-up did."""
@@ -421,7 +434,7 @@ class RoundSide:
                 side=order.side,
                 round_number=round_number,
                 cold_cache=order.cold_cache,
-                energy=self.energy if self.on_device else None,
+                parent_readings=self.readings,
                 installed=order.metrics,
                 ancestor=self.ancestor,
             )

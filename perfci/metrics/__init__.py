@@ -29,6 +29,7 @@ from perfci.collector import (
     Ruling,
     Scene,
     Warm,
+    Watch,
     Work,
 )
 from perfci.errors import Unusable, UsageError
@@ -59,8 +60,9 @@ class MetricGroup:
 
     A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
     values of a worker's samples; and ``explain``, which says why a metric regressed. perfci's own
-    may have ``ruling``, which decides from both sides' workers where the numbers of its metrics
-    ``RULED`` don't count. ``distribution`` has the module; it is empty for perfci's own.
+    may have ``WATCH``, the class of what the parent does for them in a round, and ``ruling``, which
+    decides from both sides' workers where the numbers of its metrics ``RULED`` don't count.
+    ``distribution`` has the module; it is empty for perfci's own.
     """
 
     name: str
@@ -69,6 +71,7 @@ class MetricGroup:
     collector: type[Collector] = Collector
     reduce: Reduce = lambda _: NOTHING
     explain: Explain = lambda _: ()
+    watch: type[Watch] = Watch
     ruling: Rule = lambda *_: None
     ruled: tuple[str, ...] = ()
     distribution: str = ""
@@ -157,7 +160,7 @@ def _with_others() -> Iterator[MetricGroup]:
 def _group(module: Any, distribution: str = "") -> MetricGroup:
     optional = {"collector": "COLLECTOR", "reduce": "reduce", "explain": "explain"}
     if not distribution:
-        optional |= {"ruling": "ruling", "ruled": "RULED"}
+        optional |= {"watch": "WATCH", "ruling": "ruling", "ruled": "RULED"}
     return MetricGroup(
         name=module.__name__,
         metrics=tuple(module.METRICS),
@@ -253,6 +256,7 @@ __all__ = [
     "Ruling",
     "Scene",
     "Warm",
+    "Watch",
     "Work",
     "metric_groups",
     "registered",

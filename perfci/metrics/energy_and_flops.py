@@ -6,12 +6,14 @@ attention. Other operators count as nothing.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from perfci.clock import perf_counter
-from perfci.metrics import NOTHING, Collector, Reading, Warm
+from perfci.metrics import NOTHING, Collector, Reading, Warm, Watch
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 
@@ -25,6 +27,8 @@ METRICS = {
         "compiled work those of eager"
     ),
 }
+_ENERGY_S = 0.2
+"""Time for which a side runs alone to measure energy. NVML's counter moves every 20 to 100 ms."""
 _LONGEST_CALL_S = 1.0
 """Longer calls aren't counted, because that would take one more of them."""
 _LEAST_FLOPS = 1e5
@@ -35,11 +39,23 @@ _DEFAULT_SIDE = 4096
 _PEAK_S = 0.05
 
 
-class EnergyAndFlops(Collector):
-    """Makes one call under torch's counter, in those rounds that check accuracy.
+class EnergyWatch(Watch):
+    """Reads the card's energy while this side runs alone: turns can't be separated."""
 
-    The parent reads the card's energy counter around calls on the card.
-    """
+    def after_bursts(self) -> Mapping[str, float]:
+        """Return what a call on the card takes in J, or NaN."""
+        if not self.side.on_device:
+            return {}
+        before = self.side.card_energy()
+        calls = 1 if math.isnan(before) else self.side.call_for(_ENERGY_S)
+        return {"energy": (self.side.card_energy() - before) / calls}
+
+
+WATCH = EnergyWatch
+
+
+class EnergyAndFlops(Collector):
+    """Makes one call under torch's counter, in those rounds that check accuracy."""
 
     def after_bursts(self) -> Reading:
         """Return the reason why no card's energy can be read, if there is one."""
@@ -77,10 +93,11 @@ COLLECTOR = EnergyAndFlops
 
 def reduce(warm: Warm) -> Reading:
     """Return the energy of a call."""
-    if warm.energy is None:
+    energy = warm.parent_readings.get("energy")
+    if energy is None:
         return NOTHING
-    if warm.energy > 0.0:  # not so where a reading was unknown: NaN
-        return Reading({"energy": warm.energy})
+    if energy > 0.0:  # not so where a reading was unknown: NaN
+        return Reading({"energy": energy})
     return Reading(missing={"energy": "the card's energy can't be read"})
 
 

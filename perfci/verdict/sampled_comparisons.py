@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
@@ -51,11 +52,11 @@ def reduce(
     side: str,
     round_number: int,
     cold_cache: bool,
-    energy: float | None = None,
+    parent_readings: Mapping[str, float] = MappingProxyType({}),
     installed: Container[str] = (),
     ancestor: int = 0,
 ) -> WorkerOutput:
-    """Return the worker's metrics. ``energy`` is what its card took in J, None without a card.
+    """Return the worker's metrics. ``parent_readings`` are those of ``Watch``.
 
     Where the worker says why a metric is missing, that reason counts. ``installed`` are modules of
     metrics of other distributions in the worker's Python. Raises UsageError for a broken one.
@@ -64,7 +65,7 @@ def reduce(
     disturbances = _disturbances(raw.blocks, by_burst)
     kept = _kept(disturbances)
     reasons = Counter(filter(None, disturbances))
-    read = partial(_read, raw, cold_cache=cold_cache, energy=energy)
+    read = partial(_read, raw, cold_cache=cold_cache, parent_readings=parent_readings)
     readings, samples = read(kept)
     values = {**raw.values, **_union(reading.values for reading in readings)}
     bursts = _union(reading.bursts for reading in readings)
@@ -101,7 +102,11 @@ def reduce(
 
 
 def _read(
-    raw: Measurement, kept: Sequence[bool], *, cold_cache: bool, energy: float | None
+    raw: Measurement,
+    kept: Sequence[bool],
+    *,
+    cold_cache: bool,
+    parent_readings: Mapping[str, float],
 ) -> tuple[list[Reading], Sequence[float]]:
     """Return the groups' readings of the ``kept`` bursts, and the sorted samples of these."""
     by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
@@ -122,7 +127,7 @@ def _read(
             metric: _without(_calls_by_burst(text, raw.blocks), kept)
             for metric, text in raw.observed_ns.items()
         },
-        energy=energy,
+        parent_readings=parent_readings,
     )
     return [
         group.read("its reduce", partial(group.reduce, warm)) for group in metric_groups()

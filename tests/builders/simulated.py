@@ -292,7 +292,8 @@ class SimulatedChannel:
         delayed = min(bursts, self._executor.delayed(self._order))
         for place in range(delayed * calls):
             samples[place] *= 3
-        self._samples.append(array("q", samples))
+        if samples:  # none in calls that aren't timed
+            self._samples.append(array("q", samples))
         delays = [2 * self._latency * calls] * delayed + [0.0] * (bursts - delayed)
         duration = sum(samples) / 1e9
         self._say(

@@ -14,7 +14,6 @@ from perfci.measure.machine.gpu_watch import (
     GpuState,
     GpuWatches,
     UnwatchableCard,
-    energy_between,
     open_gpu_watch,
     set_aside_reason,
     slowdown_name,
@@ -147,12 +146,6 @@ def test_a_burst_is_set_aside_for_a_slowdown_or_a_foreign_process(
     before: GpuState, after: GpuState, reason: str
 ) -> None:
     assert set_aside_reason(before, after, own_pids=(10, 11)) == reason
-
-
-def test_energy_is_the_difference_and_unknown_where_a_reading_is() -> None:
-    assert energy_between(state(energy=2.0), state(energy=2.5)) == 0.5
-    assert energy_between(state(energy=None), GOOD) != energy_between(state(energy=None), GOOD)
-    assert energy_between(None, None) != energy_between(None, None)
 
 
 HOLDING = """

@@ -7,7 +7,6 @@ for it.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -243,13 +242,6 @@ def _unseen(watch: CardWatch | UnwatchableCard) -> list[str]:
 def slowdown_name(reasons: int) -> str:
     """Return the gravest slowdown in NVML's bit mask ``reasons``, or an empty text."""
     return next((name for bit, name in _SLOWDOWNS if reasons & bit), "")
-
-
-def energy_between(before: GpuState | None, after: GpuState | None) -> float:
-    """Return the energy in J that the card took; NaN where either reading doesn't have it."""
-    if before is None or after is None or before.energy is None or after.energy is None:
-        return math.nan
-    return after.energy - before.energy
 
 
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
