@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where bytecode isn't kept, each process that the tests start compiles all it imports anew
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo nightly-demo test test-all test-lowest test-pythons docs
+.PHONY: demo nightly-demo test test-all test-lowest test-pythons docs reproduce
 .PHONY: lint lint-types lint-code lint-workflows fuzz faults lock wheel-check gpu-check slurm-check clean
 .DEFAULT_GOAL := help
 
@@ -16,6 +16,7 @@ help:
 	@echo "make test-all     run all tests"
 	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
+	@echo "make reproduce    replay recorded sessions and write docs/evidence.md, in a minute"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
 	@echo "make faults       run what writes on disks that fail, a change at a time, and kill it"
@@ -39,6 +40,9 @@ demo: $(VENV)/.installed
 
 nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
+
+reproduce: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.corpus reproduce
 
 TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
 

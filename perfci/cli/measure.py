@@ -91,6 +91,12 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     type=FOLDER,
     help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
 )
+@click.option(
+    "--keep-bursts",
+    metavar="FOLDER",
+    type=FOLDER,
+    help="Measure all rounds of each case, and keep their bursts in a file here.",
+)
 @shard_options
 @engine_options
 @inject_option

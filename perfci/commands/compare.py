@@ -25,6 +25,7 @@ from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.explaining import explain_moved
+from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals, by_name, select, words_of, written_in
@@ -54,6 +55,7 @@ class MeasureOptions:
     other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
     If they can't be written, that is an error before measuring. ``why`` looks into cases that
     moved (None: as the configuration says), and writes Chrome traces into ``traces``.
+    ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of its rounds.
     ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
     this repository's last comparison.
 
@@ -79,6 +81,7 @@ class MeasureOptions:
     same: bool = False
     why: bool | None = None
     traces: Path | None = None
+    keep_bursts: Path | None = None
     only: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
     command: str = "compare"
@@ -120,6 +123,9 @@ def measure_both(
     ) as workplace:
         remember_cases(context, workplace)
         part = selected_part(workplace, options)
+        keeper = BurstKeeper.within(options.keep_bursts, now()) if options.keep_bursts else None
+        if keeper:
+            keeper.require_writable()
         announce(_announcement(base.resolved, head.resolved, part, context.config.settings))
         result = measure_cases(
             workplace,
@@ -129,6 +135,7 @@ def measure_both(
                 everything=options.everything or options.record,
                 looks=bool(options.why),
                 scale=part.scale,
+                keeper=keeper,
             ),
         )
         new, gone = one_sided_points(workplace, options, part)

@@ -45,6 +45,8 @@ _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 """After that number of blocks a round is planned again, if its calls are that factor shorter."""
 _STOPPED_S = 2.0
 """A worker that only waited for its turn answers in that time."""
+COMPARED_BY_BURSTS = "latency_p50"
+"""The metric whose bursts lie side by side on any machine."""
 NO_ROOM_FOR_BOTH = "no_room_for_both"
 _MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
 _MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
@@ -278,7 +280,11 @@ class WorkerTask:
 
 
 class RoundSide:
-    """One side of a round: its worker, and what came of it. Times in s."""
+    """One side of a round: its worker, and what came of it. Times in s.
+
+    ``measurement`` is what the worker sent, and ``bursts`` the latency of each burst, None for an
+    excluded one.
+    """
 
     def __init__(self, task: WorkerTask) -> None:
         self.task = task
@@ -296,6 +302,8 @@ class RoundSide:
         self.result: WorkerResult | None = None
         self.log = ""
         self.ran: Provenance | None = None
+        self.measurement: Measurement | None = None
+        self.bursts: Sequence[float | None] = ()
         self._before: GpuState | None = None
         self._ordered = 0.0
 
@@ -439,6 +447,7 @@ class RoundSide:
                 ancestor=self.ancestor,
             )
             to_plain(output.values)
+            self.measurement, self.bursts = raw, output.bursts.get(COMPARED_BY_BURSTS, ())
         except UsageError as error:
             raise self.living.broken_plugin(str(error)) from error
         except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite

@@ -11,6 +11,7 @@ from perfci.errors import OutsideError, refusal
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.code_ran import CodeRan
 from perfci.measure.executor import OpenStarters
+from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_ended
@@ -32,7 +33,12 @@ from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
 from perfci.model.report import Comparison
 from perfci.model.run import WRONG_CODE
-from perfci.model.worker import UNLIKE_FRESH, WorkerFailure, WorkerOutput
+from perfci.model.worker import (
+    ROUNDS_OF_AN_ANCESTOR,
+    UNLIKE_FRESH,
+    WorkerFailure,
+    WorkerOutput,
+)
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
 from perfci.verdict.row_status import adjust
@@ -55,13 +61,15 @@ class SessionOptions:
     code on both sides has one round, but with ``everything`` as many as any other. ``looks``: cases
     that moved will be looked into, which takes time, too. ``scale`` is the number of comparisons in
     the report, divided by the number in this session. It makes a shard's session as sure as one
-    that measures everything.
+    that measures everything. A ``keeper`` keeps the bursts of all rounds. Then each case gets all
+    of its rounds, decided or not, so that any rule can be tried on them.
     """
 
     fail_fast: bool = False
     everything: bool = False
     looks: bool = False
     scale: float = 1.0
+    keeper: BurstKeeper | None = None
 
 
 def measure_cases(
@@ -78,6 +86,8 @@ def measure_cases(
         options = replace(options, everything=True)
     try:
         result = Session(workplace, options).measure(chosen)
+        if options.keeper:
+            _write_kept(options.keeper, workplace, result)
         return replace(result, failures=tuple(_written_trees(workplace.plan)))
     finally:
         measuring_ended()
@@ -192,12 +202,28 @@ class Session:
         if len(self._plan.sides) < 2:
             return ""
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
+        if self._options.keeper:
+            return self._all_rounds(states)
         while undecided := [state for state in states if self._wants_more(state, self._family)]:
             start_s = max(0.0, self._elapsed_s() - self._round_time_s) / self._sweeps
             left_s = self._left_s()
             chosen = self._needs.next_of(undecided, self._family, start_s=start_s, left_s=left_s)
             self._planned = self._rounds + len(chosen)
             if ended := self._sweep(chosen):
+                return ended
+        return ""
+
+    def _all_rounds(self, states: list[CaseState]) -> str:
+        """Measure the most rounds of each case, whatever is decided."""
+        needs = self._needs
+        while due := [
+            state
+            for state in states
+            if not (state.failures or state.same_code)
+            and state.rounds < needs.maximum_rounds(state)
+        ]:
+            self._planned = self._rounds + len(due)
+            if ended := self._sweep(due):
                 return ended
         return ""
 
@@ -261,6 +287,8 @@ class Session:
     def _rounds_of_ancestor(self, state: CaseState) -> int:
         if self._options.fail_fast:
             return 1
+        if self._options.keeper and state.rounds >= self._needs.minimum_rounds(state):
+            return ROUNDS_OF_AN_ANCESTOR
         return rounds_of_ancestor(
             state.compared(self._policy),
             state.undecided,
@@ -282,6 +310,8 @@ class Session:
                 self._starters.refuse(state.case, finding("ancestor-state", message=message))
                 return False
         took = self._executor.now() - started
+        if self._options.keeper:
+            self._options.keeper.add(state.case, measured, started - self._started, took)
         state.first_round_s = state.first_round_s or took
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took
@@ -406,6 +436,8 @@ class Session:
 
     def _is_decided(self, state: CaseState) -> bool:
         """Return whether a case that has its minimum doesn't need its ancestor's other rounds."""
+        if self._options.keeper:
+            return state.rounds >= self._needs.maximum_rounds(state)
         return bool(self._family) and not self._wants_more(state, self._family)
 
     def _is_bad(self) -> bool:
@@ -440,6 +472,16 @@ class Session:
         ready = self._ready()
         scale = self._options.scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
+
+
+def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult) -> None:
+    plan = workplace.plan
+    keeper.write(
+        {side.name: side.side.sha for side in plan.sides},
+        workplace.environments["head"],
+        plan.config.settings,
+        result.wall_s,
+    )
 
 
 def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:

@@ -61,7 +61,7 @@ def reduce(
     Where the worker says why a metric is missing, that reason counts. ``installed`` are modules of
     metrics of other distributions in the worker's Python. Raises UsageError for a broken one.
     """
-    by_burst = _by_burst(raw.samples_ns, raw.blocks)
+    by_burst = samples_by_burst(raw.samples_ns, raw.blocks)
     disturbances = _disturbances(raw.blocks, by_burst)
     kept = _kept(disturbances)
     reasons = Counter(filter(None, disturbances))
@@ -109,9 +109,9 @@ def _read(
     parent_readings: Mapping[str, float],
 ) -> tuple[list[Reading], Sequence[float]]:
     """Return the groups' readings of the ``kept`` bursts, and the sorted samples of these."""
-    by_burst = _without(_by_burst(raw.samples_ns, raw.blocks), kept)
+    by_burst = _without(samples_by_burst(raw.samples_ns, raw.blocks), kept)
     device_by_burst = (
-        _without(_by_burst(raw.device_samples_ns, raw.blocks), kept)
+        _without(samples_by_burst(raw.device_samples_ns, raw.blocks), kept)
         if raw.device_samples_ns
         else []
     )
@@ -160,7 +160,9 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _by_burst(encoded: Sequence[str], blocks: Sequence[WorkerBlock]) -> list[Sequence[float]]:
+def samples_by_burst(
+    encoded: Sequence[str], blocks: Sequence[WorkerBlock]
+) -> list[Sequence[float]]:
     """Return each burst's samples in s. ValueError where the blocks have another number of them."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):

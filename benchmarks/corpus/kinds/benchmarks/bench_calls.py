@@ -1,0 +1,18 @@
+from work import calls
+
+import perfci
+
+
+def _define(kind):
+    @perfci.benchmark(name=kind)
+    def benchmark():
+        return getattr(calls, kind)()
+
+    return benchmark
+
+
+for _kind in (
+    *("tiny", "python", "eager", "training", "memory_bound", "allocating", "generate"),
+    *("tails", "memory"),
+):
+    globals()[_kind] = _define(_kind)

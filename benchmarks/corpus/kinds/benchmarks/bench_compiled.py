@@ -1,0 +1,8 @@
+from work import compiled as work
+
+import perfci
+
+
+@perfci.benchmark
+def compiled():
+    return work.compiled()

@@ -1,0 +1,1 @@
+"""Work of many kinds, each made of about a hundred equal units."""

@@ -1,0 +1,230 @@
+"""How right the rules are on recorded sessions, and how long they take to say so.
+
+    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND]
+
+Each recorded case is replayed at the default thresholds, and with 2 % for the median latency.
+``--rule`` replays the same data by another checkout's code, in processes of its own, and prints
+both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import perfci
+from benchmarks.corpus.replay import replayed
+from benchmarks.corpus.sessions import DATA, Recorded, planted_metric, recorded_sessions
+from benchmarks.statistics.scoring import markdown, percent
+from perfci.measure.kept_bursts import read_kept
+from perfci.verdict.policy import MetricPolicy, Policy
+
+ROOT = Path(__file__).resolve().parents[2]
+LATENCY = "latency_p50"
+POLICIES = {
+    "5 %": Policy(),
+    "2 %": Policy(metrics={LATENCY: MetricPolicy(0.02, "fail", "inconclusive")}),
+}
+_PRECISE = {LATENCY, "latency_p95"}
+"""Metrics whose true change is the planted share: of the others some is not what grows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was decided of one replayed case, beside the truth.
+
+    ``metric`` is the one that is worse by ``share``; ``status`` and ``threshold`` are its row's.
+    ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
+    """
+
+    kind: str
+    condition: str
+    share: float
+    policy: str
+    metric: str
+    threshold: float
+    verdict: str
+    status: str
+    covered: bool | None
+    rounds: int
+    seconds: float
+
+    @property
+    def is_false_fail(self) -> bool:
+        """Return whether it fails although nothing is worse by its threshold."""
+        return self.verdict == "fail" and self.share < self.threshold
+
+    @property
+    def is_false_pass(self) -> bool:
+        """Return whether it passes without a word although it is worse by its threshold."""
+        late = self.share and self.share >= self.threshold
+        return bool(late) and self.verdict == "pass" and self.status != "regressed"
+
+
+def outcomes_of(recorded: Recorded, folder: Path, kind: str) -> list[Outcome]:
+    """Return the outcomes of one session's cases under each policy."""
+    session = read_kept(folder / recorded.file)
+    return [
+        outcome
+        for at, case in enumerate(session.cases)
+        if kind in {"", case.benchmark}
+        for name, policy in POLICIES.items()
+        if name == "5 %" or not recorded.share or planted_metric(case.benchmark) == LATENCY
+        for outcome in _outcome(replayed(session, at, policy), recorded, case.benchmark, name)
+    ]
+
+
+def _outcome(replay, recorded: Recorded, kind: str, policy: str) -> Iterator[Outcome]:
+    metric = planted_metric(kind) if recorded.share else LATENCY
+    row = next((row for row in replay.rows if row.metric == metric), None)
+    if row is None:
+        return
+    covered = None
+    if row.ratio_lo is not None and row.ratio_hi is not None and metric in _PRECISE:
+        covered = row.ratio_lo <= 1.0 + recorded.share <= row.ratio_hi
+    yield Outcome(
+        kind,
+        recorded.condition,
+        recorded.share,
+        policy,
+        metric,
+        row.threshold,
+        replay.verdict,
+        row.status,
+        covered,
+        replay.rounds,
+        replay.seconds,
+    )
+
+
+def all_outcomes(folder: Path, kind: str = "", most: int | None = None) -> list[Outcome]:
+    """Return the outcomes of all sessions, or of the first ``most`` of them."""
+    sessions = recorded_sessions(folder)[:most]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        parts = pool.map(partial(outcomes_of, folder=folder, kind=kind), sessions)
+        return [outcome for part in parts for outcome in part]
+
+
+def outcomes_by(checkout: Path, folder: Path, kind: str) -> list[Outcome]:
+    """Return the outcomes by the code of another checkout, in processes of its own."""
+    words = ["score", "--json", "--data", str(folder), *(["--kind", kind] if kind else [])]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.corpus", *words],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    if not Path(answer["perfci"]).is_relative_to(checkout):
+        raise SystemExit(f"{answer['perfci']} decided, which is not of {checkout}")
+    return [Outcome(**plain) for plain in answer["outcomes"]]
+
+
+Rule = tuple[str, Sequence[Outcome]]
+"""A version of perfci, and what it decided."""
+By = Callable[[Outcome], tuple[str, ...]]
+Column = Callable[[Sequence[Outcome]], object]
+
+
+def _mean(name: str) -> Column:
+    return lambda outcomes: sum(getattr(each, name) for each in outcomes) / len(outcomes)
+
+
+def _covered(outcomes: Sequence[Outcome]) -> str:
+    known = [each.covered for each in outcomes if each.covered is not None]
+    return percent(sum(known), len(known), 0)
+
+
+def _share(is_so: Callable[[Outcome], bool]) -> Column:
+    return lambda outcomes: percent(sum(map(is_so, outcomes)), len(outcomes), 0)
+
+
+_COMMON: dict[str, Column] = {
+    "decided, %": _share(lambda each: each.verdict in {"pass", "fail"}),
+    "covered, %": _covered,
+    "rounds": _mean("rounds"),
+    "s": _mean("seconds"),
+}
+_SAME: dict[str, Column] = {
+    "cases": len,
+    "false fails": lambda outcomes: sum(each.is_false_fail for each in outcomes),
+    **_COMMON,
+}
+_WORSE: dict[str, Column] = {
+    "cases": len,
+    "found, %": _share(lambda each: each.status == "regressed"),
+    "false": lambda outcomes: sum(each.is_false_fail or each.is_false_pass for each in outcomes),
+    **_COMMON,
+}
+
+
+def tables(*rules: Rule) -> str:
+    """Return all tables, with a row for each rule: identical sides, then what was planted."""
+    same = [(name, [each for each in outcomes if not each.share]) for name, outcomes in rules]
+    worse = [(name, [each for each in outcomes if each.share]) for name, outcomes in rules]
+    parts = (
+        "**Identical sides, by kind of work**",
+        _table(lambda each: (each.kind,), ("kind",), _SAME, same),
+        "**Identical sides, by load**",
+        _table(lambda each: (each.condition,), ("load",), _SAME, same),
+        "**Planted, by metric and share**",
+        _table(
+            lambda each: (each.metric, f"{each.share:4.0%}"), ("metric", "share"), _WORSE, worse
+        ),
+    )
+    return "\n\n".join(parts)
+
+
+def _table(by: By, names: Sequence[str], columns: dict[str, Column], rules: Sequence[Rule]) -> str:
+    """Return a table of the outcomes in groups and of all, with all columns for each policy."""
+    keys = sorted({by(each) for _, outcomes in rules for each in outcomes})
+    whole = ("all", *[""] * (len(names) - 1))
+    ruled = len(rules) > 1
+    rows = [
+        (*key, *([name] if ruled else []), *_cells(columns, members))
+        for key in (*keys, whole)
+        for name, outcomes in rules
+        for members in [[each for each in outcomes if key in (by(each), whole)]]
+    ]
+    titles = [f"{title} ({policy})" for policy in POLICIES for title in columns]
+    return markdown((*names, *(["rule"] if ruled else []), *titles), rows)
+
+
+def _cells(columns: dict[str, Column], outcomes: Sequence[Outcome]) -> Iterator[object]:
+    for policy in POLICIES:
+        members = [each for each in outcomes if each.policy == policy]
+        for column in columns.values():
+            yield column(members) if members else "–"
+
+
+def main(words: Sequence[str]) -> int:
+    """Score what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus score")
+    parser.add_argument("--kind", default="")
+    parser.add_argument("--rule", type=Path, action="append", default=[], metavar="CHECKOUT")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--json", action="store_true", help="print the outcomes themselves")
+    given = parser.parse_args(words)
+    began = time.monotonic()
+    own = all_outcomes(given.data, given.kind)
+    if given.json:
+        print(json.dumps({"perfci": perfci.__file__, "outcomes": [asdict(each) for each in own]}))
+        return 0
+    others = [
+        (rule.name, outcomes_by(rule.resolve(), given.data.resolve(), given.kind))
+        for rule in given.rule
+    ]
+    print(tables(("here", own), *others))
+    print(f"\n{len(own)} replays by each rule, in {time.monotonic() - began:.0f} s")
+    return 0

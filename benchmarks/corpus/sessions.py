@@ -1,0 +1,53 @@
+"""The recorded sessions, and what is true of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+INDEX = DATA / "sessions.jsonl"
+PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "imports": "cold_start"}
+"""The metric that a kind's planted share makes worse; of the others it is the median latency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One session: its file, and how head differs.
+
+    ``condition`` is quiet, shared (a neighbour had the other core) or a load by ``burners``;
+    ``load`` is that of the minute before. ``cases`` are the words that selected them, and
+    ``rounds`` counts those of all cases.
+    """
+
+    file: str
+    condition: str
+    share: float
+    burners: int
+    load: float
+    cases: str
+    rounds: int = 0
+
+    @property
+    def path(self) -> Path:
+        """The session's file."""
+        return DATA / self.file
+
+
+def recorded_sessions(folder: Path = DATA) -> list[Recorded]:
+    """Return the sessions of the index."""
+    lines = (folder / INDEX.name).read_text(encoding="utf-8").splitlines()
+    return [Recorded(**json.loads(line)) for line in lines]
+
+
+def planted_metric(kind: str) -> str:
+    """Return the metric that is made worse in ``kind``."""
+    return PLANTED_IN.get(kind, "latency_p50")
+
+
+def plain(recorded: Recorded) -> dict[str, Any]:
+    """Return the line of a session."""
+    return asdict(recorded)

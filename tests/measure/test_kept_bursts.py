@@ -1,0 +1,100 @@
+"""``--keep-bursts``: a session's file has all that its decisions were made from."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from perfci.errors import DamagedFile
+from perfci.measure.kept_bursts import KeptSession, read_kept
+from perfci.model.worker import WorkOrder
+from perfci.verdict.sampled_comparisons import side_by_side
+from tests.builders.project import Project
+from tests.builders.simulated import Simulated
+
+SAME = ("compare", "HEAD", "HEAD", "--same")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project", Simulated(spread=0.0005))
+    project.counting(1000)
+    project.commit("base")
+    return project
+
+
+def kept(project: Project, code: int = 0) -> KeptSession:
+    project.report(*SAME, "--rounds", "6", "--keep-bursts", "kept", code=code)
+    (path,) = (project.folder / "kept").iterdir()
+    return read_kept(path)
+
+
+def test_each_case_gets_all_rounds_although_it_is_decided_sooner(project: Project) -> None:
+    session = kept(project)
+    assert sorted(case.id for case in session.cases) == ["counting", "steady"]
+    for at in range(2):
+        rounds = [kept.round for kept in session.rounds if kept.case == at]
+        assert rounds == list(range(1, session.settings.max_rounds + 1))
+
+
+def test_the_ratio_of_a_round_comes_out_of_its_bursts_again(project: Project) -> None:
+    for round_ in kept(project).rounds:
+        workers = sorted(round_.workers.items(), key=lambda worker: worker[0] != round_.first)
+        outputs = [
+            replace(
+                worker.output,
+                bursts={
+                    "latency_p50": tuple(
+                        None if at in worker.excluded else middle
+                        for at, middle in enumerate(worker.medians_s)
+                    )
+                },
+            )
+            for _, worker in workers
+        ]
+        blocks = [block.bursts for block in workers[0][1].blocks]
+        for again, (_, worker) in zip(side_by_side(outputs, blocks), workers, strict=True):
+            assert worker.output.beside["latency_p50"]
+            assert again.beside == pytest.approx(worker.output.beside, abs=1e-6)
+
+
+def test_a_round_that_failed_on_one_side_is_not_kept(tmp_path: Path) -> None:
+    def ends(order: WorkOrder, number: int) -> tuple[str, str] | None:
+        is_third = order.side == "head" and order.case == "steady" and number == 3
+        return ("crash", "it crashed") if is_third else None
+
+    project = Project(tmp_path / "project", Simulated(spread=0.0005, before=ends))
+    project.counting(1000)
+    project.commit("base")
+    session = kept(project, code=3)
+    (steady,) = (at for at, case in enumerate(session.cases) if case.id == "steady")
+    assert [kept.round for kept in session.rounds if kept.case == steady] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"no MessagePack"),
+        gzip.compress(msgspec.msgpack.encode({"schema": "perfci.bursts/1"})),
+    ],
+)
+def test_what_was_not_kept_by_perfci_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "odd.bursts"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile, match=r"odd\.bursts has no bursts"):
+        read_kept(path)
+
+
+def test_a_file_of_a_later_schema_is_refused(project: Project) -> None:
+    session = kept(project)
+    (path,) = (project.folder / "kept").iterdir()
+    later = msgspec.msgpack.encode(replace(session, schema="perfci.bursts/2"))
+    path.write_bytes(gzip.compress(later))
+    with pytest.raises(DamagedFile, match=r"perfci\.bursts/2; this perfci reads perfci\.bursts/1"):
+        read_kept(path)
