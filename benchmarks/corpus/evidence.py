@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.corpus import peers
+from benchmarks.corpus.replay import SUITE
 from benchmarks.corpus.score import all_outcomes, tables
 from benchmarks.corpus.sessions import DATA, recorded_sessions
+from benchmarks.statistics.scoring import markdown
+from benchmarks.time_left_kept import opened
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence.md"
-MEASURED = (
-    ("false alarms, coverage, power", "statistics/simulate.py", "20 min of a core", "false-alarms"),
-    ("other tools", "peers/run.py --repetitions 1", "1 h", "peers"),
-    ("bursts side by side", "pair_spread.py --rounds 12", "10 min", "pairs"),
-    ("memory of identical workers", "memory_spread.py --rounds 8", "10 min", "memory"),
-    ("time to the verdict", "time_to_verdict.py --repetitions 1", "15 min", "time-to-verdict"),
-    ("why, against what was planted", "planted.py first", "20 min", "why"),
-    ("the search for a commit", "bisect/simulate.py --processes 2", "10 min", "bisect"),
-)
-"""What is measured, by which program, how long that takes, and the page of its result."""
+HERE = Path(__file__).resolve().parents[1]
+PAGE = HERE.parent / "docs" / "evidence.md"
 _TEXT = """\
 # Evidence that you can replay
 
@@ -44,8 +39,9 @@ How often each calls head slower. Under a rule without a threshold, 1 % is right
 
 ## What has to be measured
 
-| figure | `python benchmarks/…` | takes about | result |
-|---|---|---|---|
+Each [page of results](results/README.md) begins with its command. Where the raw results say how
+long they took:
+
 {measured}
 """
 
@@ -56,13 +52,28 @@ def page(folder: Path = DATA) -> str:
     return _TEXT.format(
         sessions=len(recorded_sessions(folder)),
         rounds=sum(recorded.rounds for recorded in recorded_sessions(folder)),
-        suite=20,
+        suite=SUITE,
         tables=tables(("here", outcomes)),
         peers=peers.table(folder, outcomes),
-        measured="\n".join(
-            f"| {figure} | `{command}` | {took} | [{result}](results/{result}.md) |"
-            for figure, command, took, result in MEASURED
-        ),
+        measured=_measured(),
+    )
+
+
+def _measured() -> str:
+    """Return what the raw results of measurements say of the time that they took."""
+    simulated = json.loads((HERE / "statistics" / "results" / "simulation.json").read_text())
+    lines = (HERE / "peers" / "results" / "run.jsonl").read_text().splitlines()
+    peers_s = sum(json.loads(line).get("seconds", 0.0) for line in lines)
+    sessions = [opened(path) for path in (HERE / "kept" / "time_left").glob("*.json.xz")]
+    left_s = sum(session.ended - session.began for session in sessions)
+    rows = (
+        ("[false alarms](results/false-alarms.md)", "statistics/simulate.py", simulated["core_s"]),
+        ("[other tools](results/peers.md)", "peers/run.py", peers_s),
+        ("[the time left](results/time-left.md)", "time_left.py", left_s),
+    )
+    return markdown(
+        ("figure", "program", "took, minutes"),
+        [(figure, f"`benchmarks/{name}`", f"{took / 60.0:.0f}") for figure, name, took in rows],
     )
 
 

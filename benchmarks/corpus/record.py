@@ -4,14 +4,12 @@
 
 Builds a git repository of ``kinds`` whose second commit is worse by the share, compares the two
 with ``--keep-bursts``, and puts the file into ``data`` with a line in ``data/sessions.jsonl``.
-Nothing else should run meanwhile, unless the condition says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -57,7 +55,7 @@ def burning(count: int) -> Iterator[None]:
             burner.wait()
 
 
-def record(words: str, share: float, burners: int, condition: str, budget: str) -> Recorded:
+def record(words: str, share: float, burners: int, budget: str) -> Recorded:
     """Record one session, and return its line of the index."""
     with tempfile.TemporaryDirectory() as scratch:
         repository, kept = Path(scratch) / "repository", Path(scratch) / "kept"
@@ -67,17 +65,16 @@ def record(words: str, share: float, burners: int, condition: str, budget: str) 
             *("-k", words, "--all", "--same", "--no-why", "--quiet", "--budget", budget),
             *("--keep-bursts", str(kept)),
         ]
-        before = os.getloadavg()[0]
         with burning(burners):
             done = subprocess.run(command, cwd=repository, check=False)
         files = list(kept.glob("*")) if kept.is_dir() else []
         if not files:
             raise SystemExit(f"perfci kept nothing, and exited with {done.returncode}")
-        name = f"{files[0].stem}-{share:.0%}-{condition}.bursts".replace(" ", "-")
+        name = f"{files[0].stem}-{share * 100:.0f}.bursts"
         DATA.mkdir(exist_ok=True)
         shutil.move(files[0], DATA / name)
     rounds = len(read_kept(DATA / name).rounds)
-    recorded = Recorded(name, condition, share, burners, before, words, rounds)
+    recorded = Recorded(name, share, burners, words, rounds)
     with INDEX.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(plain(recorded)) + "\n")
     return recorded
@@ -89,8 +86,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("-k", dest="words", default="")
     parser.add_argument("--share", type=float, default=0.0)
     parser.add_argument("--burners", type=int, default=0)
-    parser.add_argument("--condition", default="quiet")
     parser.add_argument("--budget", default="215s")
     given = parser.parse_args(words)
-    print(record(given.words, given.share, given.burners, given.condition, given.budget))
+    print(record(given.words, given.share, given.burners, given.budget))
     return 0

@@ -8,7 +8,7 @@ replayed by itself, as one of ``SUITE`` cases: the correction is for as many.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfci.measure.kept_bursts import KeptRound, KeptSession
@@ -23,6 +23,8 @@ from perfci.verdict.stopping import rounds_of_ancestor
 
 SUITE = 20
 """Cases of the report that each replayed case is part of."""
+FEWEST = 10
+"""Fewer recorded rounds are too few to see where a rule would end."""
 _SIDES = ("base", "head")
 
 
@@ -58,15 +60,21 @@ class _Ancestors:
         return next((group for group in self.begun[::-1] if group), [])
 
 
-def replayed(session: KeptSession, case: int, policy: Policy) -> Replay:
-    """Return what a session that had the recorded rounds to draw from decides of ``case``."""
+def replayed(session: KeptSession, case: int, policy: Policy, *, swapped: bool = False) -> Replay:
+    """Return what a session that had the recorded rounds to draw from decides of ``case``.
+
+    As many rounds as were recorded are its ``max_rounds``, if that is less than the default.
+    ``swapped``: what was measured of base is taken for head's, and the other way round.
+    """
     rounds = [kept for kept in session.rounds if kept.case == case]
     settings = MeasureSettings()
+    settings = replace(settings, max_rounds=min(settings.max_rounds, len(rounds)))
     policy = replace(policy, looks=(settings.rounds, settings.max_rounds))
     replaying = _Replaying(
         case_states((session.cases[case],), _SIDES)[0],
         CaseNeeds(settings, policy),
         _Ancestors.of(rounds),
+        dict(zip(_SIDES, _SIDES[::-1] if swapped else _SIDES, strict=True)),
     )
     replaying.run()
     state = replaying.state
@@ -78,11 +86,15 @@ def replayed(session: KeptSession, case: int, policy: Policy) -> Replay:
 
 @dataclass(slots=True)
 class _Replaying:
-    """One case's session: the loop of ``perfci.measure.session`` without its processes."""
+    """One case's session: the loop of ``perfci.measure.session`` without its processes.
+
+    ``sides`` has for each side whose workers are taken for its own.
+    """
 
     state: CaseState
     needs: CaseNeeds
     ancestors: _Ancestors
+    sides: Mapping[str, str]
 
     def run(self) -> None:
         while self.state.rounds < self.needs.minimum_rounds(self.state):
@@ -106,7 +118,8 @@ class _Replaying:
         state.wall_s += kept.took_s
         state.took_s.append(kept.took_s)
         for side in _SIDES:
-            state.outputs[side].append(kept.workers[side].output)
+            output = kept.workers[self.sides[side]].output
+            state.outputs[side].append(replace(output, side=side))
 
     def _wants_more(self, family: int) -> bool:
         return self.needs.wants_more(self.state, family, math.inf)

@@ -2,7 +2,8 @@
 
     python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND]
 
-Each recorded case is replayed at the default thresholds, and with 2 % for the median latency.
+Each recorded case is replayed at the default thresholds, and with 2 % for the median latency;
+identical sides a second time, with the sides swapped.
 ``--rule`` replays the same data by another checkout's code, in processes of its own, and prints
 both.
 """
@@ -11,10 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -22,10 +26,10 @@ from functools import partial
 from pathlib import Path
 
 import perfci
-from benchmarks.corpus.replay import replayed
+from benchmarks.corpus.replay import FEWEST, Replay, replayed
 from benchmarks.corpus.sessions import DATA, Recorded, planted_metric, recorded_sessions
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.measure.kept_bursts import read_kept
+from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.verdict.policy import MetricPolicy, Policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,20 +38,21 @@ POLICIES = {
     "5 %": Policy(),
     "2 %": Policy(metrics={LATENCY: MetricPolicy(0.02, "fail", "inconclusive")}),
 }
+_LOADS = ((2.0, "below 2"), (4.0, "2 to 4"), (6.0, "4 to 6"), (math.inf, "6 and more"))
 _PRECISE = {LATENCY, "latency_p95"}
 """Metrics whose true change is the planted share: of the others some is not what grows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was decided of one replayed case, beside the truth.
+    """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
     ``metric`` is the one that is worse by ``share``; ``status`` and ``threshold`` are its row's.
     ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
     """
 
     kind: str
-    condition: str
+    load: str
     share: float
     policy: str
     metric: str
@@ -70,31 +75,48 @@ class Outcome:
         return bool(late) and self.verdict == "pass" and self.status != "regressed"
 
 
+def _load(session: KeptSession, case: int) -> str:
+    """Return the range that the machine's mean load was in while a case was measured."""
+    load = statistics.fmean(kept.load for kept in session.rounds if kept.case == case)
+    return next((name for most, name in _LOADS if load < most), _LOADS[-1][1])
+
+
 def outcomes_of(recorded: Recorded, folder: Path, kind: str) -> list[Outcome]:
-    """Return the outcomes of one session's cases under each policy."""
+    """Return the outcomes of one session's cases under each policy.
+
+    A case with few rounds is left out.
+    """
     session = read_kept(folder / recorded.file)
+    counts = Counter(kept.case for kept in session.rounds)
     return [
         outcome
         for at, case in enumerate(session.cases)
-        if kind in {"", case.benchmark}
+        if kind in {"", case.benchmark} and counts[at] >= FEWEST
         for name, policy in POLICIES.items()
         if name == "5 %" or not recorded.share or planted_metric(case.benchmark) == LATENCY
-        for outcome in _outcome(replayed(session, at, policy), recorded, case.benchmark, name)
+        for swapped in ((False,) if recorded.share else (False, True))
+        for outcome in _outcome(
+            replayed(session, at, policy, swapped=swapped),
+            recorded.share,
+            case.benchmark,
+            _load(session, at),
+            name,
+        )
     ]
 
 
-def _outcome(replay, recorded: Recorded, kind: str, policy: str) -> Iterator[Outcome]:
-    metric = planted_metric(kind) if recorded.share else LATENCY
+def _outcome(replay: Replay, share: float, kind: str, load: str, policy: str) -> Iterator[Outcome]:
+    metric = planted_metric(kind) if share else LATENCY
     row = next((row for row in replay.rows if row.metric == metric), None)
     if row is None:
         return
     covered = None
     if row.ratio_lo is not None and row.ratio_hi is not None and metric in _PRECISE:
-        covered = row.ratio_lo <= 1.0 + recorded.share <= row.ratio_hi
+        covered = row.ratio_lo <= 1.0 + share <= row.ratio_hi
     yield Outcome(
         kind,
-        recorded.condition,
-        recorded.share,
+        load,
+        share,
         policy,
         metric,
         row.threshold,
@@ -177,7 +199,7 @@ def tables(*rules: Rule) -> str:
         "**Identical sides, by kind of work**",
         _table(lambda each: (each.kind,), ("kind",), _SAME, same),
         "**Identical sides, by load**",
-        _table(lambda each: (each.condition,), ("load",), _SAME, same),
+        _table(lambda each: (each.load,), ("load",), _SAME, same),
         "**Planted, by metric and share**",
         _table(
             lambda each: (each.metric, f"{each.share:4.0%}"), ("metric", "share"), _WORSE, worse

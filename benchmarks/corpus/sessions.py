@@ -16,20 +16,16 @@ PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "impor
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One session: its file, and how head differs.
+    """One session: its file, the share by which head is worse, and the words that chose its cases.
 
-    ``condition`` is quiet, shared (a neighbour had the other core) or a load by ``burners``;
-    ``load`` is that of the minute before. ``cases`` are the words that selected them, and
-    ``rounds`` counts those of all cases.
+    ``burners`` counts the busy loops that ran besides. ``rounds`` counts those of all cases.
     """
 
     file: str
-    condition: str
     share: float
     burners: int
-    load: float
     cases: str
-    rounds: int = 0
+    rounds: int
 
     @property
     def path(self) -> Path:

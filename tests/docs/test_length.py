@@ -1,6 +1,7 @@
 """The guide stays short enough to be read: the README and the pages of docs/.
 
-Pages made from the code (docs/reference) and tables of measurements (docs/results) don't count.
+Pages made from the code (docs/reference) and tables of measurements (docs/results, and the evidence
+that `make reproduce` writes) don't count.
 """
 
 from __future__ import annotations
@@ -12,5 +13,6 @@ MOST = 38_500
 
 def test_readme_and_pages_have_no_more_words_than_allowed() -> None:
     pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    words = {one.name: len(one.read_text(encoding="utf-8").split()) for one in pages}
+    guide = [page for page in pages if page.name != "evidence.md"]
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in guide}
     assert sum(words.values()) <= MOST, words

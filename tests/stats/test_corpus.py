@@ -1,4 +1,4 @@
-"""The corpus: a session that was kept is replayed to its own verdict, and a part of it is scored."""
+"""The corpus: a kept session is replayed to its own verdict, and a part of the corpus is scored."""
 
 from __future__ import annotations
 
@@ -52,15 +52,13 @@ def test_rounds_of_one_ancestor_are_replayed_as_such(session: KeptSession) -> No
     """After the least rounds the session took two of each ancestor; a change takes one of each."""
     recorded = [kept.workers["head"].output.ancestor for kept in session.rounds if kept.case == 0]
     assert len(set(recorded)) < len(recorded) == 20
-    (latency,) = (
-        row for row in replay_of(session, "counting").rows if row.metric == "latency_p50"
-    )
+    (latency,) = (row for row in replay_of(session, "counting").rows if row.metric == "latency_p50")
     assert latency.ancestors == 8
 
 
 def outcome(**changed: object) -> Outcome:
     made = {
-        "kind": "tiny", "condition": "quiet", "share": 0.0, "policy": "5 %",
+        "kind": "tiny", "load": "below 2", "share": 0.0, "policy": "5 %",
         "metric": "latency_p50", "threshold": 0.05, "verdict": "pass", "status": "unchanged",
         "covered": True, "rounds": 5, "seconds": 6.0,
     }  # fmt: skip
