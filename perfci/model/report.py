@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from perfci.model import notebook
 from perfci.model.case import Failure, Gate
 from perfci.model.finding import Finding, Reason, Why
 from perfci.model.run import Environment, Ran, Side
@@ -161,7 +162,7 @@ class Past:
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """One compare, check or run, ready to be rendered."""
 
@@ -199,6 +200,24 @@ class Report:
     def is_one_sided(self) -> bool:
         """Return whether head was measured alone, without a base."""
         return self.base is None and self.command == "run"
+
+    @property
+    def regressions(self) -> tuple[Comparison, ...]:
+        """Return the comparisons that regressed, whether they fail the report or not."""
+        return tuple(row for row in self.results if row.status == "regressed")
+
+    def plot(self, metric: str = "latency_p50", axes: Any = None) -> Any:
+        """Draw each case's change of ``metric`` with its interval, and return matplotlib's axes.
+
+        Raises UsageError if matplotlib is not installed, or if no case has a change of the metric.
+        """
+        return notebook.plot(self, metric, axes)
+
+    def __repr__(self) -> str:
+        return notebook.line(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.table(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with a row for each comparison; docs/api.md has the columns.
