@@ -15,6 +15,15 @@ from functools import lru_cache
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_SIZES = {
+    **{
+        name: ("a time", size)
+        for size, name in (*_TIME, (1e-6, "us"), (60.0, "min"), (1.0, "seconds"))
+    },
+    **{name: ("a size", size) for size, name in (*_BYTES, (1.0, "bytes"))},
+    **{name: ("a size", size) for size, name in ((1e3, "kB"), (1e6, "MB"), (1e9, "GB"))},
+}
+"""Units that can be converted, each with what it measures and its size."""
 _PERCENT = 100.0
 _FACTOR = 3.0
 """From this ratio on, a factor reads better than a percentage."""
@@ -45,6 +54,14 @@ def format_value(value: float | None, unit: str) -> str:
         return f"{value:.0f}"
     number = _three_digits(value)
     return number if unit == "ratio" else f"{number} {unit}"
+
+
+def unit_factor(old: str, new: str) -> float | None:
+    """Return what a value in ``old`` is multiplied by to be in ``new``, or None where none is."""
+    if old == new:
+        return 1.0
+    (kind, size), (other_kind, other_size) = (_SIZES.get(unit, (unit, 1.0)) for unit in (old, new))
+    return size / other_size if kind == other_kind else None
 
 
 def format_difference(value: float, unit: str) -> str:

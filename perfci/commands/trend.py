@@ -169,7 +169,7 @@ def report_trend(
         trend = trend_of(
             history, repository, config.aliases, settings, branch=request.branch, now=request.now
         )
-        workers = workers_of(trend, history, config.aliases) if request.html else {}
+        workers = workers_of(trend, history) if request.html else {}
         _write(trend, workers, request)
         written(trend)
         changes = known_changes(trend, request.now)
@@ -224,8 +224,8 @@ def trend_of(
 
     loaded = history.load_arrays()
     git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
-    known = _renamed(history.known_changes(), aliases, git.order)
     arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
+    known = _renamed(history.known_changes(), arranged.aliases, git.order)
     replaced = replaced_environments(arranged.timelines)
     with run_all_on_cores(len(arranged.series)) as run_all:
         analysed = analyse(
@@ -260,6 +260,7 @@ def trend_of(
         recent_days=settings.drift_days,
         forge=git.forge,
         replacements=replacements(arranged.timelines, arranged.series),
+        aliases=arranged.aliases,
     )
 
 
@@ -348,10 +349,11 @@ def _renamed(
     )
 
 
-def workers_of(trend: Trend, history: OpenHistory, aliases: Mapping[str, str]) -> Distributions:
+def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
     """Return the workers' values of the newest runs, and of the runs around open changes."""
     from perfci.trend.timelines import current_name, earlier_names
 
+    aliases = trend.aliases
     values_of: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
     newest = history.distributions(
         run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
+from perfci.report.site.words import sort_events
 from perfci.trend import (
     Change,
     ChangeStatus,
@@ -61,6 +62,7 @@ Sample = tuple[Mapping[str, str], float | None]
 def trend_json(trend: Trend) -> Clean:
     """Return ``trend`` as JSON. What is unknown or not a number is null."""
     standing = standings(trend)
+    unmeasured = {event.id for event in sort_events(trend).unmeasured}
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
     dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
@@ -70,7 +72,9 @@ def trend_json(trend: Trend) -> Clean:
         "created_at": trend.created_at,
         "environments": list(map(_plain_environment, trend.timelines.values())),
         "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
-        "events": list(map(_plain_event, trend.events)),
+        "events": [
+            _plain_event(event) | {"unmeasured": event.id in unmeasured} for event in trend.events
+        ],
         "replacements": list(map(_plain_replacement, trend.replacements)),
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health

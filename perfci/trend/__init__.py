@@ -173,7 +173,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TrendEvent:
-    """Changes of one place in one environment, reported together. Each change is in one event.
+    """Changes of one place and direction in one environment. Each change is in one event.
 
     ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
     is in that range, the first not included.
@@ -193,14 +193,23 @@ class TrendEvent:
 
     @property
     def worse(self) -> bool:
-        """Return whether at least half of its series moved the wrong way."""
-        return 2 * sum(change.worse for change in self.changes) >= len(self.changes)
+        """Return whether its series moved the wrong way. All of them moved the same way."""
+        return self.changes[0].worse
 
     @property
     def status(self) -> ChangeStatus:
-        """Return the least settled status: new, then known, then acknowledged, then fixed."""
-        order: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
-        return min((change.status for change in self.changes), key=order.index)
+        """Return ``new`` for news, else the least settled: known, then acknowledged, then fixed."""
+        if self.news:
+            return "new"
+        order: tuple[ChangeStatus, ...] = ("known", "acknowledged", "fixed")
+        statuses = {change.status for change in self.changes}
+        return "known" if "new" in statuses else min(statuses, key=order.index)
+
+    @property
+    def outstanding(self) -> tuple[Change, ...]:
+        """Return the changes that are new or known; where all are settled, all of them."""
+        left = tuple(change for change in self.changes if change.status in {"new", "known"})
+        return left or self.changes
 
     @property
     def news(self) -> bool:
@@ -220,12 +229,8 @@ class TrendEvent:
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """Return the cost of each change in the event's direction. Above 1 is worse."""
-        return tuple(
-            change.cost
-            for change in self.changes
-            if change.worse is self.worse and change.cost is not None
-        )
+        """Return the cost of each of its ``outstanding`` changes. Above 1 is worse."""
+        return tuple(change.cost for change in self.outstanding if change.cost is not None)
 
     @property
     def largest_cost(self) -> float | None:
@@ -331,6 +336,7 @@ class Trend:
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change. In a first report
     what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
+    ``aliases`` map old names to new ones, as configured or found.
     """
 
     created_at: str
@@ -349,6 +355,7 @@ class Trend:
     recent_days: int = 14
     forge: str = ""
     replacements: tuple[Replacement, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

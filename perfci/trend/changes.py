@@ -95,7 +95,7 @@ def analyse(
     drifts = find_drifts(series, timelines, changes, settings)
     short = frozenset(entry.key for entry in series if too_few(entry.values))
     return Analysis(
-        changes=tuple(sorted(chain.from_iterable(changes.values()), key=_worst_first)),
+        changes=tuple(sorted(chain.from_iterable(changes.values()), key=worst_first)),
         drifts=drifts,
         notes=(
             *_notes(series, len(short), known, seen),
@@ -210,7 +210,8 @@ def _names_of_ends(before: RunHeader, after: RunHeader) -> tuple[str, str]:
     return before.sha or before.id, after.sha or after.id
 
 
-def _worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
+def worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
+    """Return what sorts changes: worse before better, then the largest first."""
     size = math.inf if change.ratio is None else abs(math.log(change.ratio))
     return (not change.worse, -size, change.series, change.before)
 

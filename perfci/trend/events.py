@@ -21,7 +21,7 @@ from perfci.trend import (
     TrendEvent,
     dates_of,
 )
-from perfci.trend.changes import BACK, first_claims
+from perfci.trend.changes import BACK, WOBBLE, first_claims, worst_first
 from perfci.trend.noise import CRITICAL
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ LONGEST_EXCURSION = 30
 """Runs. A change that comes back later is a regression that was fixed."""
 LONG_RAMP = 7
 """Runs. A longer ramp is no event of one night, and is grouped only with ramps."""
+ALIKE_LENGTHS = 1.5
+"""Longest ÷ shortest of the ramps of one event."""
 OWN_PLACE = 10.0
 """Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
 of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
@@ -53,8 +55,12 @@ class _PlacedChange:
     span: Span
 
     @property
+    def length(self) -> int:
+        return self.rows[1] - self.rows[0]
+
+    @property
     def long(self) -> bool:
-        return self.change.kind == "ramp" and self.rows[1] - self.rows[0] > LONG_RAMP
+        return self.change.kind == "ramp" and self.length > LONG_RAMP
 
 
 def group_events(
@@ -76,9 +82,10 @@ def group_events(
     events: list[TrendEvent] = []
     for environment, located in placed.items():
         grouped = [
-            _event(environment, place, members, surroundings)
+            _event(environment, place, members, group, surroundings)
             for long in (False, True)
-            for place, members in _grouped([change for change in located if change.long is long])
+            for place, group in _grouped([change for change in located if change.long is long])
+            for members in _one_way(group)
         ]
         events += _with_excursions(grouped)
     events = _with_known_ids(events, {change.id: change.event for change in known if change.event})
@@ -109,22 +116,73 @@ def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_Plac
     places = common_places([change.span for change in changes])
     for change, place in zip(changes, places, strict=True):
         groups.setdefault(place, []).append(change)
-    yield from groups.items()
+    for place, group in _metrics_joined(groups):
+        for alike in _alike_ramps(group):
+            yield place, alike
+
+
+def _metrics_joined(
+    groups: Mapping[int, list[_PlacedChange]],
+) -> Iterator[tuple[int, list[_PlacedChange]]]:
+    """Yield the groups, those of the same cases in a few neighbouring runs as one.
+
+    A case's mean and its median often differ by a run or two, and moved together.
+    """
+    joined: list[tuple[int, list[_PlacedChange]]] = []
+    for place, group in sorted(groups.items()):
+        cases = {member.change.series.case for member in group}
+        near = (
+            (other, members)
+            for other, members in joined
+            if place - other <= WOBBLE
+            and cases == {member.change.series.case for member in members}
+            and not {m.change.series for m in members} & {m.change.series for m in group}
+        )
+        other = next(near, None)
+        if other is None:
+            joined.append((place, list(group)))
+        else:
+            other[1].extend(group)
+    yield from joined
+
+
+def _alike_ramps(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
+    """Yield steps as they are, and long ramps in groups of about one length."""
+    alike: list[_PlacedChange] = []
+    for member in sorted(group, key=lambda member: member.length if member.long else 0):
+        if alike and member.long and member.length > ALIKE_LENGTHS * alike[0].length:
+            yield alike
+            alike = []
+        alike.append(member)
+    yield alike
+
+
+def _one_way(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
+    """Yield those that got worse, then those that got better."""
+    for worse in (True, False):
+        if members := [member for member in group if member.change.worse is worse]:
+            yield members
 
 
 def _event(
-    environment: str, place: int, members: Sequence[_PlacedChange], surroundings: _EventContext
+    environment: str,
+    place: int,
+    members: Sequence[_PlacedChange],
+    group: Sequence[_PlacedChange],
+    surroundings: _EventContext,
 ) -> TrendEvent:
+    """Return the event of ``members``, which moved the same way at a place where ``group`` did."""
     runs = surroundings.timelines[environment].runs
     rows = _common_rows(place, members)
-    keys = {member.change.series for member in members}
+    keys = {member.change.series for member in group}
+    changes = sorted((member.change for member in members), key=worst_first)
     measured = surroundings.measured(environment, rows)
     evidence = tuple(surroundings.evidence(environment, rows, keys, measured))
     return TrendEvent(
-        id=event_id(environment, members[0].change.id),
+        id=event_id(environment, changes[0].id),
         kind="environment" if evidence else "code",
         environment=environment,
-        changes=tuple(member.change for member in members),
+        changes=tuple(changes),
         back=(),
         rows=rows,
         commits=(runs[rows[0]].sha, runs[rows[1]].sha),

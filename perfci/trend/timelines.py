@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.units import counted, day_of, in_utc
+from perfci.trend.renames import find_renames, rename_notes
+from perfci.units import counted, day_of, in_utc, unit_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,11 +31,15 @@ _SHORTEST_HASH = 7
 
 @dataclass(frozen=True, slots=True)
 class ArrangedHistory:
-    """Timelines by environment, the series sorted by key, and what was left out and why."""
+    """Timelines by environment, the series sorted by key, and what was left out and why.
+
+    ``aliases`` are those given, and the renames that were found.
+    """
 
     timelines: Mapping[str, Timeline]
     series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 def arrange(
@@ -49,7 +54,8 @@ def arrange(
     ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
     asked. A shortened hash counts as the commit that it begins, if only one does. ``aliases`` map
     an old benchmark name or case id to its new one. Where a run holds both names the new one
-    counts. Where a metric was recorded in two units the newest unit counts.
+    counts. Renames that no alias names are looked for. Where a metric was recorded in two units,
+    the older one's values are converted to the newest unit, or left out where they can't be.
     """
     import numpy as np
 
@@ -74,9 +80,12 @@ def arrange(
             vanished=ordered.vanished,
         )
         notes += [f"{environment}: {note}" for note in ordered.notes]
+    given = aliases or {}
+    renames = find_renames(loaded, rows, timelines, given)
+    names = {**renames, **given}
     merged: dict[SeriesKey, list[LoadedSeries]] = {}
     for part in loaded.series:
-        name = current_name(part.key.case, aliases or {})
+        name = current_name(part.key.case, names)
         merged.setdefault(part.key._replace(case=name), []).append(part)
     series: list[Series] = []
     notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
@@ -89,9 +98,10 @@ def arrange(
             group = key.environment, benchmark_of(key.case), key.metric
             notes_by_benchmark.setdefault(group, []).append(note)
     notes += [_folded(alike) for alike in notes_by_benchmark.values()]
-    notes += _alias_notes({part.key.case for part in loaded.series}, aliases or {})
+    notes += rename_notes(renames)
+    notes += _alias_notes({part.key.case for part in loaded.series}, given)
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
-    return ArrangedHistory(timelines=timelines, series=tuple(series), notes=tuple(notes))
+    return ArrangedHistory(timelines, tuple(series), tuple(notes), names)
 
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
@@ -164,15 +174,8 @@ def _series(
 
     from perfci.stats.t_tests import LARGEST
 
-    units = {part.unit for part in parts}
-    if len(units) > 1:
-        newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
-        old_units = ", ".join(sorted(units - {newest.unit}))
-        notes.append(
-            f"{key.case} {key.metric}: values in {old_units} are left out; "
-            f"it is now in {newest.unit}."
-        )
-        parts = [part for part in parts if part.unit == newest.unit]
+    if len({part.unit for part in parts}) > 1:
+        parts = _in_one_unit(key, parts, rows, notes)
     # the newest name comes last, and so wins in a run that has both
     parts = sorted(parts, key=lambda part: part.key.case == key.case)
     at = np.concatenate([rows[part.runs] for part in parts])
@@ -202,6 +205,28 @@ def _series(
         values=values[last],
         source_changes=_source_changes(source_ids[last]),
     )
+
+
+def _in_one_unit(
+    key: SeriesKey, parts: Sequence[LoadedSeries], rows: NDArray[Any], notes: list[str]
+) -> list[LoadedSeries]:
+    """Return the parts in the newest one's unit, without those that can't be converted to it."""
+    newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
+    kept: list[LoadedSeries] = []
+    units: dict[str, list[str]] = {"converted": [], "left out": []}
+    for part in parts:
+        factor = unit_factor(part.unit, newest.unit)
+        if factor is not None:
+            kept.append(replace(part, unit=newest.unit, values=part.values * factor))
+        if part.unit != newest.unit:
+            units["left out" if factor is None else "converted"].append(part.unit)
+    notes += [
+        f"{key.case} {key.metric}: values in {', '.join(sorted(old))} are {done}; "
+        f"it is now in {newest.unit}."
+        for done, old in units.items()
+        if old
+    ]
+    return kept
 
 
 def _source_ids(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:

@@ -146,3 +146,49 @@ def test_generated_events_are_grouped_and_classed():
     for kind in ("code", "environment", "excursion"):
         assert counts[f"{kind}: changes together"] >= 0.95 * counts[f"{kind}: changes"] > 0
         assert counts[f"{kind}: events classed"] >= 0.9 * counts[f"{kind}: events"] > 0
+
+
+def test_an_event_goes_one_way():
+    worse = [of("one", number, (70, 1.1)) for number in range(4)]
+    better = [of("one", number, (70, 0.9)) for number in range(4, 7)]
+
+    both = events([*worse, *better, *(of("one", n) for n in range(7, 30))], lines("one"))
+
+    assert {(event.worse, event.series, event.rows) for event in both} == {
+        (True, 4, (69, 70)),
+        (False, 3, (69, 70)),
+    }
+
+
+def test_a_case_whose_mean_moved_a_run_after_its_median_is_one_event():
+    median, other = of("one", 1, (70, 1.3)), of("one", 3, (72, 1.3))
+    mean = replace(of("one", 2, (71, 1.3)), key=median.key._replace(metric="latency_mean"))
+
+    assert [event.series for event in events([median, mean, other], lines("one"))] == [1, 2]
+
+
+def test_a_long_ramp_is_no_event_with_one_that_is_much_shorter():
+    long, short = np.arange(SIZE) - 20, np.arange(SIZE) - 47
+    many = [
+        replace(series, values=series.values * np.exp(0.2 * np.clip(rise / length, 0, 1)))
+        for number, (rise, length) in enumerate([(long, 80), (long, 80), (short, 25)])
+        for series in [of("one", number)]
+    ]
+
+    together = [
+        {change.series.case for change in event.changes} for event in events(many, lines("one"))
+    ]
+    assert {"work[n=0]", "work[n=1]"} in together
+    assert not any({"work[n=0]", "work[n=2]"} <= cases for cases in together)
+
+
+def test_one_new_change_does_not_make_a_known_event_new():
+    series = [of("one", number, (70, 1.1)) for number in range(5)]
+    (event,) = events(series, lines("one"))
+    first, *others = event.changes
+    grown = replace(event, changes=(first, *(replace(one, status="known") for one in others)))
+
+    assert (event.status, grown.status, grown.news) == ("new", "known", False)
+    assert replace(event, changes=(replace(first, status="fixed"), *others)).outstanding == (
+        *others,
+    )

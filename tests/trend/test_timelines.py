@@ -162,22 +162,66 @@ def test_aliases_in_a_circle_come_to_an_end():
     assert current_name("a", {"a": "b", "b": "a"}) in {"a", "b"}
 
 
-def test_values_in_an_older_unit_are_left_out_and_named():
-    nights = [run(i) for i in range(3)]
+def test_values_in_an_older_unit_are_converted_and_named():
+    nights = [run(0), run(1), run(2)]
     loaded = history(nights, part([0], [1500.0], unit="ms"), part([1, 2], [1.5, 1.6]))
+
+    arranged = arrange(loaded, order=order(0, 1, 2))
+
+    (series,) = arranged.series
+    assert (series.unit, series.values.tolist()) == ("s", [1.5, 1.5, 1.6])
+    assert arranged.notes == ("encoder latency_p50: values in ms are converted; it is now in s.",)
+
+
+def test_a_benchmark_counts_as_renamed_only_where_the_other_begins_as_it_ends():
+    nights = [run(number) for number in range(12)]
+    early, late = range(6), range(6, 12)
+    ended = part(early, [1.0] * 6, case="decode")
+    for other, rows, level, renamed in (
+        ("decoder", late, 1.2, True),  # alike
+        ("unpack", late, 1.2, True),  # in its place
+        ("unpack", late, 2.0, False),  # far from its level
+        ("decoder", late, 4.0, False),
+        ("decoder", range(5, 12), 1.2, False),  # one run has both
+        ("decoder", range(10, 12), 1.2, False),  # long after
+        ("decoder[n=1]", late, 1.2, False),  # with an axis
+    ):
+        begun = part(rows, [level] * len(rows), case=other)
+        steady = part(range(12), [1.0] * 12, case="steady")
+        arranged = arrange(history(nights, ended, begun, steady))
+        assert (len(arranged.series) == 2) is renamed, (other, level)
+        assert (dict(arranged.aliases) == {"decode": other}) is renamed
+
+
+def test_of_two_that_begin_as_one_ends_the_one_of_the_same_file_is_its_new_name():
+    nights = [run(number) for number in range(12)]
+    ended = part(range(6), [1.0] * 6, case="decode")
+    begun = [part(range(6, 12), [1.0] * 6, case=name) for name in ("pack", "zip")]
+    files = {
+        (ENVIRONMENT, name): np.full(12, file)
+        for name, file in (("decode", 3), ("pack", 4), ("zip", 3))
+    }
+
+    assert arrange(history(nights, ended, *begun)).aliases == {}
+    assert arrange(history(nights, ended, *begun, sources=files)).aliases == {"decode": "zip"}
+
+
+def test_values_in_a_unit_that_cant_be_converted_are_left_out_and_named():
+    nights = [run(i) for i in range(3)]
+    loaded = history(nights, part([0], [1500.0], unit="laps"), part([1, 2], [1.5, 1.6]))
 
     arranged = arrange(loaded)
 
     assert arranged.series[0].unit == "s"
     assert arranged.series[0].values.tolist() == [1.5, 1.6]
-    assert "values in ms are left out" in arranged.notes[0]
+    assert "values in laps are left out" in arranged.notes[0]
 
 
 def test_what_is_left_out_of_a_benchmarks_many_cases_is_one_note():
     parts = [
         part(*some, case=f"encoder[n={n}]", unit=unit)
         for n in range(9)
-        for unit, some in (("ms", ([0], [1.0])), ("s", ([1, 2], [1.5, 1.6])))
+        for unit, some in (("laps", ([0], [1.0])), ("s", ([1, 2], [1.5, 1.6])))
     ]
 
     (note,) = arrange(history([run(i) for i in range(3)], *parts)).notes

@@ -18,8 +18,18 @@ from perfci.report.drawing import Spark, spark
 from perfci.report.links import names_of
 from perfci.report.site import words
 from perfci.report.site.words import address, shown
-from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, TrendEvent, benchmark_of
-from perfci.units import first_of, format_value
+from perfci.trend import (
+    Change,
+    Drift,
+    Series,
+    SeriesKey,
+    Timeline,
+    Trend,
+    TrendEvent,
+    benchmark_of,
+    dates_of,
+)
+from perfci.units import first_of, format_value, listed
 
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]
 WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
@@ -59,11 +69,11 @@ def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
 
 
 def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, SeriesStanding]]:
-    """Yield standings, the worst first. A series that is gone has none of what is known."""
+    """Yield standings, the worst first."""
     for change in trend.changes:
         if change.worse and change.status == "new":
             yield change.series, SeriesStanding("worse", True, change)
-        elif change.worse and change.status == "known" and change.series not in trend.gone:
+        elif change.worse and change.status == "known":
             yield change.series, SeriesStanding("worse", False, change)
     for drift in trend.drifts:
         if drift.worse and drift.series not in trend.gone:
@@ -241,16 +251,21 @@ class TrendRows:
         return key in self._series
 
     def _event(self, event: TrendEvent) -> TrendRow:
-        """Return the row of the event's worst change, with what it shares with the others."""
-        row = self._change(event.changes[0])
+        """Return the row of the event's worst open change, with what it shares with the others."""
+        row = self._change(event.outstanding[0])
+        ended = self._ended(event)
         if len(event.changes) == 1:
-            return replace(row, note=_joined(words.event_text(event), row.note))
+            return replace(row, note=_joined(words.event_text(event), row.note, ended))
+        cases = {change.series.case for change in event.changes}
+        metrics = list(dict.fromkeys(shown(change.series.metric) for change in event.changes))
         return replace(
             row,
-            case=first_of(list(map(shown, event.benchmarks)), _MOST_NAMES),
-            metric=f"{event.series:,} of {event.measured:,} series",
-            worse=event.worse,
-            rises=event.worse,
+            case=row.case
+            if len(cases) == 1
+            else first_of(list(map(shown, event.benchmarks)), _MOST_NAMES),
+            metric=listed(metrics)
+            if len(cases) == 1
+            else f"{event.series:,} of {event.measured:,} series",
             size=words.ratio_text(median(event.costs)) if event.costs else row.size,
             interval="",
             before="",
@@ -258,9 +273,18 @@ class TrendRows:
             commits=words.range_text(event),
             commits_href=address(self._trend.forge, event.commits),
             surety="",
-            note=_note_of_several(event),
+            note=_joined(_note_of_several(event), ended),
             id=event.id,
         )
+
+    def _ended(self, event: TrendEvent) -> str:
+        """Return since when what is open is no longer measured, or nothing where some of it is."""
+        keys = [change.series for change in event.outstanding]
+        if event.status != "known" or not self._trend.gone.issuperset(keys):
+            return ""
+        last_row = max(int(self._series[key].rows[-1]) for key in keys)
+        last = dates_of(self._trend.timelines[event.environment])[last_row]
+        return f"last measured {words.day(last)}"
 
     def _change(self, change: Change) -> TrendRow:
         import numpy as np
@@ -333,12 +357,14 @@ def _count(first: int | None, last: int | None) -> str:
 
 def _note_of_several(event: TrendEvent) -> str:
     largest = event.largest_cost
-    others = sum(change.worse is not event.worse for change in event.changes)
+    new = sum(change.status == "new" for change in event.changes)
+    settled = len(event.changes) - len(event.outstanding)
     return _joined(
         f"the median of {len(event.costs)}, the largest {words.ratio_text(largest)}"
         if largest and len(event.costs) > 1
         else "",
-        f"{others} {words.meaning(not event.worse)}" if others else "",
+        f"{new} since the last report" if new and not event.news else "",
+        f"{settled} no longer open" if settled else "",
         words.event_text(event),
         event.status if event.status in {"acknowledged", "fixed"} else "",
     )

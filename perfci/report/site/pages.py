@@ -104,9 +104,10 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
     context = {
         **_common(trend, root=""),
         **_summary(trend, groups, listed),
-        "mood": "worse" if groups.new_worse else "better" if groups.new_better else "steady",
+        "mood": "worse" if groups.open else "better" if groups.new_better else "steady",
         **rows.first("new", new, MOST_NEW),
         **rows.first("open", groups.open_worse, MOST_OPEN),
+        **rows.first("unmeasured", groups.unmeasured, MOST_OPEN),
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
         **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
@@ -211,7 +212,7 @@ def _moment(moment: str, trend: Trend) -> str:
 
 def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:
     """Return the badge: how many events are worse and open."""
-    open_ = len(groups.new_worse) + len(groups.open_worse)
+    open_ = len(groups.open)
     text = counted(open_, "regression") if open_ else "no regression"
     if not trend.series:
         text = "no data"
@@ -333,6 +334,7 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     for title, items in (
         ("", (*groups.new_worse, *groups.new_better)),
         ("Still worse:", groups.open_worse),
+        ("Open, but no longer measured:", groups.unmeasured),
         ("Slow drift:", groups.drifts_worse),
     ):
         lines += [title] if title and items else []
@@ -371,6 +373,7 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         **_summary(trend, groups, listed),
         **rows.first("new", new, MOST_ROWS),
         **rows.first("open", groups.open_worse, MOST_ROWS),
+        **rows.first("unmeasured", groups.unmeasured, MOST_ROWS),
         **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
         **rows.first("accepted", accepted, MOST_ROWS),
         replaced=[

@@ -43,15 +43,20 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
     """Return what matters first, in one sentence."""
     if not trend.series:
         return "Nothing is recorded yet"
-    new = changes_of(groups.new_worse, "new", worse=True)
+    with_new = [event for event in groups.open if changes_of((event,), "new", worse=True)]
+    new = changes_of(with_new, "new", worse=True)
     worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
-    if worse == 1:
-        key = new[0].series
-        return f"{shown(key.metric)} of {shown(key.case)} got worse"
+    older = len(groups.open) - len(with_new)
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
     if worse:
-        return f"{_series(worse)} got worse{_in_events(len(groups.new_worse), worse)}{since}"
+        key = new[0].series
+        many = f"{_series(worse)} got worse{_in_events(len(with_new), worse)}{since}"
+        what = f"{shown(key.metric)} of {shown(key.case)} got worse" if worse == 1 else many
+        return f"{what}; {_open(older, 'older regression')}" if older else what
+    if older:
+        what = f"{_open(older, 'regression')}, none of them new{since}"
+        return f"{what}; {_series(better)} got better" if better else what
     judged = len(trend.series) - len(trend.too_few)
     those = f" in the {_series(judged)} that can be judged" if trend.too_few else ""
     if better:
@@ -69,6 +74,10 @@ def too_early(trend: Trend) -> str:
     return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
 
 
+def _open(number: int, what: str) -> str:
+    return f"{counted(number, what)} {'is' if number == 1 else 'are'} open"
+
+
 def _in_events(events: int, series: int) -> str:
     return "" if events == series else f" in {counted(events, 'event')}"
 
@@ -79,9 +88,14 @@ def still_open(groups: SortedEvents) -> str:
     if worse := series_of(changes_of(groups.open_worse, "known", worse=True)):
         events = _in_events(len(groups.open_worse), worse)
         parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse{events}")
+    if lost := series_of(changes_of(groups.unmeasured, "known", worse=True)):
+        parts.append(
+            f"{_series(lost)} got worse before {'it was' if lost == 1 else 'they were'} "
+            "no longer measured"
+        )
     if drifting := series_of(groups.drifts_worse):
         parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
-    return " and ".join(parts)
+    return listed(parts)
 
 
 def change_text(change: Change, unit: str) -> str:
@@ -244,42 +258,52 @@ def _series(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SortedEvents:
-    """The events in groups, each the newest first."""
+    """The events in groups, each the worst first; the newest first of ``earlier`` ones.
+
+    ``unmeasured`` are worse and open, and nothing continues the series that they moved.
+    """
 
     new_worse: tuple[TrendEvent, ...]
     new_better: tuple[TrendEvent, ...]
     open_worse: tuple[TrendEvent, ...]
+    unmeasured: tuple[TrendEvent, ...]
     earlier: tuple[TrendEvent, ...]
     drifts_worse: tuple[Drift, ...]
 
+    @property
+    def open(self) -> tuple[TrendEvent, ...]:
+        """Return the regressions that no one has fixed or acknowledged."""
+        return (*self.new_worse, *self.open_worse, *self.unmeasured)
+
 
 def sort_events(trend: Trend) -> SortedEvents:
-    """Return the events of ``trend`` in groups.
-
-    What a series that is measured no more was left with is not still worse, nor does it drift.
-    """
-    groups: dict[str, list[TrendEvent]] = {"worse": [], "better": [], "open": [], "earlier": []}
+    """Return the events of ``trend`` in groups. A series that is no longer measured can't drift."""
+    names = ("new_worse", "new_better", "open_worse", "unmeasured", "earlier")
+    groups: dict[str, list[TrendEvent]] = {name: [] for name in names}
     for event in trend.events:
-        new = [change for change in event.changes if change.status == "new"]
-        left = [
-            change
-            for change in changes_of((event,), "known", worse=True)
-            if change.series not in trend.gone
-        ]
-        if any(change.worse for change in new):
-            groups["worse"].append(event)
-        elif new:
-            groups["better"].append(event)
-        else:
-            groups["open" if left else "earlier"].append(event)
+        groups[_group(event, trend)].append(event)
+    for name in names[:-1]:
+        groups[name].sort(key=_severity, reverse=True)  # stable: the newest of one size stay first
     drifts = (drift for drift in trend.drifts if drift.worse and drift.series not in trend.gone)
     return SortedEvents(
-        new_worse=tuple(groups["worse"]),
-        new_better=tuple(groups["better"]),
-        open_worse=tuple(groups["open"]),
-        earlier=tuple(groups["earlier"]),
+        **{name: tuple(events) for name, events in groups.items()},
         drifts_worse=tuple(drifts),
     )
+
+
+def _group(event: TrendEvent, trend: Trend) -> str:
+    """Return the name of the group of ``SortedEvents`` that an event is in."""
+    if event.status == "new":
+        return "new_worse" if event.worse else "new_better"
+    if not event.worse or event.status != "known":
+        return "earlier"
+    measured = any(change.series not in trend.gone for change in event.outstanding)
+    return "open_worse" if measured else "unmeasured"
+
+
+def _severity(event: TrendEvent) -> float:
+    """Return what a list sorts by: the size that its row shows, and infinity for one from zero."""
+    return abs(math.log(median(event.costs))) if event.costs else math.inf
 
 
 def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: bool) -> list[Change]:

@@ -65,6 +65,34 @@ def test_the_new_and_worst_comes_before_what_was_told() -> None:
     assert told == sorted(told)
 
 
+def test_a_report_without_news_begins_with_what_is_open() -> None:
+    trend = year()
+    known = [replace(change, status="known") for change in trend.changes if change.worse][:3]
+    text = front(with_changes(trend, *known))
+    assert "<h1>3 regressions are open, none of them new since the last report</h1>" in text
+    assert "Nothing moved" not in text
+    sizes = [text.index(size) for size in ("+1<", "+11.0 %", "+5.2 %")]
+    assert sizes == sorted(sizes)
+
+
+def test_what_got_worse_in_a_series_that_ended_stays_open_under_its_own_heading() -> None:
+    trend = year()
+    ended = replace(trend.changes[0], status="known")
+    gone = replace(with_changes(trend, ended), gone=frozenset({ended.series}))
+    site = dict(render_site(gone, {}))
+    text = site["index.html"].decode()
+    assert "1 regression is open, none of them new" in text
+    assert '<h2 id="unmeasured-title">Open, but no longer measured</h2>' in text
+    assert "last measured 2026-11-20" in text
+    assert "Still worse</h2>" not in text
+    assert b"1 regression<" in site["badge.svg"]
+    assert "Open, but no longer measured:" in trend_lines(gone)
+    assert "<summary>Open, but no longer measured</summary>" in render_trend_markdown(gone)
+    plain = json.loads(trend_json(gone))
+    assert [event["unmeasured"] for event in plain["events"]] == [True]
+    assert "worse" in {series["status"] for series in plain["series"]}
+
+
 def test_an_empty_history_says_what_to_do() -> None:
     empty = replace(quiet_trend(), series=(), timelines={})
     assert "Nothing is recorded yet" in front(empty)
@@ -74,7 +102,9 @@ def test_an_empty_history_says_what_to_do() -> None:
 def test_markdown_names_new_changes_and_folds_the_rest() -> None:
     text = render_trend_markdown(year())
     shown, _, folded = text.partition("<details>")
-    assert text.startswith("## 2 series got worse since the last report\n")
+    assert text.startswith(
+        "## 2 series got worse since the last report; 1 older regression is open\n"
+    )
     assert shown.count("\n| ▲") == 2
     assert "+11.0" not in shown
     assert "+11.0" in folded

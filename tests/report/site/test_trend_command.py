@@ -165,7 +165,7 @@ def test_a_first_report_calls_new_only_what_moved_of_late(
 ) -> None:
     assert recorded.trend("--last-days", "5")["changes"][0]["status"] == "known"
     told = capsys.readouterr().out
-    assert "Nothing moved in the last 5 days" in told
+    assert "1 regression is open, none of them new in the last 5 days" in told
     assert "Still worse:" in told
     assert "since the last report" not in told
 
@@ -278,6 +278,30 @@ def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
 
 
+def test_a_benchmark_that_was_renamed_and_got_slower_at_once_is_one_series(
+    recorded: Recorded,
+) -> None:
+    recorded.history = recorded.history.with_name("renamed.sqlite")
+    noise = random.Random(5)
+    recorded.record(
+        [
+            (at, sha, *(("encode", ms) if at < STEP_AT else ("encode_all", 1.2 * ms)))
+            for at, sha in enumerate(recorded.shas)
+            for ms in [noise.gauss(1.0, 0.003)]
+        ]
+    )
+    told = recorded.trend("--no-remember")
+    (change,) = told["changes"]
+    assert (change["case"], change["worse"], change["status"]) == ("encode_all", True, "new")
+    assert change["sha_after"] == recorded.shas[STEP_AT]
+    assert any("encode → encode_all" in note for note in told["notes"])
+
+    recorded.project.write("perfci.toml", '[aliases]\nencode = "encode"\n')
+    apart = recorded.trend()
+    assert {series["case"] for series in apart["series"]} == {"encode", "encode_all"}
+    assert (apart["changes"], apart["notes"]) == ([], [])
+
+
 def test_a_change_between_runs_without_a_commit_is_remembered_by_them_and_outlives_pruning(
     recorded: Recorded,
 ) -> None:
@@ -354,14 +378,15 @@ def test_what_counts_as_a_change_is_configured(recorded: Recorded) -> None:
     )
 
 
-def test_what_a_removed_benchmark_was_left_with_is_not_still_worse(recorded: Recorded) -> None:
+def test_what_a_removed_benchmark_was_left_with_stays_open(recorded: Recorded) -> None:
     (first,) = recorded.trend()["changes"]
     recorded.record([(41 + day, recorded.shas[-1], "other", 1.0) for day in range(14)])
     told = recorded.trend()
     (change,) = told["changes"]
     assert (change["id"], change["status"]) == (first["id"], "known")
     work = {one["metric"]: one for one in told["series"] if one["case"] == "work"}
-    assert (work["latency_p50"]["status"], work["latency_p50"]["gone"]) == ("steady", True)
+    assert (work["latency_p50"]["status"], work["latency_p50"]["gone"]) == ("worse", True)
+    assert [event["unmeasured"] for event in told["events"]] == [True]
     other = [one for one in told["series"] if one["case"] == "other"]
     assert not any(one["gone"] for one in other)
 

@@ -1,0 +1,191 @@
+"""Renamed benchmarks: one ended where another with the same axes and metrics began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from perfci.model.run import RunHeader
+from perfci.trend import LoadedHistory, LoadedSeries, Timeline, benchmark_of
+from perfci.units import first_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LONGEST_GAP = 3
+"""Runs from the old name's last one to the new name's first one, at most."""
+_ALIKE = 0.6
+"""Share of two names' letters that are common to both, from which on they are alike."""
+_ALIKE_RATIO = 3.0
+"""Largest ratio of the levels of benchmarks whose names are alike."""
+_RATIO = 1.5
+"""The same for names that aren't."""
+_RUNS_COMPARED = 14
+_MOST_NAMED = 5
+
+
+@dataclass(slots=True)
+class _Benchmark:
+    """One benchmark's runs in an environment: rows from ``first`` to ``last``, and its series."""
+
+    first: int
+    last: int
+    series: dict[tuple[str, str], LoadedSeries] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
+def find_renames(
+    loaded: LoadedHistory,
+    rows: NDArray[Any],
+    timelines: Mapping[str, Timeline],
+    aliases: Mapping[str, str],
+) -> dict[str, str]:
+    """Return by its old name the new name of each benchmark that was renamed.
+
+    ``rows`` (n,) are the places of ``loaded.runs`` on their timelines, negative for runs that are
+    left out. A benchmark that ``aliases`` name already is not looked at, nor are two that some run
+    of any environment has both.
+    """
+    by_environment = _benchmarks(loaded, rows)
+    explicit = {benchmark_of(name) for name in (*aliases, *aliases.values())}
+    votes: dict[str, set[str]] = {}
+    for environment, benchmarks in by_environment.items():
+        taken: set[str] = set()
+        runs = timelines[environment].runs
+        pairs = _pairs(benchmarks, runs, loaded, rows)
+        for _, old, new in sorted(pairs, key=lambda pair: (-pair[0], pair[1:])):
+            if not {old, new} & (taken | explicit):
+                taken |= {old, new}
+                votes.setdefault(old, set()).add(new)
+    return {
+        old: new
+        for old, (new, *others) in votes.items()
+        if not others and not any(_both(there, old, new) for there in by_environment.values())
+    }
+
+
+def rename_notes(renames: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a note that says which benchmarks count as renamed, and how to keep them apart."""
+    if not renames:
+        return ()
+    pairs = first_of([f"{old} → {new}" for old, new in sorted(renames.items())], _MOST_NAMED)
+    old = min(renames)
+    apart = f'`"{old}" = "{old}"` in [tool.perfci.aliases]'
+    return (f"Taken as renamed, for one ended where the other began: {pairs}. Else: {apart}.",)
+
+
+def _benchmarks(loaded: LoadedHistory, rows: NDArray[Any]) -> dict[str, dict[str, _Benchmark]]:
+    by_environment: dict[str, dict[str, _Benchmark]] = {}
+    for part in loaded.series:
+        at = rows[part.runs]
+        at = at[at >= 0]
+        if not len(at):
+            continue
+        first, last = int(at.min()), int(at.max())
+        there = by_environment.setdefault(part.key.environment, {})
+        name = benchmark_of(part.key.case)
+        known = there.setdefault(name, _Benchmark(first, last))
+        known.first, known.last = min(known.first, first), max(known.last, last)
+        known.series[part.key.case[len(name) :], part.key.metric] = part
+    return by_environment
+
+
+def _both(benchmarks: Mapping[str, _Benchmark], old: str, new: str) -> bool:
+    """Return whether both were measured at one time, so that neither is the other's new name."""
+    return old in benchmarks and new in benchmarks and benchmarks[new].first <= benchmarks[old].last
+
+
+def _pairs(
+    benchmarks: Mapping[str, _Benchmark],
+    runs: tuple[RunHeader, ...],
+    loaded: LoadedHistory,
+    rows: NDArray[Any],
+) -> Iterator[tuple[float, str, str]]:
+    """Yield (likeness, old name, new name) of benchmarks that may be one.
+
+    The likeness is that of the names, and one more where the file that holds them is the same. With
+    neither, both have to be the only ones of their axes and metrics that end and begin there.
+    """
+    ended: dict[int, list[str]] = {}
+    for name, old in benchmarks.items():
+        ended.setdefault(old.last, []).append(name)
+    for new_name, new in benchmarks.items():
+        alike = [
+            name
+            for gap in range(1, _LONGEST_GAP + 1)
+            for name in ended.get(new.first - gap, ())
+            if benchmarks[name].series.keys() == new.series.keys()
+            and runs[benchmarks[name].last].sha != runs[new.first].sha
+        ]
+        begun = (
+            sum(
+                other.first == new.first and other.series.keys() == new.series.keys()
+                for other in benchmarks.values()
+            )
+            if alike
+            else 0
+        )
+        for old_name in alike:
+            old = benchmarks[old_name]
+            likeness = SequenceMatcher(None, old_name, new_name).ratio()
+            same_file = _same_source(old, new, loaded, rows)
+            ratio = _ratio(old, new, rows)
+            alone = len(alike) == begun == 1
+            if (
+                same_file
+                or (likeness >= _ALIKE and ratio <= _ALIKE_RATIO)
+                or (alone and ratio <= _RATIO)
+            ):
+                yield likeness + same_file, old_name, new_name
+
+
+def _same_source(
+    old: _Benchmark, new: _Benchmark, loaded: LoadedHistory, rows: NDArray[Any]
+) -> bool:
+    """Return whether the old name's last run and the new name's first have one source."""
+    last, first = (
+        _sources(part, loaded, rows)[at]
+        for part, at in (
+            (next(iter(old.series.values())), -1),
+            (next(iter(new.series.values())), 0),
+        )
+    )
+    return last == first >= 0
+
+
+def _sources(part: LoadedSeries, loaded: LoadedHistory, rows: NDArray[Any]) -> list[int]:
+    """Return the number of a series' source in each of its runs, in order; -1 is unknown."""
+    import numpy as np
+
+    known = loaded.sources.get((part.key.environment, part.key.case))
+    order = _in_order(part, rows)
+    numbers = np.full(len(order), -1) if known is None else np.asarray(known)[part.runs][order]
+    return [int(number) for number in numbers]
+
+
+def _ratio(old: _Benchmark, new: _Benchmark, rows: NDArray[Any]) -> float:
+    """Return the median over both benchmarks' series of new level ÷ old, or its inverse above 1."""
+    import numpy as np
+
+    ratios = []
+    for name, part in old.series.items():
+        before = np.median(part.values[_in_order(part, rows)][-_RUNS_COMPARED:])
+        other = new.series[name]
+        after = np.median(other.values[_in_order(other, rows)][:_RUNS_COMPARED])
+        if part.unit == other.unit and before > 0.0 and after > 0.0:
+            ratios.append(float(max(after / before, before / after)))
+    return float(np.median(ratios)) if ratios else 1.0
+
+
+def _in_order(part: LoadedSeries, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the indices of a series' values whose runs count, the oldest first."""
+    import numpy as np
+
+    at = rows[part.runs]
+    order = np.argsort(at, kind="stable")
+    kept: NDArray[Any] = order[at[order] >= 0]
+    return kept
