@@ -56,7 +56,10 @@ def seen(report: Report) -> tuple[Any, ...]:
         report.verdict,
         exit_code(report, strict=True),
         report.results,
-        [[row.case for row in getattr(lists, name)] for name in ("moved", "undecided", "removed")],
+        [
+            [row.case for row in rows]
+            for rows in (lists.moved, lists.undecided, lists.groups["removed"])
+        ],
         len(shown_failures(report)),
         len(other_reasons(outline(report))),
         len(report.verdict.reasons),

@@ -1,8 +1,7 @@
 """The statuses of a comparison, each with its meaning. The verdict and all renderers read it.
 
 A new status is a line of ``Status``, a line of the table, and the words of its findings in
-``words``. A status with a section of its own also has a ``Group``, a list of the outline, and
-that section in the templates.
+``words``. A status with a section of its own is also a line of ``GROUPS`` in ``report.outline``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ Status = Literal[
     "failed",
     "not_comparable",
 ]
-Group = Literal["moved", "undecided", "unchanged", "new", "removed", "not_comparable"]
 Sense = Literal["worse", "better", "steady"]
 JUnit = Literal["failure", "error", "skipped", "passed"]
 Side = Literal["base", "head"]
@@ -35,8 +33,9 @@ value too coarse, sides that can't be compared). Empty where there is nothing to
 class Traits:
     """The meaning of a status.
 
-    ``rank`` orders rows, the worst first. ``group`` is where a report lists them, ``style`` their
-    colour on a terminal, and ``junit`` the row's outcome as a test. A row of the status has no
+    ``rank`` orders rows, the worst first. ``group`` is where a report lists them: one of
+    ``report.outline.GROUPS``, or ``moved`` for three of them. ``style`` is their colour on a
+    terminal, and ``junit`` the row's outcome as a test. A row of the status has no
     numbers of the sides it ``lacks``. ``answers``: it is a result even where nothing was measured.
     ``settled``: it is known that nothing regressed. ``cause`` is what to blame, if the row's
     findings and its case don't say otherwise. ``leaves_open``: the code of the verdict's reason
@@ -44,7 +43,7 @@ class Traits:
     """
 
     rank: int
-    group: Group
+    group: str
     sense: Sense
     style: str
     junit: JUnit

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
 
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.run import SideRan
-from perfci.model.status import Group, traits
+from perfci.model.status import traits
 from perfci.model.words import reason_words
 from perfci.report.rows import change_text, size
 from perfci.units import counted, first_of, format_share
@@ -70,49 +69,94 @@ def _without_tree(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """A report's rows by what a reader does with them. Every row stands in exactly one group.
+class RowGroup:
+    """A group of rows, and how a reader gets to see it.
 
-    ``unseen`` are undecided rows that fail nothing. ``same_code`` are unchanged rows of cases that
-    were not measured further, because both sides are the same code.
+    The comment folds it under ``heading``, and its fold counts it as ``counted``. ``layout`` is
+    that of the template's fold: ``compared`` is a table, ``stated`` a list. On the page its rows
+    stand open under ``on_page``, and a terminal lists a case's metrics after ``in_terminal``. Where
+    these are empty, they have it among all rows only. ``last``: in the fold, below all else.
     """
 
+    heading: str
+    counted: str
+    layout: str
+    on_page: str = ""
+    in_terminal: str = ""
+    last: bool = False
+
+
+MOVED = "What moved"
+GROUPS: dict[str, RowGroup] = {
+    "regressed": RowGroup("More that regressed", "more regressed", "moved", MOVED),
+    "warned": RowGroup("Warnings", "warned", "moved", MOVED),
+    "improved": RowGroup("Improved", "improved", "moved", MOVED),
+    "undecided": RowGroup("Not decided", "not decided", "compared", "Not decided", "not decided"),
+    "unseen": RowGroup("Too noisy to say, and fails nothing", "too noisy to say", "counted"),
+    "informative": RowGroup("Moved, for information", "for information", "compared"),
+    "not_comparable": RowGroup("Not comparable", "not comparable", "stated"),
+    "new": RowGroup("New", "new", "measured"),
+    "removed": RowGroup("Removed", "removed", "listed"),
+    "unchanged": RowGroup("Unchanged", "unchanged", "compared", last=True),
+    "same_code": RowGroup(
+        "Unchanged: the same code on both sides", "unchanged by the same code", "named"
+    ),
+}
+"""All groups by name, in the order in which a report has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A report's rows by what a reader does with them. Every row stands in exactly one group."""
+
     report: Report
-    moved: tuple[Comparison, ...]
-    undecided: tuple[Comparison, ...]
-    unseen: tuple[Comparison, ...]
-    unchanged: tuple[Comparison, ...]
-    same_code: tuple[Comparison, ...]
-    informative: tuple[Comparison, ...]
-    new: tuple[Comparison, ...]
-    removed: tuple[Comparison, ...]
-    not_comparable: tuple[Comparison, ...]
+    groups: Mapping[str, Sequence[Comparison]]
     cases: int
+
+    @property
+    def moved(self) -> tuple[Comparison, ...]:
+        """Return all rows that moved, the worst first."""
+        return tuple(
+            row
+            for name, rows in self.groups.items()
+            if GROUPS[name].on_page == MOVED
+            for row in rows
+        )
+
+    @property
+    def undecided(self) -> Sequence[Comparison]:
+        """Return the undecided rows that may fail the report."""
+        return self.groups["undecided"]
 
 
 def outline(report: Report) -> Outline:
     """Sort the rows. What moved comes worst first. Everything else keeps the report's order."""
-    groups: dict[Group, list[Comparison]] = {name: [] for name in get_args(Group)}
+    groups: dict[str, list[Comparison]] = {name: [] for name in GROUPS}
     for row in report.results:
-        groups[traits(row.status).group].append(row)
-    moved = [row for row in groups["moved"] if _is_loud(row)]
-    unchanged, undecided = groups["unchanged"], groups["undecided"]
-    same_code = {row.case for row in unchanged if row.method == "same_code"}
-    return Outline(
-        report=report,
-        moved=tuple(sorted(moved, key=_rank)),
-        undecided=tuple(row for row in undecided if gates(row)),
-        unseen=tuple(row for row in undecided if not gates(row)),
-        unchanged=tuple(row for row in unchanged if row.case not in same_code),
-        same_code=tuple(row for row in unchanged if row.case in same_code),
-        informative=tuple(row for row in groups["moved"] if not _is_loud(row)),
-        new=tuple(groups["new"]),
-        removed=tuple(groups["removed"]),
-        not_comparable=tuple(groups["not_comparable"]),
-        cases=len(
-            {row.case for row in report.results} | {failure.case for failure in report.failures}
-        ),
-    )
+        groups[group_of(row)].append(row)
+    unchanged = groups["unchanged"]
+    alike = {row.case for row in unchanged if row.method == "same_code"}
+    groups["unchanged"] = [row for row in unchanged if row.case not in alike]
+    groups["same_code"] = [row for row in unchanged if row.case in alike]
+    for name in ("regressed", "warned", "improved"):
+        groups[name].sort(key=lambda row: (traits(row.status).rank, -size(row)))
+    failed = {failure.case for failure in report.failures}
+    return Outline(report, groups, len({row.case for row in report.results} | failed))
+
+
+def group_of(row: Comparison) -> str:
+    """Return the name of the row's group. Unchanged rows may be of the same code."""
+    kind = traits(row.status)
+    match kind.group:
+        case "undecided":
+            return "undecided" if gates(row) else "unseen"
+        case "moved" if row.gate == "info" and row.status != "failed":
+            return "informative"
+        case "moved" if kind.sense == "better":
+            return "improved"
+        case "moved":
+            return "regressed" if gates(row) or row.status == "failed" else "warned"
+    return kind.group
 
 
 def headline(rows: Outline) -> str:
@@ -195,7 +239,7 @@ def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
 
 def same_code_cases(rows: Outline) -> tuple[str, ...]:
     """Return the cases that are unchanged because both sides are the same code."""
-    return tuple(dict.fromkeys(row.case for row in rows.same_code))
+    return tuple(dict.fromkeys(row.case for row in rows.groups["same_code"]))
 
 
 def same_code_text(report: Report) -> str:
@@ -262,8 +306,8 @@ def _also(rows: Outline) -> str:
         "accepted regression": accepted,
         "improvement": improved,
         "warning": warned,
-        "removed case": len({row.case for row in rows.removed} & _one_sided(rows)),
-        "new case": len({row.case for row in rows.new}),
+        "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
+        "new case": len({row.case for row in rows.groups["new"]}),
         "skipped case": len(rows.report.skipped),
     }
     parts = [counted(number, what) for what, number in counts.items() if number]
@@ -276,22 +320,9 @@ def _also(rows: Outline) -> str:
 
 def _one_sided(rows: Outline) -> set[str]:
     """Return the cases that only one side has."""
-    compared = (*rows.moved, *rows.undecided, *rows.unseen, *rows.unchanged, *rows.same_code)
-    kept = {row.case for row in (*compared, *rows.informative, *rows.not_comparable)}
-    return {row.case for row in (*rows.removed, *rows.new)} - kept
-
-
-def _is_loud(row: Comparison) -> bool:
-    if row.status == "failed":
-        return True
-    return traits(row.status).group == "moved" and row.gate != "info"
-
-
-def _rank(row: Comparison) -> tuple[int, bool, float]:
-    """Order rows by their status, then size. A regression that fails nothing follows failures."""
-    fails_nothing = row.status == "regressed" and not gates(row)
-    rank = traits("failed").rank if fails_nothing else traits(row.status).rank
-    return (rank, fails_nothing, -size(row))
+    lone = ("removed", "new")
+    kept = {row.case for name, group in rows.groups.items() if name not in lone for row in group}
+    return {row.case for name in lone for row in rows.groups[name]} - kept
 
 
 def ran_lines(report: Report) -> tuple[str, ...]:

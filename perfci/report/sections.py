@@ -5,23 +5,23 @@ A section is a mapping with what the templates of the comment read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
-from perfci.model.status import traits
 from perfci.report.case_tables import case_tables
 from perfci.report.clean import clean_line
 from perfci.report.outline import (
+    GROUPS,
     Outline,
+    RowGroup,
     gates,
     headline,
     likeness,
     other_reasons,
-    same_code_cases,
     shown_failures,
 )
 from perfci.report.rows import CaseWhy, other_explanations, past_lines, replay_line, whys
@@ -63,7 +63,11 @@ def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section
         section |= _why(rows.report, section["shown"], earlier)
         section |= _failures(rows.report, earlier)
         section |= _unmeasured(rows.report, earlier)
-        parts.append(section | {"folded": _folded(section), "left_out": _left_out(section)})
+        folds = [fold for fold in _folds(section) if fold[-1]]
+        section["folded"] = ", ".join(f"{count} {group.counted}" for group, _, count in folds)
+        shown = ((group, entries) for group, entries, _ in folds if entries)
+        section["folds"] = sorted(shown, key=lambda fold: fold[0].last)
+        parts.append(section | {"left_out": _left_out(section)})
     return tuple(parts)
 
 
@@ -77,22 +81,20 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
     failed = {failure.case for failure in shown_failures(report)}
     moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
     shown = _deciding(rows, moved)[:most]
-    above_the_fold = set(map(id, shown))  # comparing rows is slow, and a report may have 20,000
-    folded = _grouped(row for row in (*moved, *rows.undecided) if id(row) not in above_the_fold)
+    measured = rows.groups["new"] if report.is_one_sided else ()
+    folded = _folded_rows(rows, (*shown, *measured), failed)
     return {
         "name": name,
         "mark": mark_of(verdict_word(report), part=bool(report.shard)),
         "title": title(rows),
         "alone": report.is_one_sided,
+        "measured": measured,
         "how": _how(report, name),
         "head_sha": "" if report.head.dirty else report.head.sha,
         "reasons": [reason for reason in other_reasons(rows) if reason not in shared],
-        "outline": rows,
         "shown": shown,
-        **folded,
+        "groups": folded,
         "below": _below(folded, report),
-        "unchanged": [row for row in rows.unchanged if row.gate != "info"],
-        "same_code": same_code_cases(rows),
         "tests": _tested(moved, rows),
         "past": past_lines(report),
         **case_tables(report),
@@ -202,20 +204,19 @@ def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison
     return moved
 
 
-def _grouped(rows: Iterable[Comparison]) -> dict[str, list[Comparison]]:
-    """Return the rows by group: regressed or failed, only warning, improved, undecided."""
-    groups: dict[str, list[Comparison]] = {
-        name: [] for name in ("regressed", "warned", "improved", "undecided")
+def _folded_rows(
+    rows: Outline, shown: Sequence[Comparison], failed: Collection[str]
+) -> dict[str, list[Comparison]]:
+    """Return by group the rows that neither stand open nor are shown as failures."""
+    above = set(map(id, shown))  # comparing rows is slow, and a report may have 20,000
+    return {
+        name: [
+            row
+            for row in group
+            if id(row) not in above and not (row.status == "failed" and row.case in failed)
+        ]
+        for name, group in rows.groups.items()
     }
-    for row in rows:
-        kind = traits(row.status)
-        if kind.group == "undecided":
-            groups["undecided"].append(row)
-        elif kind.sense == "better":
-            groups["improved"].append(row)
-        else:
-            groups["regressed" if gates(row) or row.status == "failed" else "warned"].append(row)
-    return groups
 
 
 def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
@@ -233,7 +234,8 @@ def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
 
 def _tested(moved: Sequence[Comparison], rows: Outline) -> list[Comparison]:
     tested_moved = (row for row in moved if row.p is not None or row.method == "exact")
-    tested_others = (row for row in (*rows.undecided, *rows.unchanged) if row.p is not None)
+    others = (*rows.undecided, *rows.groups["unchanged"])
+    tested_others = (row for row in others if row.p is not None)
     return [row for row in (*tested_moved, *tested_others) if row.gate != "info"]
 
 
@@ -364,33 +366,29 @@ def _unmeasured(report: Report, earlier: _Earlier) -> dict[str, Any]:
     return {"skipped": skipped, "not_measured": metrics}
 
 
-def _folded(section: Section) -> str:
-    """Return what the section's fold holds, or nothing."""
-    rows: Outline = section["outline"]
-    parts: tuple[tuple[Collection[Any], str], ...] = (
-        (section["regressed"], "more regressed"),
-        (section["warned"], "warned"),
-        (section["improved"], "improved"),
-        (section["more_explanations"], "more reasons why"),
-        (section["inside"], "more that differ inside"),
-        (section["more_failures"], "more failed"),
-        (section["undecided"], "not decided"),
-        (rows.unseen, "too noisy to say"),
-        (rows.informative, "for information"),
-        (rows.not_comparable, "not comparable"),
-        (() if section["alone"] else rows.new, "new"),
-        (rows.removed, "removed"),
-        (section["skipped"], "skipped"),
-        (section["not_measured"], "not measured"),
-        (rows.unchanged, "unchanged"),
-        (rows.same_code, "unchanged by the same code"),
-    )
-    return ", ".join(f"{len(items)} {word}" for items, word in parts if items)
+_OTHER_FOLDS = (
+    ("improved", "more_explanations", RowGroup("More reasons why", "more reasons why", "why")),
+    ("improved", "inside", RowGroup("", "more that differ inside", "inside")),
+    ("improved", "more_failures", RowGroup("More failed", "more failed", "failed")),
+    ("removed", "skipped", RowGroup("Skipped", "skipped", "skipped")),
+    ("removed", "not_measured", RowGroup("Not measured", "not measured", "lacking")),
+)
+"""What else is folded: the group of rows that it follows, and its list in the section."""
+
+
+def _folds(section: Section) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
+    """Yield each group that the section folds, what to show of it, and how much it has."""
+    for name, group in GROUPS.items():
+        rows = section["groups"][name]
+        listed = [row for row in rows if row.gate != "info"] if name == "unchanged" else rows
+        yield group, listed, len(rows)
+        for after, entries, other in _OTHER_FOLDS:
+            if after == name:
+                yield other, section[entries], len(section[entries])
 
 
 def _left_out(section: Section) -> int:
     """Return how many rows the tables leave out. Lists count what they leave out themselves."""
-    rows: Outline = section["outline"]
-    names = ("regressed", "warned", "improved", "undecided", "unchanged")
-    tables = (*(section[name] for name in names), rows.informative, rows.new)
-    return sum(max(0, len(table) - MOST_TABLE_ROWS) for table in tables)
+    tables = {"moved", "compared", "measured"}
+    folded = (rows for group, rows in section["folds"] if group.layout in tables)
+    return sum(max(0, len(table) - MOST_TABLE_ROWS) for table in (*folded, section["measured"]))

@@ -20,7 +20,9 @@ from perfci.model.words import words
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
 from perfci.report.outline import (
+    GROUPS,
     Outline,
+    group_of,
     headline,
     injected_text,
     other_reasons,
@@ -115,7 +117,7 @@ def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     rows = outline(report)
     yield from styled(list(_case_lines(report, verbose=verbose)), width)
-    if not verbose and rows.same_code:
+    if not verbose and rows.groups["same_code"]:
         yield from _same_code(same_code_cases(rows), width)
     yield from _tables(report, width, verbose=verbose)
     yield from _skipped(report, width, verbose=verbose)
@@ -174,11 +176,11 @@ def case_lines(
     for row in shown:
         cause = cause_of(row, same_code) if verbose else ""
         lines.append(_compared(row, cause, verbose=verbose))
-    undecided = [row for row in rest if row.status == "inconclusive" and row.gate == "fail"]
-    if undecided:
-        names = ", ".join(clean_line(row.metric) for row in undecided)
-        style = traits("inconclusive").style
-        lines.append(Line("", extras=(f"not decided: {names}",), style=style))
+    for name, group in GROUPS.items():
+        if group.in_terminal and (named := [row for row in rest if group_of(row) == name]):
+            names = ", ".join(clean_line(row.metric) for row in named)
+            style = traits(named[0].status).style
+            lines.append(Line("", extras=(f"{group.in_terminal}: {names}",), style=style))
     return CaseLines(case, tuple(lines), bool(loud))
 
 

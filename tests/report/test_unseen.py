@@ -13,8 +13,8 @@ def test_what_only_informs_is_not_listed_as_not_decided() -> None:
     undecided = [replace(row, status="inconclusive") for row in report.results]
     found = outline(replace(report, results=tuple(undecided)))
     assert {row.gate for row in found.undecided} == {"fail"}
-    assert all(row.gate != "fail" for row in found.unseen)
-    assert len(found.undecided) + len(found.unseen) == len(undecided)
+    assert all(row.gate != "fail" for row in found.groups["unseen"])
+    assert len(found.undecided) + len(found.groups["unseen"]) == len(undecided)
 
 
 def test_it_is_said_in_one_line_with_what_would_show_more() -> None:

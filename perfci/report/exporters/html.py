@@ -22,6 +22,8 @@ from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_line
 from perfci.report.drawing import Spark, flame_of, literal, pack, spark
 from perfci.report.links import environment_names
 from perfci.report.outline import (
+    GROUPS,
+    MOVED,
     Outline,
     headline,
     injected_text,
@@ -157,20 +159,29 @@ def _first(rows: Outline) -> dict[str, Any]:
 
 
 def _lists(rows: Outline) -> dict[str, Any]:
-    """Return what moved, what is undecided and what failed, each with its reasons."""
+    """Return the groups that stand open and what failed, each with its reasons."""
     report = rows.report
     failures = shown_failures(report)
     failed = {failure.case for failure in failures}
     moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
     lines = _Lines(report)
-    shown = tuple(map(lines.of, moved[:MOST_ROWS]))
-    undecided = tuple(map(lines.of, rows.undecided[:MOST_ROWS]))
+    opened = {"moved": (MOVED, moved)} | {
+        name: (group.on_page, rows.groups[name])
+        for name, group in GROUPS.items()
+        if group.on_page not in {"", MOVED}
+    }
+    groups = [
+        {
+            "name": name,
+            "title": title,
+            "rows": tuple(map(lines.of, group[:MOST_ROWS])),
+            "more": max(0, len(group) - MOST_ROWS),
+        }
+        for name, (title, group) in opened.items()
+    ]
     flames = tuple(filter(None, map(flame_of, report.why)))
     return {
-        "moved": shown,
-        "more_moved": max(0, len(moved) - MOST_ROWS),
-        "undecided": undecided,
-        "more_undecided": max(0, len(rows.undecided) - MOST_ROWS),
+        "groups": groups,
         "failures": tuple(map(_failure, failures[:MOST_FAILURES])),
         "more_failures": max(0, len(failures) - MOST_FAILURES),
         "elsewhere": lines.unshown()[:MOST_LINES],
