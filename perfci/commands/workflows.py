@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
@@ -483,7 +484,8 @@ class OwnRequirement:
 def own_requirement() -> OwnRequirement:
     """Return perfci as it was installed here: a commit of a repository, else this version.
 
-    pip notes the source of a package that came from no index (PEP 610).
+    pip notes the source of a package that came from no index (PEP 610). A folder is that commit of
+    its repository that it has checked out, if origin has it.
     """
     version = f"perfci=={VERSION}"
     try:
@@ -494,11 +496,24 @@ def own_requirement() -> OwnRequirement:
         return OwnRequirement(version)
     origin = json.loads(noted)
     vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
-    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
-    if vcs and _ADDRESS.fullmatch(address):
+    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}" if vcs else _published(url)
+    if _ADDRESS.fullmatch(address):
         return OwnRequirement(f"perfci @ {address}")
     return OwnRequirement(
         version,
         f"perfci is installed from {url} here, which other machines can't install from; "
         f"{version} of a package index may be another project's",
     )
+
+
+def _published(url: str) -> str:
+    """Return the address of the commit that is checked out in a folder, or nothing."""
+    from perfci.measure.checkout.git import attempt, web_page
+
+    folder = Path(unquote(urlsplit(url).path))
+    if not (folder / ".git").exists():
+        return ""
+    page = web_page(attempt(folder, "config", "--get", "remote.origin.url").output)
+    known = attempt(folder, "branch", "--remotes", "--list", "origin/*", "--contains", "HEAD")
+    commit = attempt(folder, "rev-parse", "HEAD").output
+    return f"git+{page}@{commit}" if page and known.output else ""

@@ -10,6 +10,7 @@ import pytest
 from perfci.commands import workflows as module
 from perfci.commands.workflows import own_requirement
 from perfci.version import VERSION
+from tests.builders.project import Project
 
 SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
 
@@ -32,6 +33,19 @@ def test_from_a_repository_it_is_that_commit(monkeypatch: pytest.MonkeyPatch) ->
     noted(monkeypatch, {"url": "https://github.com/o/perfci", "vcs_info": vcs})
     assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{SHA}"
     assert not own_requirement().caveat
+
+
+def test_from_a_folder_it_is_the_commit_that_origin_has(
+    monkeypatch: pytest.MonkeyPatch, project: Project
+) -> None:
+    sha = project.commit("pushed")
+    project.git("remote", "add", "origin", "git@github.com:o/perfci.git")
+    noted(monkeypatch, {"url": project.folder.as_uri(), "dir_info": {"editable": True}})
+    assert own_requirement().caveat
+    project.git("update-ref", "refs/remotes/origin/main", sha)
+    assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{sha}"
+    project.commit("not pushed")
+    assert own_requirement().caveat
 
 
 @pytest.mark.parametrize(
