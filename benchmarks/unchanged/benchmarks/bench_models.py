@@ -1,3 +1,5 @@
+"""Work of models whose sides are the same."""
+
 import torch
 from quiet import models
 

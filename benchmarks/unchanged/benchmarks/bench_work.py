@@ -1,3 +1,5 @@
+"""Work of the machine whose sides are the same."""
+
 import tempfile
 from pathlib import Path
 
