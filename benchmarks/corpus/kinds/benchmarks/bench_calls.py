@@ -1,3 +1,5 @@
+"""Calls of each kind of work, timed inside one process."""
+
 from work import calls
 
 import perfci

@@ -1,3 +1,5 @@
+"""A compiled model."""
+
 from work import compiled as work
 
 import perfci

@@ -1,3 +1,5 @@
+"""A library that is mostly imports."""
+
 from work import heavy
 
 import perfci

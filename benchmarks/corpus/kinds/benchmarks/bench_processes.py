@@ -1,3 +1,5 @@
+"""Work in other processes: ranks, a child, a data loader's workers."""
+
 from work import processes
 
 import perfci
