@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -73,9 +74,9 @@ def measured(set_up: Callable[[], Callable[[], object]]) -> dict[str, float]:
     if pid == 0:
         os.setsid()
         os.environ["PERFCI_WORKER"] = token
-        memory = Memory(Scene(order=None, collect=gc.collect))
+        memory = Memory(Scene(order=None, collect=partial(_call, gc.collect)))
         memory.before_setup()
-        memory.scene.once = set_up()
+        memory.scene.once = partial(_call, set_up())
         memory.set_up()
         memory.warm()
         memory.scene.once()
@@ -105,6 +106,10 @@ def main() -> int:
     finally:
         undivide(Path(divided.leaf), "-memory" if divided.enabled else "")
     return 0
+
+
+def _call(call: Callable[[], object]) -> None:
+    call()
 
 
 def _cell(values: list[float]) -> str:

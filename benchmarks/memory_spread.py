@@ -169,6 +169,7 @@ def false_alarms(sessions: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> tuple[str, int]:
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
     from perfci.model.case import Case
+    from perfci.model.report import Comparison
     from perfci.model.worker import WorkerOutput
     from perfci.verdict.case_comparisons import compare_case
     from perfci.verdict.decision import decide
@@ -177,22 +178,23 @@ def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> t
     from perfci.verdict.stopping import undecided_metrics
 
     policy = default_policy()
-    rows, total = [], 0
+    rows: list[Comparison] = []
+    total = 0
     for number in range(CASES):
         name = f"case{number}"
         case = Case(name, name, {}, "bench_drawn.py", 1, "drawn", metrics=(OVER_SETUP,))
         kind = random.choice(kinds)
         drawn = [tuple(random.sample(pair, 2)) for pair in random.choices(kind, k=20)]
-        sides = [
+        base, head = (
             [
                 WorkerOutput(name, side, index, {OVER_SETUP: pair[place]}, 100)
                 for index, pair in enumerate(drawn, start=1)
             ]
             for place, side in enumerate(("base", "head"))
-        ]
+        )
         rounds = 5
         while True:
-            found = compare_case(case, *(side[:rounds] for side in sides), policy, paired=True)
+            found = compare_case(case, base[:rounds], head[:rounds], policy, paired=True)
             if rounds == 20 or not undecided_metrics(found, policy, CASES):
                 break
             rounds += 1

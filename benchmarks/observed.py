@@ -58,7 +58,7 @@ def be_session() -> None:
         if isinstance(result, WorkerOutput):
             outputs.append(result)
 
-    Journal.result = noted  # type: ignore[method-assign]
+    Journal.result = noted  # type: ignore[assignment, method-assign]
     from perfci.cli.main import main
 
     del sys.argv[1:3]

@@ -39,8 +39,7 @@ budget = "1200s"
 def run_session() -> None:
     """Be a session whose pairs keep what the first blocks alone say."""
     from perfci.measure import round as a_round
-
-    whole = a_round.side_by_side
+    from perfci.verdict.sampled_comparisons import side_by_side as whole
 
     def by_share(
         outputs: Sequence[WorkerOutput], blocks: Sequence[int]
@@ -58,7 +57,7 @@ def run_session() -> None:
             )
         return found
 
-    a_round.side_by_side = by_share  # type: ignore[assignment]
+    vars(a_round)["side_by_side"] = by_share
     be_session()
 
 

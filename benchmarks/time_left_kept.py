@@ -85,8 +85,8 @@ def keep(file: TextIO) -> None:
         write_line({"at": time.time(), "states": changed(result.states)})
         return result
 
-    RemainingTime.seconds = seconds  # type: ignore[method-assign]
-    Session.measure = measure  # type: ignore[method-assign]
+    RemainingTime.seconds = seconds  # type: ignore[assignment, method-assign]
+    Session.measure = measure  # type: ignore[assignment, method-assign]
 
 
 def _of_state(state: CaseState, known: int) -> dict[str, Any]:

@@ -185,9 +185,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         repository = build(Path(scratch) / "demo")
         for number in range(options.repetitions):
-            order = (True, False) if number % 2 == 0 else (False, True)
-            if options.forked_only:
-                order = (True,)
+            order = [True] if options.forked_only else [number % 2 == 0, number % 2 == 1]
             sessions += [session(repository, Path(scratch), fork=fork) for fork in order]
     summary = sessions if options.forked_only else compared(sessions)
     text = json.dumps({"summary": summary, "sessions": sessions}, indent=1)

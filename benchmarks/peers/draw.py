@@ -10,6 +10,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -210,7 +211,7 @@ def _draw_changes(measurements: list[Measurement], file: Path) -> None:
     _save(figure, file)
 
 
-def _pyplot():
+def _pyplot() -> Any:
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -220,7 +221,7 @@ def _pyplot():
     return plt
 
 
-def _save(figure, file: Path) -> None:
+def _save(figure: Any, file: Path) -> None:
     figure.savefig(file, metadata={"Date": None})
 
 

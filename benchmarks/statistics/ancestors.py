@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,12 @@ RATIOS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)
 TASKS = tuple(",".join(map(str, design)) for design in DESIGNS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     """Return the coverage of a design for each ratio of the variances."""
     return [_coverage(tuple(map(int, task.split(","))), ratio, runs) for ratio in RATIOS]
 
 
-def _coverage(design: tuple[int, ...], ratio: float, runs: int) -> dict[str, object]:
+def _coverage(design: tuple[int, ...], ratio: float, runs: int) -> dict[str, Any]:
     rng = rng_of("ancestors", str(design), str(ratio))
     of = np.repeat(np.arange(1, len(design) + 1), design)
     luck = rng.normal(0.0, np.sqrt(ratio), (runs, len(design)))[:, of - 1]
@@ -37,7 +38,7 @@ def _coverage(design: tuple[int, ...], ratio: float, runs: int) -> dict[str, obj
             "width": wide}  # fmt: skip
 
 
-def design_table(results: Sequence[dict[str, object]]) -> str:
+def design_table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "ancestors"]
     if not mine:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +28,19 @@ CHECKED = ("compare", "check, 1 session, confirmed", "check, 3 sessions, confirm
 TASKS = tuple(f"{path}: {spread}" for path in CHECKED for spread in SPREADS)
 
 
-def rows(task: str, reports: int) -> list[dict[str, object]]:
+def rows(task: str, reports: int) -> list[dict[str, Any]]:
     path, spread = task.rsplit(": ", 1)
     return [_row(path, float(spread), change, reports) for change in CHANGES]
 
 
-def _row(path: str, spread: float, change: float, reports: int) -> dict[str, object]:
+def _row(path: str, spread: float, change: float, reports: int) -> dict[str, Any]:
     rng = np.random.default_rng(
         [13, zlib.crc32(path.encode()), round(1e4 * spread), round(100 * change)]
     )
     (latency,) = (model for model in MODELS if model.name == LATENCY)
     starts = Model("cold start", "", gaussian(spread), rounds_luck, SESSION_LUCK)
     changes = (float(np.log1p(change)), *[0.0] * (CASES - 1))
-    row: dict[str, object] = {"part": "cold", "path": path, "spread": spread, "change": change}
+    row: dict[str, Any] = {"part": "cold", "path": path, "spread": spread, "change": change}
     names = ("reports", "failed", "falsely", "significant", "regressed", "unchanged", "again")
     count = dict.fromkeys((*names, "others_again", "rounds"), 0)
     for _ in range(reports):
@@ -63,7 +64,7 @@ def _row(path: str, spread: float, change: float, reports: int) -> dict[str, obj
     return row | count
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "cold"]
     if not mine:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ WEIGHTS = {"compare": 10, "check, 1 session, confirmed": 2, "check, 3 sessions, 
 """The paths that users get by default are simulated so many times as often."""
 
 
-def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
+def rows(model: Model, path: str, reports: int) -> list[dict[str, Any]]:
     """Reports of identical cases: each `fail` is false."""
     rng = rng_of("alarms", model.name, path)
     score = Score(model.name, path, float(np.expm1(model.offset)), THRESHOLD)
@@ -32,7 +33,7 @@ def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
     return [{"part": "alarms", **score.plain()}]
 
 
-def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object]], str]) -> str:
+def _grid(results: Sequence[dict[str, Any]], cell: Callable[[dict[str, Any]], str]) -> str:
     mine = [row for row in results if row["part"] == "alarms"]
     if not mine:
         return ""
@@ -44,7 +45,7 @@ def _grid(results: Sequence[dict[str, object]], cell: Callable[[dict[str, object
     )
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     """Models whose cells are all alike (mostly: no `fail` at all) share a row."""
     mine = [
         row
@@ -65,9 +66,9 @@ def table(results: Sequence[dict[str, object]]) -> str:
     return f"{markdown(('model', *paths), lines)}\n\n{_reports(mine)}"
 
 
-def _reports(mine: Sequence[dict[str, object]]) -> str:
+def _reports(mine: Sequence[dict[str, Any]]) -> str:
     """Say how many reports a cell is of, from the counts themselves."""
-    cells: dict[int, list[dict[str, object]]] = {}
+    cells: dict[int, list[dict[str, Any]]] = {}
     for row in mine:
         cells.setdefault(int(str(row["reports"])), []).append(row)
     usual = max(cells, key=lambda count: len(cells[count]))
@@ -81,13 +82,13 @@ def _reports(mine: Sequence[dict[str, object]]) -> str:
     return "; ".join(said) + "."
 
 
-def significant_table(results: Sequence[dict[str, object]]) -> str:
+def significant_table(results: Sequence[dict[str, Any]]) -> str:
     made = _grid(results, lambda row: percent(row["alarmed"], row["reports"]))
     shares = [(row["alarmed"], row["reports"]) for row in results if row["part"] == "alarms"]
     return made and f"{made}\n\n{largest_error(shares)}"
 
 
-def undecided_table(results: Sequence[dict[str, object]]) -> str:
+def undecided_table(results: Sequence[dict[str, Any]]) -> str:
     return _grid(
         results,
         lambda row: (
@@ -97,17 +98,17 @@ def undecided_table(results: Sequence[dict[str, object]]) -> str:
     )
 
 
-def unchanged_table(results: Sequence[dict[str, object]]) -> str:
+def unchanged_table(results: Sequence[dict[str, Any]]) -> str:
     return _grid(results, lambda row: percent(row["unchanged"], row["comparisons"]))
 
 
-def coverage_table(results: Sequence[dict[str, object]]) -> str:
+def coverage_table(results: Sequence[dict[str, Any]]) -> str:
     made = _grid(results, lambda row: percent(row["held"], row["intervals"]))
     shares = [(row["held"], row["intervals"]) for row in results if row["part"] == "alarms"]
     return made and f"{made}\n\n{largest_error(shares)}"
 
 
-def new_modes_table(results: Sequence[dict[str, object]]) -> str:
+def new_modes_table(results: Sequence[dict[str, Any]]) -> str:
     """Return what `compare` says where some of head's processes are slower, and none of base's."""
     mine = [
         row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,14 @@ TASKS = tuple(
 _RESOLUTION = Resolution(1e-12)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     """Rounds of identical sides, and of a head slower by twice the threshold."""
     name = task.removeprefix("few: ")
     (model,) = (model for model in MODELS if model.name == name)
     return [_row(name, model.together(rng_of("few", name), runs, n).log_ratios) for n in ROUNDS]
 
 
-def _row(name: str, log_ratios: np.ndarray) -> dict[str, object]:
+def _row(name: str, log_ratios: np.ndarray) -> dict[str, Any]:
     runs, rounds = log_ratios.shape
     intervals = held = unchanged = 0
     change, margin = math.log1p(CHANGE), math.log1p(THRESHOLD)
@@ -54,7 +55,7 @@ def _row(name: str, log_ratios: np.ndarray) -> dict[str, object]:
     }
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     """Return for each number of rounds the lowest and highest share over the models."""
     mine = [row for row in results if row["part"] == "few"]
     if not mine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,8 @@ _DRAWS: dict[str, Draw] = {
 TASKS = tuple(_DRAWS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     for size in SIZES:
         rng = np.random.default_rng([7, size, zlib.crc32(task.encode())])
         samples = [np.exp(_DRAWS[task](rng, size)).tolist() for _ in range(runs)]
@@ -46,7 +47,7 @@ def rows(task: str, runs: int) -> list[dict[str, object]]:
     return found
 
 
-def table(results: Sequence[dict[str, object]], fewest: int) -> str:
+def table(results: Sequence[dict[str, Any]], fewest: int) -> str:
     mine = [row for row in results if row["part"] == "modes" and row["fewest"] == fewest]
     if not mine:
         return ""

@@ -97,7 +97,7 @@ class Compare:
         count, most = len(changes), self.settings.max_rounds
         simulated = [_case(index, cold) for index in range(count)]
         seen = _slowed(model.together(rng, count, most), changes)
-        starts = cold and _slowed(cold.model.together(rng, count, most), cold.changes)
+        starts = _slowed(cold.model.together(rng, count, most), cold.changes) if cold else None
         luck = model.of_ancestors(rng, count, most)
 
         def pair(index: int, number: int, ancestor: int) -> tuple[WorkerOutput, WorkerOutput]:

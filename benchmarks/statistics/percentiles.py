@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -58,13 +59,13 @@ _DRAWS: dict[str, Draw] = {
 TASKS = tuple(_DRAWS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     return [
         _row(task, q, factor * samples_needed(q), runs) for q in QUANTILES for factor in FACTORS
     ]
 
 
-def _row(task: str, q: float, samples: int, runs: int) -> dict[str, object]:
+def _row(task: str, q: float, samples: int, runs: int) -> dict[str, Any]:
     rng = np.random.default_rng([8, round(100 * q), samples, zlib.crc32(task.encode())])
     draw = _DRAWS[task]
     # AR(1)'s marginal is the normal that the first model draws from
@@ -97,7 +98,7 @@ def _row(task: str, q: float, samples: int, runs: int) -> dict[str, object]:
     }
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "percentiles"]
     if not mine:
         return ""

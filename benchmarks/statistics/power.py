@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ CELLS: dict[str, tuple[tuple[float, float], ...]] = {
 """(true change, threshold): twice the threshold, the threshold itself, well below it."""
 
 
-def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
+def rows(model: Model, path: str, reports: int) -> list[dict[str, Any]]:
     """One slower case among twenty; the other tests are of identical sides."""
     rng = rng_of("power", model.name, path)
     cells = []
@@ -33,7 +34,7 @@ def rows(model: Model, path: str, reports: int) -> list[dict[str, object]]:
     return cells
 
 
-def table(results: Sequence[dict[str, object]], path: str) -> str:
+def table(results: Sequence[dict[str, Any]], path: str) -> str:
     mine = [row for row in results if row["part"] == "power" and row["path"] == path]
     if not mine:
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -69,13 +70,13 @@ SCHEDULES: dict[str, RoundsOfAncestor] = {
 TASKS = tuple(f"{name}: {model}" for name in SCHEDULES for model in CHOSEN)
 
 
-def rows(task: str, reports: int) -> list[dict[str, object]]:
+def rows(task: str, reports: int) -> list[dict[str, Any]]:
     """Reports of twenty identical cases, four times as many as of twenty slower ones."""
     name, model = task.split(": ", 1)
     return [_row(name, model, share, (1 if share else 4) * reports) for share in SHARES]
 
 
-def _row(name: str, model_name: str, share: float, reports: int) -> dict[str, object]:
+def _row(name: str, model_name: str, share: float, reports: int) -> dict[str, Any]:
     rng = rng_of("schedules", model_name, str(share))
     (model,) = (model for model in MODELS if model.name == model_name)
     change = share * math.log1p(THRESHOLD)
@@ -94,7 +95,7 @@ def _row(name: str, model_name: str, share: float, reports: int) -> dict[str, ob
     }
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "schedules"]
     if not mine:
         return ""
@@ -117,10 +118,10 @@ def table(results: Sequence[dict[str, object]]) -> str:
     return markdown(head, lines)
 
 
-def _line(of: Sequence[dict[str, object]]) -> tuple[str, ...]:
+def _line(of: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     alike, same, half_more, twice = of
 
-    def share(row: dict[str, object], name: str, total: str = "comparisons") -> str:
+    def share(row: dict[str, Any], name: str, total: str = "comparisons") -> str:
         return percent(row[name], row[total])
 
     return (

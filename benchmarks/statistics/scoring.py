@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ class Score:
             self.intervals += 1
             self.held += row.ratio_lo <= 1.0 + self.change <= row.ratio_hi
 
-    def plain(self) -> dict[str, object]:
+    def plain(self) -> dict[str, Any]:
         return asdict(self)
 
 

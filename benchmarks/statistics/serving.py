@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ _CASES = {
 _POLICY = Policy()
 
 
-def rows(task: str, reports: int) -> list[dict[str, object]]:
+def rows(task: str, reports: int) -> list[dict[str, Any]]:
     """Return the counts of a server's reports, by load and metric, and of the reports as such."""
     kind, _, name = task.partition(": ")
     (server,) = (server for server in SERVERS if server.name == name)
@@ -57,7 +58,7 @@ def rows(task: str, reports: int) -> list[dict[str, object]]:
         failed += outcome.verdict == "fail"
         rounds += sum(outcome.rounds)
         found += outcome.rows
-    about: dict[str, object] = {"part": "serving", "kind": kind, "server": name}
+    about: dict[str, Any] = {"part": "serving", "kind": kind, "server": name}
     counted = [
         {**about, "load": load.name, "metric": metric, **_counts(mine, truths[load.name][metric])}
         for load in LOADS
@@ -105,7 +106,7 @@ def _mean_change(pairs: Sequence[tuple[WorkerOutput, WorkerOutput]], metric: str
     return float(np.exp(fmean(np.log(head / base) for base, head in values))) if values else 1.0
 
 
-def _counts(found: Sequence[Comparison], truth: float) -> dict[str, object]:
+def _counts(found: Sequence[Comparison], truth: float) -> dict[str, Any]:
     """``exact`` are rows without a test: all workers of a side agreed."""
     tested = [row for row in found if row.method != "exact"]
     intervals = [one for row in tested if (one := _interval(row))]
@@ -131,17 +132,17 @@ def _interval(row: Comparison) -> tuple[float, float] | None:
     return None if lo is None or hi is None else (lo, hi)
 
 
-def coverage_table(results: Sequence[dict[str, object]]) -> str:
+def coverage_table(results: Sequence[dict[str, Any]]) -> str:
     """Coverage by server and metric, of equal sides and of a slower head."""
     return _grid(results, "server", SERVERS)
 
 
-def load_table(results: Sequence[dict[str, object]]) -> str:
+def load_table(results: Sequence[dict[str, Any]]) -> str:
     """Coverage by load and metric."""
     return _grid(results, "load", LOADS)
 
 
-def _grid(results: Sequence[dict[str, object]], by: str, members: Iterable[Server | Load]) -> str:
+def _grid(results: Sequence[dict[str, Any]], by: str, members: Iterable[Server | Load]) -> str:
     mine = [row for row in results if row["part"] == "serving" and "metric" in row]
     shown = [one for one in METRICS if one != "tokens_per_request"]
     lines = []
@@ -153,16 +154,16 @@ def _grid(results: Sequence[dict[str, object]], by: str, members: Iterable[Serve
     return markdown(("head", by, *(f"`{one}`" for one in shown)), lines) if lines else ""
 
 
-def _held(cells: Sequence[dict[str, object]], metric: str) -> str:
+def _held(cells: Sequence[dict[str, Any]], metric: str) -> str:
     mine = [row for row in cells if row["metric"] == metric]
     return percent(_sum(mine, "held"), _sum(mine, "intervals"))
 
 
-def _sum(rows: Sequence[dict[str, object]], name: str) -> int:
+def _sum(rows: Sequence[dict[str, Any]], name: str) -> int:
     return sum(int(str(row[name])) for row in rows)
 
 
-def false_table(results: Sequence[dict[str, object]]) -> str:
+def false_table(results: Sequence[dict[str, Any]]) -> str:
     """Equal sides: reports that fail, and rows called regressed, by metric."""
     mine = [row for row in results if row["part"] == "serving" and row["kind"] == "equal"]
     lines = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +21,12 @@ HEAD_WORKERS = (5, 3)
 TASKS = tuple(f"{count} sessions" for count in SESSIONS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     count = int(task.split(maxsplit=1)[0])
     return [_row(count, between, head, runs) for between in BETWEEN for head in HEAD_WORKERS]
 
 
-def _row(count: int, between: float, head_workers: int, runs: int) -> dict[str, object]:
+def _row(count: int, between: float, head_workers: int, runs: int) -> dict[str, Any]:
     rng = np.random.default_rng([9, count, round(1e4 * between), head_workers])
     held = held_mixed = alarms = 0
     widths = []
@@ -65,7 +66,7 @@ def _half_width_with_mixed_df(sessions: Array, head: Array) -> float:
     return t_quantile(0.975, df) * math.sqrt(between + within)
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "sessions"]
     if not mine:
         return ""

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -46,7 +47,7 @@ from perfci.version import VERSION
 REPORTS = 100
 _BY_NAME = {model.name: model for model in MODELS}
 
-Task = tuple[str, Callable[..., list[dict[str, object]]], tuple[object, ...]]
+Task = tuple[str, Callable[..., list[dict[str, Any]]], tuple[object, ...]]
 """The part it is of, and what to call with what."""
 
 
@@ -87,13 +88,13 @@ def _tasks_of(model: Model, reports: int) -> list[Task]:
     return tasks
 
 
-def _run(task: Task) -> list[dict[str, object]]:
+def _run(task: Task) -> list[dict[str, Any]]:
     """Models travel to the other processes by their names: lambdas can't."""
     _, function, arguments = task
     return function(*(_BY_NAME.get(a, a) if isinstance(a, str) else a for a in arguments))
 
 
-def _all_of(tasks: Sequence[Task], processes: int) -> list[dict[str, object]]:
+def _all_of(tasks: Sequence[Task], processes: int) -> list[dict[str, Any]]:
     with ProcessPoolExecutor(processes) as pool:
         futures = [pool.submit(_run, task) for task in tasks]
         for count, _ in enumerate(as_completed(futures), start=1):
@@ -138,7 +139,7 @@ def main() -> None:
 
 def _simulated(
     models: Sequence[Model], given: argparse.Namespace
-) -> tuple[list[dict[str, object]], int]:
+) -> tuple[list[dict[str, Any]], int]:
     started = time.monotonic()
     results = _all_of(_tasks(models, given.reports, given.part), given.processes)
     wall_s = time.monotonic() - started
@@ -151,7 +152,7 @@ def _simulated(
     return results, round(core_s)
 
 
-def _keep(given: argparse.Namespace, results: list[dict[str, object]], core_s: int) -> None:
+def _keep(given: argparse.Namespace, results: list[dict[str, Any]], core_s: int) -> None:
     """Write the raw counts, a line each."""
     about = {"perfci": VERSION, "seed": SEED, "reports": given.reports, "core_s": core_s}
     text = json.dumps(about | {"results": results}, ensure_ascii=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -63,12 +64,12 @@ DESIGNS: dict[str, tuple[int, Interval]] = {
 TASKS = tuple(f"order: {name}" for name in DESIGNS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     name = task.removeprefix("order: ")
     return [_row(name, spread, runs) for spread in SPREADS]
 
 
-def _row(name: str, spread: float, runs: int) -> dict[str, object]:
+def _row(name: str, spread: float, runs: int) -> dict[str, Any]:
     count, interval = DESIGNS[name]
     order = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
     drawn = rng_of("order", str(spread)).normal(0.0, spread, (runs, MOST))[:, :count]
@@ -91,7 +92,7 @@ def _row(name: str, spread: float, runs: int) -> dict[str, object]:
     }
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "order"]
     if not mine:
         return ""

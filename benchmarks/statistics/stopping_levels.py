@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +23,13 @@ ALPHA = 0.01
 TASKS = tuple(f"stopping at {level}" for level in LEVELS)
 
 
-def rows(task: str, runs: int) -> list[dict[str, object]]:
+def rows(task: str, runs: int) -> list[dict[str, Any]]:
     """Normal log ratios, stopped by the interval of that level, which is the one that counts."""
     level = float(task.rsplit(maxsplit=1)[-1])
     return [_row(level, spread, change, runs) for spread in SPREADS for change in CHANGES]
 
 
-def _row(level: float, spread: float, change: float, runs: int) -> dict[str, object]:
+def _row(level: float, spread: float, change: float, runs: int) -> dict[str, Any]:
     rng = np.random.default_rng([10, round(1e4 * level), round(1e4 * spread), round(100 * change)])
     true = float(np.log1p(change))
     held = rounds = 0
@@ -56,7 +57,7 @@ def _row(level: float, spread: float, change: float, runs: int) -> dict[str, obj
     }
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "stopping"]
     if not mine:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ LINES = (
 """What is said, the true change in thresholds, and which count of which."""
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = {_key(row): row for row in results if row["part"] in {"alarms", "boundary"}}
     lines = []
     for says, share, count, total in LINES:
@@ -45,7 +46,7 @@ def table(results: Sequence[dict[str, object]]) -> str:
     return markdown(("% of …", *(column for column, _, _ in COLUMNS)), lines)
 
 
-def _key(row: dict[str, object]) -> tuple[object, float | None, object]:
+def _key(row: dict[str, Any]) -> tuple[object, float | None, object]:
     """Return the row's path, its true change in thresholds, and its model."""
     if row["part"] == "alarms":
         return row["path"], IDENTICAL, row["model"]

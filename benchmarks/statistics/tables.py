@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from benchmarks.statistics import (
     ancestors,
@@ -28,9 +29,9 @@ _CONFIRMED = BOUNDARY_PATHS[-1]
 _BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", re.DOTALL)
 
 
-def tables(results: Sequence[dict[str, object]]) -> dict[str, str]:
+def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return every table that the results allow, by its name."""
-    made: dict[str, Callable[[Sequence[dict[str, object]]], str]] = {
+    made: dict[str, Callable[[Sequence[dict[str, Any]]], str]] = {
         "summary": summary.table,
         "alarms": false_alarms.table,
         "significant": false_alarms.significant_table,

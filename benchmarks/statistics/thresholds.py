@@ -7,6 +7,7 @@ keeps nothing away, and what is left is alpha's doing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ SCALED = (
 """Most others are the first of these on another scale, or have no change of 0."""
 
 
-def boundary(model: Model, path: str, reports: int) -> list[dict[str, object]]:
+def boundary(model: Model, path: str, reports: int) -> list[dict[str, Any]]:
     """Twenty cases slower by half the threshold of 5 %, by it, and by twice as much."""
     rng = rng_of("boundary", model.name, path)
     return [
@@ -49,7 +50,7 @@ def boundary(model: Model, path: str, reports: int) -> list[dict[str, object]]:
     ]
 
 
-def spreads(model: Model, factor: float, reports: int) -> list[dict[str, object]]:
+def spreads(model: Model, factor: float, reports: int) -> list[dict[str, Any]]:
     """Twenty cases, the threshold so many spreads; those alike in eight times as many reports."""
     rng = rng_of("spreads", model.name, str(factor))
     spread = model.spread()
@@ -82,7 +83,7 @@ def _score(
     return score
 
 
-def boundary_table(results: Sequence[dict[str, object]], path: str) -> str:
+def boundary_table(results: Sequence[dict[str, Any]], path: str) -> str:
     mine = [row for row in results if row["part"] == "boundary" and row["path"] == path]
     if not mine:
         return ""
@@ -106,11 +107,11 @@ def boundary_table(results: Sequence[dict[str, object]], path: str) -> str:
     return f"{made}\n\n{mine[0]['comparisons']} comparisons a cell. {largest_error(shares)}"
 
 
-def spreads_table(results: Sequence[dict[str, object]]) -> str:
+def spreads_table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "spreads"]
     if not mine:
         return ""
-    groups: dict[object, dict[object, dict[str, object]]] = {}
+    groups: dict[object, dict[object, dict[str, Any]]] = {}
     for row in mine:
         groups.setdefault((row["model"], row["factor"]), {})[row["share"]] = row
     made = markdown(
@@ -139,10 +140,10 @@ def _counts(counts: Iterable[object]) -> str:
     return " or ".join(str(count) for count in sorted({int(str(count)) for count in counts}))
 
 
-def _spreads_line(cells: dict[object, dict[str, object]]) -> tuple[object, ...]:
+def _spreads_line(cells: dict[object, dict[str, Any]]) -> tuple[object, ...]:
     alike, half, one, two = (cells[share] for share in (0.0, *SHARES))
 
-    def of(row: dict[str, object], name: str) -> str:
+    def of(row: dict[str, Any], name: str) -> str:
         return percent(row[name], row["intervals" if name == "held" else "comparisons"])
 
     return (

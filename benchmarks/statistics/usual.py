@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -33,7 +34,7 @@ def alarms(model: Model, rng: Rng, least_change: float) -> Array:
     return found & (difference > np.log1p(least_change))
 
 
-def rows(model: Model, reports: int) -> list[dict[str, object]]:
+def rows(model: Model, reports: int) -> list[dict[str, Any]]:
     rng = rng_of("usual", model.name)
     counts = {
         least: sum(bool(alarms(model, rng, least).any()) for _ in range(reports))
@@ -45,7 +46,7 @@ def rows(model: Model, reports: int) -> list[dict[str, object]]:
     ]
 
 
-def table(results: Sequence[dict[str, object]]) -> str:
+def table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "usual"]
     if not mine:
         return ""

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from peers import asv, otava
 
+from benchmarks.trend.peers import asv, otava
 from perfci.trend import TrendSettings
 from perfci.trend.change_points import examine_all
 
@@ -65,8 +65,8 @@ def main() -> None:
     given = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     values = some_series(given.series, np.random.default_rng(0))
-    for find in (lambda: in_chunks(values[:CHUNK]), lambda: one_by_one(values[:1], otava)):
-        list(find())  # imports, and what is kept for all
+    for steps in (in_chunks(values[:CHUNK]), one_by_one(values[:1], otava)):
+        list(steps)  # imports, and what is kept for all
     tools = {
         "perfci": in_chunks(values),
         "apache-otava 0.8.0": one_by_one(values, otava),

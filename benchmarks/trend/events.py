@@ -77,7 +77,7 @@ def score(rng: np.random.Generator, rho: float) -> Counter[str]:
 def compare(truths: Sequence[Truth], events: Sequence[TrendEvent]) -> Counter[str]:
     """Count changes and events, and those that are right."""
     counts: Counter[str] = Counter()
-    where = {}
+    where: dict[tuple[SeriesKey, int], int] = {}
     for number, event in enumerate(events):
         where |= {(one.series, one.after): number for one in (*event.changes, *event.back)}
         counts["events named"] += 1

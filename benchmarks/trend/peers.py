@@ -28,7 +28,7 @@ def asv(values: np.ndarray, minimum: float) -> list[int]:
 
 
 @lru_cache(maxsize=4096)
-def _steps(raw: bytes) -> list[tuple[float, ...]]:
+def _steps(raw: bytes) -> list[tuple[int, int, float]]:
     return detect_steps(list(np.frombuffer(raw)))
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -30,7 +30,7 @@ def take(browser: Browser, page: Path, name: str, out: Path) -> None:
     """Write a picture of ``page`` for each width and colour scheme."""
     for width, height in WIDTHS.items():
         for scheme in ("light", "dark"):
-            size = {"width": width, "height": height}
+            size: ViewportSize = {"width": width, "height": height}
             context = browser.new_context(viewport=size, color_scheme=scheme)
             opened = context.new_page()
             opened.goto(page.as_uri())

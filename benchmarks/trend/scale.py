@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 
 import psutil
-from scale_history import build
 
+from benchmarks.trend.scale_history import build
 from perfci.commands.trend import RUNS_WITH_WORKERS
 
 SIZES = (1_000, 10_000, 100_000)
@@ -45,7 +45,8 @@ def measure(history: Path, folder: Path, cores: int) -> dict[str, float]:
     os.sched_setaffinity(0, sorted(own)[:cores])  # its processes get what this one has
     started = time.perf_counter()
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
-        peak, spent = 0, {}
+        peak = 0
+        spent: dict[int, float] = {}
         while process.poll() is None:
             resident, processor = look_at(psutil.Process(process.pid))
             peak, spent = max(peak, resident), spent | processor

@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,10 +78,10 @@ def _kept(path: Path, seed: int, each: int) -> dict[tuple[str, str], list[dict]]
 
 def _tools() -> Iterator[tuple[str, str, FindAll]]:
     for setting, settings in SETTINGS.items():
-        yield "perfci", setting, lambda some, settings=settings: find(some, settings)
+        yield "perfci", setting, partial(find, settings=settings)
     for tool, by_setting in PEERS.items():
         for setting, detector in by_setting.items():
-            yield tool, setting, lambda some, detector=detector: _each(some, detector)
+            yield tool, setting, partial(_each, detector=detector)
 
 
 def _each(some: Sequence[Labelled], detector: Detector) -> list[list[int]]:

@@ -54,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         history = given.keep or Path(scratch) / "history.sqlite"
         if not history.exists():
-            from scale_history import build
+            from benchmarks.trend.scale_history import build
 
             build(str(history), given.series, given.points, told=10)
         command = [sys.executable, __file__, "--measure", str(history)]

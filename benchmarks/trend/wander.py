@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -46,17 +47,17 @@ def main() -> None:
         print(f"| false alarms per 1,000 points, {name} | {cells} |")
 
 
-def _f1(some: list[Labelled], way: dict[str, float]) -> str:
+def _f1(some: list[Labelled], way: dict[str, Any]) -> str:
     found = _found(some, way)
     return f"{score(zip(some, found, strict=True), 5).f1:.2f}"
 
 
-def _alarms(some: list[Labelled], way: dict[str, float]) -> str:
+def _alarms(some: list[Labelled], way: dict[str, Any]) -> str:
     points = sum(len(one.values) for one in some)
     return f"{1e3 * sum(map(len, _found(some, way))) / points:.2f}"
 
 
-def _found(some: list[Labelled], way: dict[str, float]) -> list[list[int]]:
+def _found(some: list[Labelled], way: dict[str, Any]) -> list[list[int]]:
     with patch.multiple(noise, **way):
         return find(some, TrendSettings())
 

@@ -80,7 +80,7 @@ def claims(table: str) -> dict[str, bool]:
         name = re.match(r"suite\.\w+\.time_call", cells[4])
         if cells[0] == "!" or "failed" in cells[1] + cells[2] or cells[3] == "n/a":
             raise ToolFailed(f"asv: {line.strip()}")
-        found[name.group()] = cells[0] == "+"  # type: ignore[union-attr]
+        found[name.group()] = cells[0] == "+"
     return found
 
 

@@ -26,8 +26,8 @@ def measure(runner: Runner, setting: str, condition: str) -> list[Finding]:
         runner.python(*arguments, *SETTINGS[setting], tree=runner.place.tree(branch))
     means = {branch: _means(file) for branch, file in files.items()}
     findings = []
-    for rule, arguments in (("significant", ()), ("--min-speed=5", ("--min-speed=5",))):
-        command = ("-m", "pyperf", "compare_to", "-v", *arguments, *map(str, files.values()))
+    for rule, options in (("significant", []), ("--min-speed=5", ["--min-speed=5"])):
+        command = ("-m", "pyperf", "compare_to", "-v", *options, *map(str, files.values()))
         slower = claims(runner.python(*command, tree=runner.place.tree("base")))
         for name in BENCHMARKS:
             if name not in slower:

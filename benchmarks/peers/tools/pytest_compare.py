@@ -25,8 +25,10 @@ _FIELDS = ("min", "median", "mean")
 def measure(runner: Runner, setting: str, condition: str) -> list[Finding]:
     """Return what fails by min, median and mean from 5 % on: one run answers all three."""
     storage = f"--benchmark-storage=file://{runner.folder / 'saved'}"
-    suite = ("-m", "pytest", "suites/test_suite.py", "-p", "no:cacheprovider", storage)
-    suite = (*suite, *SETTINGS[setting])
+    suite = (
+        *("-m", "pytest", "suites/test_suite.py", "-p", "no:cacheprovider", storage),
+        *SETTINGS[setting],
+    )
     files = {branch: runner.folder / f"{branch}.json" for branch in ("base", condition)}
     saving = ("--benchmark-save=base", f"--benchmark-json={files['base']}")
     runner.python(*suite, *saving, tree=runner.place.tree("base"))
