@@ -18,7 +18,8 @@ from pathlib import Path
 for path in map(Path, sys.argv[1:]):
     out = io.StringIO()
     try:
-        if "ArgumentParser(" in path.read_text(encoding="utf-8"):
+        text = path.read_text(encoding="utf-8")
+        if "ArgumentParser(" in text and "__main__" in text:
             sys.argv, sys.path[0] = [path.name, "--help"], str(path.parent)
             with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
                 runpy.run_path(str(path), run_name="__main__")
