@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from perfci.measure.progress import CaseNeeds, CaseState, RemainingTime, SessionResult, case_states
+from perfci.measure.budget import RemainingTime
+from perfci.measure.progress import CaseNeeds, CaseState, SessionResult, case_states
 from perfci.measure.session import Session
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Failure

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.report.clean import Clean, clean_json, clean_styled, one_line
-from perfci.units import first_of, format_duration
+from perfci.units import counted, first_of, format_duration
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
-    from perfci.measure.progress import Progress
+    from perfci.measure.progress import Progress, Shortage
     from perfci.model.report import Comparison
 
 _EVERY_S = 15.0
@@ -262,6 +262,14 @@ def _bar(progress: Progress, width: int) -> Clean:
     return clean_styled(out.getvalue().splitlines()[0])
 
 
+def _shortage_text(shortage: Shortage) -> str:
+    return (
+        f"{counted(shortage.cases, 'case')} need about {format_duration(shortage.needed_s)}; "
+        f"{format_duration(shortage.given_s)} given: about {shortage.enough_for:,} are measured, "
+        "those of changed code first."
+    )
+
+
 class ProgressLine:
     """Shows the progress of a session, and the time that is left, unless it is ``quiet``."""
 
@@ -271,7 +279,7 @@ class ProgressLine:
         self._last = -_EVERY_S
         self._counted: float | None = None
         self._open = False
-        self._looked = False
+        self._looked = self._short = False
 
     def say(self, text: str) -> None:
         """Show a step that isn't a round: checking out, building, looking for benchmarks."""
@@ -290,6 +298,10 @@ class ProgressLine:
             self._looked = True
             self.close()
             say(_provisional_text(progress.provisional), err=True)
+        if progress.shortage and not self._quiet and not self._short:
+            self._short = True
+            self.close()
+            say(_shortage_text(progress.shortage), err=True)
         now = time.monotonic()
         if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
             return

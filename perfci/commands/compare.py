@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from perfci.commands.run_to_report import (
 )
 from perfci.config.loading import load_config, nearest
 from perfci.errors import UnfitCommit, UsageError
+from perfci.measure.budget import CaseRecord, expected_text
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.explaining import explain_moved
@@ -36,7 +36,7 @@ from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.model.worker import MeasureSettings
 from perfci.outputs import Announce, silent
-from perfci.units import counted, first_of, format_duration, listed
+from perfci.units import counted, first_of, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.policy import Policy, laxer_than
 from perfci.verdict.shards import Shard, ShardCases, part_of
@@ -121,12 +121,14 @@ def measure_both(
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        remember_cases(context, workplace)
+        records = remember_cases(context, workplace)
         part = selected_part(workplace, options)
         keeper = BurstKeeper.within(options.keep_bursts, now()) if options.keep_bursts else None
         if keeper:
             keeper.require_writable()
-        announce(_announcement(base.resolved, head.resolved, part, context.config.settings))
+        announce(
+            _announcement(base.resolved, head.resolved, part, context.config.settings, records)
+        )
         result = measure_cases(
             workplace,
             part.cases,
@@ -136,6 +138,7 @@ def measure_both(
                 looks=bool(options.why),
                 scale=part.scale,
                 keeper=keeper,
+                records=records,
             ),
         )
         new, gone = one_sided_points(workplace, options, part)
@@ -192,12 +195,17 @@ def _absent_on_base(
 
 
 def _announcement(
-    base: ResolvedRev, head: ResolvedRev, part: ShardCases, settings: MeasureSettings
+    base: ResolvedRev,
+    head: ResolvedRev,
+    part: ShardCases,
+    settings: MeasureSettings,
+    records: Mapping[str, CaseRecord],
 ) -> str:
     maximum = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
+    time_text = expected_text([case.id for case in part.cases], records, settings.budget)
     return (
         f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
-        f"{settings.rounds}{maximum} rounds of each, within {format_duration(settings.budget)}"
+        f"{settings.rounds}{maximum} rounds of each, {time_text}"
     )
 
 
@@ -206,11 +214,13 @@ def _named(side: ResolvedRev) -> str:
     return f"{name} ({side.short})" if side.short not in name else name
 
 
-def remember_cases(context: SessionContext, workplace: Workplace) -> None:
-    """Remember head's cases, for completion in a shell."""
-    with suppress(OSError):  # a full disk is reported where it loses something
-        memory = CaseMemory(context.cache, context.repository)
-        memory.keep_cases(workplace.discoveries["head"].discovery.cases)
+def remember_cases(context: SessionContext, workplace: Workplace) -> Mapping[str, CaseRecord]:
+    """Remember head's cases, for completion in a shell. Return what is known from before."""
+    memory = CaseMemory(context.cache, context.repository)
+    try:
+        return memory.keep_cases(workplace.discoveries["head"].discovery.cases)
+    except OSError:  # a full disk is reported where it loses something
+        return {}
 
 
 def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:

@@ -22,6 +22,7 @@ from perfci.commands.history import history_address, history_files
 from perfci.config.loading import Config, load_config
 from perfci.errors import DamagedFile, NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular, write_file
+from perfci.measure.budget import CaseRecord
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.machine.isolation import require_exec
@@ -314,12 +315,13 @@ class RememberedCases:
     """Cases of the last comparison, of ``sides`` ``at`` a time. Both are empty before the first.
 
     ``failed`` has by case the metrics that regressed, and no metric for a case or file that failed.
-    ``names`` are the ids of all cases, ``tags`` their tags.
+    ``names`` are the ids of all cases, ``tags`` their tags. ``measured`` has what a case took.
     """
 
     names: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    measured: Mapping[str, CaseRecord] = field(default_factory=dict)
     sides: str = ""
     at: str = ""
     schema: Literal["perfci.remembered/2"] = "perfci.remembered/2"
@@ -344,24 +346,34 @@ class CaseMemory:
                 "Leave out --last-failed. The next comparison writes the file again.",
             ) from error
 
-    def keep_cases(self, cases: Iterable[Case]) -> None:
-        """Keep the names of the cases. OSError if the cache folder can't be written."""
+    def keep_cases(self, cases: Iterable[Case]) -> Mapping[str, CaseRecord]:
+        """Keep the names of the cases, and return what is known of them from before.
+
+        OSError if the cache folder can't be written.
+        """
         cases = tuple(cases)
         names = tuple(case.id for case in cases)
         tags = tuple(sorted({tag for case in cases for tag in case.tags}))
         before = self._before()
         if (before.names, before.tags) != (names, tags):
             self._write(replace(before, names=names, tags=tags))
+        return before.measured
 
     def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
-        """Keep what failed in ``report``. OSError if the cache folder can't be written.
+        """Keep what failed in ``report``, and what its cases took.
+
+        OSError if the cache folder can't be written.
 
         Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
         couldn't decide.
         """
         before = self._before()
         failed = failed_after(before.failed, report, whole=whole)
-        self._write(replace(before, failed=failed, sides=sides, at=report.created_at))
+        measured = measured_after(before.measured, report)
+        kept = {case: record for case, record in measured.items() if case in before.names}
+        self._write(
+            replace(before, failed=failed, measured=kept, sides=sides, at=report.created_at)
+        )
 
     def last_failed(self) -> RememberedCases:
         """Return the kept cases. UsageError if none failed, or nothing was compared yet."""
@@ -401,10 +413,35 @@ def failed_after(
         worse = traits(row.status).sense == "worse"
         if again or (worse and row.gate != "info" and not row.accepted):
             failed.setdefault(row.case, []).append(row.metric)
-    seen = broken | {row.case for row in report.results}
+    seen = broken | {row.case for row in report.results if row.status != "not_measured"}
     kept = {case: names for case, names in before.items() if case not in seen and not whole}
     now = {case: tuple(names) for case, names in failed.items() if case not in broken}
     return kept | dict.fromkeys(sorted(broken), ()) | now
+
+
+def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str, CaseRecord]:
+    """Return what is known of the cases after ``report``.
+
+    A case took its share of the whole session. One that had too few rounds to be decided, or only
+    one because both sides are the same code, doesn't show what it takes.
+    """
+    within_s = sum(report.durations.values())
+    whole = max(1.0, report.timing.wall_s / within_s) if report.timing and within_s else 1.0
+    regressed = {row.case for row in report.results if row.status == "regressed"}
+    decided = {
+        row.case
+        for row in report.results
+        if row.method != "same_code" and row.head and row.head.workers >= DECIDING_ROUNDS
+    }
+    measured = dict(before)
+    for case, seconds in report.durations.items():
+        known = before.get(case, CaseRecord())
+        measured[case] = CaseRecord(
+            seconds=round(seconds * whole, 1) if case in decided else known.seconds,
+            at=report.created_at,
+            regressed=known.regressed + (case in regressed),
+        )
+    return measured
 
 
 def taken_text(kept: RememberedCases) -> str:

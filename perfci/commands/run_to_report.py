@@ -133,7 +133,7 @@ def conclude(
         if state.case.id in broken or (state.case.id in on_base and not rows):
             continue
         if not rows:
-            rows = (placeholder(state.case.id, "inconclusive", policy, _unmeasured_reason(result)),)
+            rows = (placeholder(state.case.id, "not_measured", policy, _unmeasured_reason(result)),)
         compared += rows
         written = before.get(state.case.benchmark)
         if written is not None:

@@ -335,9 +335,13 @@ class ProjectKeys(Struct, frozen=True):
 class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
 
-    budget: Annotated[Duration, about("Time for all that a command measures.", "15m")] = (
-        _MEASURE.budget
-    )
+    budget: Annotated[
+        Duration,
+        about(
+            "Time for all that a command measures. If it is too short, fewer cases are measured.",
+            "15m",
+        ),
+    ] = _MEASURE.budget
     rounds: Annotated[
         int, about("Least rounds of a case. Fewer than 5 give no verdict.", 8, ge=2)
     ] = _MEASURE.rounds

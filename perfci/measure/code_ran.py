@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from perfci.measure.checkout.trees import bytecode_of
 from perfci.measure.plan import SessionPlan
@@ -225,21 +227,30 @@ class CodeRan:
 
         Empty if it is gone, or can't be read any more.
         """
-        place = Path(path)
         with suppress(OSError):
-            while not place.exists() and place != place.parent:
-                place = place.parent
-            if place.is_file():
-                status = place.stat()
-                key = (str(place), status.st_mtime_ns, status.st_size)
+            place, status = _nearest(path)
+            if S_ISREG(status.st_mode):
+                key = (place, status.st_mtime_ns, status.st_size)
                 if key not in self._hashes:
-                    with place.open("rb") as file:
+                    with open(place, "rb") as file:  # noqa: PTH123 (thousands a round: no Path)
                         self._hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
                 return self._hashes[key]
         return ""
 
 
-def _label(path: str, roots: Iterable[Path]) -> str:
+def _nearest(path: str) -> tuple[str, os.stat_result]:
+    """Return the nearest of the file and its folders that exists, and its status."""
+    while True:
+        try:
+            return path, os.stat(path)  # noqa: PTH116 (thousands a round: no Path)
+        except (FileNotFoundError, NotADirectoryError):
+            if path == (path := str(Path(path).parent)):
+                raise
+
+
+@lru_cache(maxsize=1 << 15)
+def _label(path: str, roots: tuple[Path, ...]) -> str:
+    """Return ``path`` relative to the root that it lies in. Cached, as most rounds use the same."""
     for root in roots:
         if Path(path).is_relative_to(root):
             return str(Path(path).relative_to(root))

@@ -22,8 +22,7 @@ from perfci.model.worker import (
 )
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.caveats import draws, rounds_to_believe
-from perfci.verdict.policy import Policy, threshold_of, worse_by
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import same_code_rows
 from perfci.verdict.stopping import (
     Candidate,
@@ -37,10 +36,6 @@ EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that cost calls of their own and say the same in each round."""
 MOST_LOOKED_INTO = 8
 """Number of moved cases that are looked into."""
-_LOOK_ROUNDS = 1.0
-"""Rounds that looking into a case takes, besides two starts (benchmarks/time_left.py)."""
-_CLOSING_S = 0.8
-"""What comes after all rounds and looks: trees are removed, the report is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +43,7 @@ class Progress:
     """The progress of a session. ``left_s`` is an estimate of the time to go, or None at first.
 
     ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
+    ``shortage`` says that the budget isn't enough for all cases, once that shows.
     """
 
     case: str
@@ -57,6 +53,21 @@ class Progress:
     elapsed_s: float
     left_s: float | None
     provisional: tuple[Comparison, ...] = ()
+    shortage: Shortage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A budget that isn't enough: all ``cases`` need ``needed_s``.
+
+    ``enough_for`` of them are measured, in at least ``rounds``.
+    """
+
+    cases: int
+    enough_for: int
+    rounds: int
+    needed_s: float
+    given_s: float
 
 
 @dataclass(slots=True)
@@ -260,111 +271,6 @@ class CaseNeeds:
         names = first_of([state.case.id for state in short], 5)
         early = f"{names} had fewer rounds than the minimum"
         return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
-
-
-class RemainingTime:
-    """An estimate, made again before each round. ``looks``: cases that moved are looked into.
-
-    What a round took holds for the next: but the first, which compiles with empty caches, and is
-    the only one to say what other cases' first rounds take. What passes between rounds (imports of
-    ancestors) is a share of what passes in them.
-    """
-
-    def __init__(self, needs: CaseNeeds, *, looks: bool) -> None:
-        self._needs = needs
-        self._looks = looks
-        self._more: dict[str, tuple[int, int]] = {}
-        self._began_s = 0.0
-
-    def seconds(
-        self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
-    ) -> float | None:
-        """Return the time to go, in s, or None if nothing was measured.
-
-        ``elapsed_s`` and ``left_s`` are of the session and of its budget, which looks don't need.
-        """
-        known = [state for state in states if state.rounds]
-        if not known:
-            self._began_s = elapsed_s  # the first ancestor's imports, which come once
-            return None
-        family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
-        first_s = sum(state.first_round_s for state in known) / len(known)
-        later_s = sum(map(_later_s, known)) / len(known)
-        to_do = 0.0
-        for state in states:
-            if state.failures or state.same_code:
-                continue
-            rounds = self._rounds(state, family)
-            if state.rounds:
-                to_do += rounds * _later_s(state)
-            elif rounds:
-                to_do += first_s + (rounds - 1) * later_s
-        within_s = sum(state.wall_s for state in known)
-        between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
-        return max(0.0, min(to_do * between, left_s)) + self._look_s(known) + _CLOSING_S
-
-    def _rounds(self, state: CaseState, family: int) -> int:
-        """Return how many more rounds the case is likely to get."""
-        missing = self._needs.minimum_rounds(state) - state.rounds
-        if not state.rounds or len(state.outputs) < 2:
-            return max(0, missing)
-        if self._more.get(state.case.id, (0, 0))[0] != state.rounds:
-            self._more[state.case.id] = (state.rounds, self._to_decide(state, family))
-        return max(0, missing, self._more[state.case.id][1])
-
-    def _to_decide(self, state: CaseState, family: int) -> int:
-        policy, rounds_left = self._needs.policy, self._needs.maximum_rounds(state) - state.rounds
-        compared = state.compared(policy)
-        undecided = undecided_metrics(compared, policy, family)
-        return max(
-            (
-                self._rounds_of(row, family, rounds_left)
-                for row in compared
-                if row.metric in undecided and not is_out_of_reach(row, policy, family, rounds_left)
-            ),
-            default=0,
-        )
-
-    def _rounds_of(self, row: Comparison, family: int, rounds_left: int) -> int:
-        """Return the rounds that decide a row, or before it has an interval, make it believed."""
-        policy = self._needs.policy
-        if worse_by(row)[1] is None and _moves(row):
-            return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
-        return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
-
-    def _look_s(self, known: Sequence[CaseState]) -> float:
-        """Return what looking into the cases takes that seem to move so far."""
-        if not self._looks:
-            return 0.0
-        moving = [
-            self._look_of(state)
-            for state in known
-            if not state.failures and any(map(_moves, state.compared(self._needs.policy)))
-        ]
-        return sum(moving[:MOST_LOOKED_INTO])
-
-    def _look_of(self, state: CaseState) -> float:
-        """Both sides start again, none forked by an ancestor."""
-        starts = (
-            side.center or 0.0
-            for row in state.compared(self._needs.policy)
-            if row.metric == "cold_start"
-            for side in (row.base, row.head)
-            if side is not None
-        )
-        return _LOOK_ROUNDS * _later_s(state) + sum(starts)
-
-
-def _moves(row: Comparison) -> bool:
-    """Return whether a row may end as moved: believed or not, it is beyond its threshold so far."""
-    change = worse_by(row)[0]
-    return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
-
-
-def _later_s(state: CaseState) -> float:
-    """Return what one more round takes: without what only the first ones measure, if known."""
-    later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
-    return sum(later) / len(later)
 
 
 def slug(text: str) -> str:

@@ -335,10 +335,17 @@ def visiting_order_by(
     cases: Sequence[T], group: Callable[[T], tuple[str, ...]], rng: Random
 ) -> tuple[tuple[T, ...], ...]:
     """Return one sweep over ``cases``, group by group: groups and what is in them are drawn."""
+    return visiting_order(in_groups(visiting_order(cases, rng), group), rng)
+
+
+def in_groups(
+    cases: Iterable[T], group: Callable[[T], tuple[str, ...]]
+) -> tuple[tuple[T, ...], ...]:
+    """Return ``cases`` group by group, groups in the order of their first case."""
     groups: dict[tuple[str, ...], list[T]] = {}
-    for case in visiting_order(cases, rng):
+    for case in cases:
         groups.setdefault(group(case), []).append(case)
-    return tuple(tuple(groups[name]) for name in visiting_order(sorted(groups), rng))
+    return tuple(map(tuple, groups.values()))
 
 
 def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from perfci.errors import OutsideError, refusal
+from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.code_ran import CodeRan
 from perfci.measure.executor import OpenStarters
@@ -19,13 +20,13 @@ from perfci.measure.progress import (
     CaseNeeds,
     CaseState,
     Progress,
-    RemainingTime,
     SessionResult,
     by_own_timeout,
     case_states,
 )
+from perfci.measure.reach import files_reaching_changes
 from perfci.measure.round import RoundSide, measure_round
-from perfci.measure.selection import starting_order, visiting_order, visiting_order_by
+from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
@@ -61,8 +62,9 @@ class SessionOptions:
     code on both sides has one round, but with ``everything`` as many as any other. ``looks``: cases
     that moved will be looked into, which takes time, too. ``scale`` is the number of comparisons in
     the report, divided by the number in this session. It makes a shard's session as sure as one
-    that measures everything. A ``keeper`` keeps the bursts of all rounds. Then each case gets all
-    of its rounds, decided or not, so that any rule can be tried on them.
+    that measures everything. ``records`` has what is known of cases from before, by their ids. A
+    ``keeper`` keeps the bursts of all rounds. Then each case gets all of its rounds, decided or
+    not, so that any rule can be tried on them.
     """
 
     fail_fast: bool = False
@@ -70,6 +72,7 @@ class SessionOptions:
     looks: bool = False
     scale: float = 1.0
     keeper: BurstKeeper | None = None
+    records: Mapping[str, CaseRecord] = field(default_factory=dict)
 
 
 def measure_cases(
@@ -103,12 +106,13 @@ class Session:
         self._settings = plan.config.settings
         self._policy = policy = plan.config.policy
         self._needs = CaseNeeds(self._settings, policy)
-        self._remaining = RemainingTime(self._needs, looks=options.looks)
+        self._remaining = RemainingTime(self._needs, looks=options.looks, records=options.records)
+        self._budget = Budget(self._needs, self._remaining, ())
         self._executor = workplace.executor
         self._starters = Starters(workplace)
         self._states: list[CaseState] = []
         self._code = CodeRan(plan, policy, everything=options.everything)
-        self._sweeps = self._planned = 0
+        self._sweeps = self._groups = self._planned = 0
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
         self._looks: tuple[Comparison, ...] | None = None
@@ -121,10 +125,15 @@ class Session:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
         sides = [side.name for side in self._plan.sides]
         self._states = states = case_states(cases, sides)
+        changed = files_reaching_changes(self._plan, {case.file for case in cases})
+        tree = self._plan.sides[-1].tree  # the next commit's order is another one
+        rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
+        order = by_priority(states, changed, self._options.records, rng)
+        self._budget = Budget(self._needs, self._remaining, order)
         notes: list[str] = []
         ended = "done"
         try:
-            ended = self._minimum(states) or self._more(states) or "done"
+            ended = self._all(states)
             if ended == "done":
                 self._try_base_alone(states)
         except KeyboardInterrupt:
@@ -143,7 +152,7 @@ class Session:
             self._starters.close()
             self._code.close()
         if ended == "budget":
-            notes += self._needs.budget_notes(states)
+            notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
         if ended == "fail-fast":
             notes.append("Stopped at the first regression or failure (--fail-fast).")
@@ -167,20 +176,34 @@ class Session:
             unexercised=self._code.unexercised(states),
         )
 
+    def _all(self, states: list[CaseState]) -> str:
+        """Measure until all is decided that the budget is enough for. Return what ended it.
+
+        Cases that it wasn't enough for at first get what the others have left.
+        """
+        while True:
+            before = self._rounds
+            if ended := self._minimum(states) or self._more(states):
+                return ended
+            if not any(self._is_due(state) for state in states):
+                return "done"
+            if self._rounds == before:
+                return "budget"
+
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases until each has its minimum of rounds, so that drift meets all alike.
 
         With --fail-fast the first answer counts. So each case gets its minimum before the next one
         begins, and if a change shows, the rounds that it takes to believe it.
         """
-        self._planned = sum(self._needs.minimum_rounds(state) for state in states)
-        batches = (
-            [[state] for state in visiting_order(states, self._rng)]
-            if self._options.fail_fast
-            else [states]
-        )
+        self._planned = sum(map(self._needs.minimum_rounds, states))
+        batches = [[state] for state in self._budget.order] if self._options.fail_fast else [states]
         for batch in batches:
+            before = -1
             while due := [state for state in batch if self._is_due(state)]:
+                if self._rounds == before:  # the budget isn't enough for any of them
+                    break
+                before = self._rounds
                 if ended := self._sweep(due):
                     return ended
         return ""
@@ -204,9 +227,9 @@ class Session:
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
         if self._options.keeper:
             return self._all_rounds(states)
-        while undecided := [state for state in states if self._wants_more(state, self._family)]:
-            start_s = max(0.0, self._elapsed_s() - self._round_time_s) / self._sweeps
-            left_s = self._left_s()
+        begun = [s for s in states if s.rounds >= self._needs.minimum_rounds(s)]
+        while undecided := [state for state in begun if self._wants_more(state, self._family)]:
+            start_s, left_s = self._start_s(), self._left_s()
             chosen = self._needs.next_of(undecided, self._family, start_s=start_s, left_s=left_s)
             self._planned = self._rounds + len(chosen)
             if ended := self._sweep(chosen):
@@ -220,7 +243,7 @@ class Session:
             state
             for state in states
             if not (state.failures or state.same_code)
-            and state.rounds < needs.maximum_rounds(state)
+            and needs.minimum_rounds(state) <= state.rounds < needs.maximum_rounds(state)
         ]:
             self._planned = self._rounds + len(due)
             if ended := self._sweep(due):
@@ -231,12 +254,10 @@ class Session:
         """Measure a round of each case, or several if an ancestor serves the cases of a group."""
         self._sweeps += 1
         self._starters.learn(states)
-        groups = visiting_order_by(
-            states, lambda state: self._starters.group_of(state.case), self._rng
-        )
+        groups = self._visits(states)
         for index, group in enumerate(groups):
             waiting = list(group)
-            while waiting:
+            while waiting := self._affordable(waiting):
                 if not self._has_time_for(waiting[0]):
                     return "budget"
                 with self._starters.serving(
@@ -245,10 +266,31 @@ class Session:
                     concurrent=self._may_start_concurrently(waiting),
                     following=self._following(groups, index),
                 ) as starters:
+                    self._groups += 1
                     self._code.begin_group()
                     if ended := self._measure_group(waiting, starters):
                         return ended
         return ""
+
+    def _visits(self, states: list[CaseState]) -> tuple[tuple[CaseState, ...], ...]:
+        """Return one sweep, group by group. First rounds are in the order of a short budget."""
+
+        def group(state: CaseState) -> tuple[str, ...]:
+            return self._starters.group_of(state.case)
+
+        if all(state.rounds for state in states):
+            return visiting_order_by(states, group, self._rng)
+        chosen = {state.case.id for state in states}
+        return in_groups([state for state in self._budget.order if state.case.id in chosen], group)
+
+    def _affordable(self, waiting: list[CaseState]) -> list[CaseState]:
+        """Return those of ``waiting`` that the budget is enough for.
+
+        With --fail-fast each case gets its minimum before the next one, as far as the budget goes.
+        """
+        if self._options.fail_fast:
+            return waiting
+        return self._budget.enough_for(waiting, self._family, **self._times())
 
     def _following(
         self, groups: Sequence[Sequence[CaseState]], index: int
@@ -269,6 +311,9 @@ class Session:
         """
         while waiting:
             state = waiting[0]
+            if not self._affordable([state]):
+                waiting.remove(state)
+                continue
             rounds = self._rounds_of_ancestor(state) if starters and starters.ancestor else 1
             for _ in range(rounds):
                 if not self._has_time_for(state):
@@ -337,7 +382,16 @@ class Session:
         left_s = self._remaining.seconds(states, self._family, elapsed_s, self._left_s())
         provisional = self._provisional()
         self._workplace.shown.progress(
-            Progress(case, number, self._rounds, self._planned, elapsed_s, left_s, provisional)
+            Progress(
+                case,
+                number,
+                self._rounds,
+                self._budget.shortage.rounds if self._budget.shortage else self._planned,
+                elapsed_s,
+                left_s,
+                provisional,
+                self._budget.shortage,
+            )
         )
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
@@ -423,6 +477,17 @@ class Session:
 
     def _elapsed_s(self) -> float:
         return self._executor.now() - self._started
+
+    def _start_s(self) -> float:
+        """Return what a group of cases has cost besides its rounds: mostly its ancestor's start."""
+        return max(0.0, self._elapsed_s() - self._round_time_s) / max(1, self._groups)
+
+    def _times(self) -> dict[str, float]:
+        return {
+            "start_s": self._start_s(),
+            "elapsed_s": self._elapsed_s(),
+            "left_s": self._left_s(),
+        }
 
     def _left_s(self) -> float:
         return self._workplace.budget_end - self._executor.now()

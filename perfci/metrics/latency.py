@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.model.case import Metric
@@ -65,7 +66,8 @@ def reduce(warm: Warm) -> Reading:
         mean = sum(samples) / len(samples)
         values |= {"latency_mean": mean, "latency_max": samples[-1]}
         if len(samples) > 1:
-            squares = math.fsum((sample - mean) ** 2 for sample in samples)
+            apart = [sample - mean for sample in samples]
+            squares = math.fsum(map(mul, apart, apart))
             values["latency_sd"] = math.sqrt(squares / (len(samples) - 1))
         if items:
             values["throughput"] = items / mean

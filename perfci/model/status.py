@@ -19,6 +19,7 @@ Status = Literal[
     "removed",
     "failed",
     "not_comparable",
+    "not_measured",
 ]
 Sense = Literal["worse", "better", "steady"]
 JUnit = Literal["failure", "error", "skipped", "passed"]
@@ -39,7 +40,8 @@ class Traits:
     numbers of the sides it ``lacks``. ``answers``: it is a result even where nothing was measured.
     ``settled``: it is known that nothing regressed. ``cause`` is what to blame, if the row's
     findings and its case don't say otherwise. ``leaves_open``: the code of the verdict's reason
-    if rows of this status leave it inconclusive whatever they gate.
+    if rows of this status leave it inconclusive whatever they gate. There is one for each case, or
+    one for all that are ``counted``.
     """
 
     rank: int
@@ -52,6 +54,7 @@ class Traits:
     settled: bool = False
     cause: Cause = ""
     leaves_open: str = ""
+    counted: bool = False
 
 
 _TRAITS: Mapping[Status, Traits] = {
@@ -69,6 +72,16 @@ _TRAITS: Mapping[Status, Traits] = {
         answers=True,
         cause="method",
         leaves_open="not-comparable",
+    ),
+    "not_measured": Traits(
+        4,
+        "not_measured",
+        "steady",
+        "yellow",
+        "skipped",
+        lacks=("base", "head"),
+        leaves_open="not-measured",
+        counted=True,
     ),
     "new": Traits(5, "new", "steady", "", "skipped", lacks=("base",), answers=True),
     "removed": Traits(5, "removed", "steady", "", "skipped", lacks=("head",), settled=True),

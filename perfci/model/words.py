@@ -252,7 +252,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "nothing-measured": "nothing was measured",
     "no-round": "no round was completed",
-    "budget-ended": "the time budget ended before the first round was complete",
+    "budget-ended": "the time budget was too short",
     "interrupted": "interrupted before the first round was complete",
     "session-ended": "the session ended before the first round was complete",
     "not-reached": "not measured: stopped at the first regression (--fail-fast)",
@@ -352,6 +352,11 @@ def _undecided(
     return f"{reason.case}: {reason.metric} {seen}inconclusive{_because(reason)}"
 
 
+def _cases_not_measured(reason: Reason, *, cases: int, names: str) -> str:
+    verb = "was" if cases == 1 else "were"
+    return f"{counted(cases, 'case')} {verb} not measured{_because(reason)}: {names}"
+
+
 def _incomplete(_: Reason, *, missing: str, lacking: int, shards: int) -> str:
     word, verb = ("shard", "is") if lacking == 1 else ("shards", "are")
     return f"incomplete: {word} {missing} of {shards} {verb} missing"
@@ -375,6 +380,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "failed-on-base": "{case}: fails on base alone, which has it: {why}",
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",
+    "not-measured": _cases_not_measured,
     "nothing-measured": "nothing was measured",
     "nothing-to-compare-with": "nothing to compare with: {new} new",
     "nothing-exercised": lambda _, **arguments: _nothing_exercised(**arguments),

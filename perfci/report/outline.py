@@ -95,6 +95,7 @@ GROUPS: dict[str, RowGroup] = {
     "unseen": RowGroup("Too noisy to say, and fails nothing", "too noisy to say", "counted"),
     "informative": RowGroup("Moved, for information", "for information", "compared"),
     "not_comparable": RowGroup("Not comparable", "not comparable", "stated"),
+    "not_measured": RowGroup("Cases not measured", "cases not measured", "named"),
     "new": RowGroup("New", "new", "measured"),
     "removed": RowGroup("Removed", "removed", "listed"),
     "unchanged": RowGroup("Unchanged", "unchanged", "compared", last=True),

@@ -47,7 +47,7 @@ from perfci.report.rows import (
     unavailable_lines,
     whys,
 )
-from perfci.units import counted, format_duration, format_share
+from perfci.units import counted, first_of, format_duration, format_share
 from perfci.verdict.caveats import cause_of
 
 _ACCEPTED = "bold yellow"
@@ -119,6 +119,8 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     yield from styled(list(_case_lines(report, verbose=verbose)), width)
     if not verbose and rows.groups["same_code"]:
         yield from _same_code(same_code_cases(rows), width)
+    if not verbose and rows.groups["not_measured"]:
+        yield from _not_measured(rows.groups["not_measured"], width)
     yield from _tables(report, width, verbose=verbose)
     yield from _skipped(report, width, verbose=verbose)
     yield from _failures(shown_failures(report), width)
@@ -137,9 +139,10 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
     failed = {failure.case for failure in report.failures}
     rows_of: dict[str, list[Comparison]] = {}
     for row in report.results:
-        # a failure is shown with its message, and what the same code keeps unchanged as a count
+        # a failure is shown with its message, what isn't measured or has the same code as a count
         elsewhere = row.status == "failed" and row.case in failed
-        if not elsewhere and (verbose or row.method != "same_code"):
+        counted_only = row.method == "same_code" or row.status == "not_measured"
+        if not elsewhere and (verbose or not counted_only):
             rows_of.setdefault(row.case, []).append(row)
     build = partial(case_lines, same_code=frozenset(report.same_code))
     groups = [
@@ -156,6 +159,12 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
 def _same_code(cases: Sequence[str], width: int) -> Iterator[Text]:
     text = f"{counted(len(cases), 'case')} unchanged: the same code on both sides"
     yield from wrapped(f"{text} ({clean_line(', '.join(cases), 300)})", 0, width, "dim")
+
+
+def _not_measured(rows: Sequence[Comparison], width: int) -> Iterator[Text]:
+    names = clean_line(first_of([row.case for row in rows], 3), 300)
+    style = traits("not_measured").style
+    yield from wrapped(f"{counted(len(rows), 'case')} not measured: {names}", 0, width, style)
 
 
 def case_lines(

@@ -12,6 +12,7 @@ from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Rea
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
+from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.policy import Policy, threshold_of, worse_by
@@ -21,6 +22,8 @@ UNDECIDED = Verdict("inconclusive", ())
 _NOT_BROKEN = {"test_skipped"}
 _STANDS_FOR_CASE = "latency_p50"
 """The metric every case has; a row needs one, and one row is enough for a case."""
+_MOST_NAMES = 3
+"""Cases that a reason names if it is about several."""
 
 
 def failure_rows(
@@ -266,11 +269,7 @@ def _undecided(
         and policy.undecided(row.metric) == "inconclusive"
         and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
-    left_open = [
-        Reason(code, row.case, because=reason_of(row))
-        for row in rows
-        if (code := traits(row.status).leaves_open)
-    ]
+    left_open = _left_open(rows)
     compared = any(map(was_answered, rows))
     uncompared = sum(traits(row.status).answers for row in rows)
     nothing = (
@@ -280,6 +279,23 @@ def _undecided(
     )
     ended = (Reason("interrupted"),) if interrupted else ()
     return (*ended, *on_base_alone, *undecided, *left_open, *nothing)
+
+
+def _left_open(rows: Sequence[Comparison]) -> list[Reason]:
+    """Return the reasons of rows whose status itself leaves the verdict open."""
+    alone: list[Reason] = []
+    counted: dict[str, list[Comparison]] = {}
+    for row in rows:
+        meaning = traits(row.status)
+        if meaning.counted:
+            counted.setdefault(meaning.leaves_open, []).append(row)
+        elif meaning.leaves_open:
+            alone.append(Reason(meaning.leaves_open, row.case, because=reason_of(row)))
+    for code, alike in counted.items():
+        names = first_of([row.case for row in alike], _MOST_NAMES)
+        arguments: dict[str, Plain] = {"cases": len(alike), "names": names}
+        alone.append(Reason(code, arguments=arguments, because=reason_of(alike[0])))
+    return alone
 
 
 def _excludes_regression(row: Comparison) -> bool:

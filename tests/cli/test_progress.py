@@ -10,7 +10,7 @@ import pytest
 
 from perfci.cli import printing
 from perfci.cli.printing import ProgressLine, folded
-from perfci.measure.progress import Progress
+from perfci.measure.progress import Progress, Shortage
 from perfci.report.clean import clean_lines
 from tests.builders.project import Project
 
@@ -54,6 +54,14 @@ def test_elsewhere_the_progress_is_a_plain_line(capsys: pytest.CaptureFixture[st
     line = shown(Progress("encoder", 1, 9, 18, 25.0, 75.0), capsys)
     assert line == "[9/18 rounds, 25 s, 1 min 15 s left] encoder\n"
     assert shown(Progress("x", 1, 19, 18, 3.0, 1.0), capsys) == "[19 rounds, 3 s, 1 s left] x\n"
+
+
+def test_a_budget_that_is_too_short_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ProgressLine()
+    for number in range(2):
+        line(Progress("encoder", 1, number, 9, 1.0, 2.0, shortage=Shortage(40, 12, 60, 540.0, 60)))
+    told = "40 cases need about 9 min 0 s; 1 min 0 s given: about 12 are measured"
+    assert capsys.readouterr().err.count(told) == 1
 
 
 def test_a_step_that_is_too_long_ends_with_an_ellipsis(

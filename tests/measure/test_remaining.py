@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.measure.progress import CaseNeeds, CaseState, RemainingTime, case_states
+from perfci.measure.budget import RemainingTime
+from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
 from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import Policy

@@ -61,17 +61,26 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
     """
     if not file.exists():
         return ()
-    events = []
-    for line in decoded_events(file.read_bytes()):
-        if len(line) != 3 or len(os.fsencode(line[1])) >= _LONGEST_PATH:
-            events.append(CodeEvent("unreadable", repr(line)[:80]))
+    events: dict[CodeEvent, None] = {}
+    for line in dict.fromkeys(map(tuple, decoded_events(file.read_bytes()))):
+        longest = _longest(line[1]) if len(line) == 3 else (_LONGEST_PATH, 0)
+        if longest[0] >= _LONGEST_PATH:
+            events[CodeEvent("unreadable", repr([*line])[:80])] = None
         # nothing has a longer name: a caller asked whether a text is a file's name, say
-        elif all(len(os.fsencode(name)) <= _LONGEST_NAME for name in line[1].split("/")):
+        elif longest[1] <= _LONGEST_NAME:
             how, path, name = line
-            events.append(CodeEvent(how, source_of(path), name))
-    return tuple(dict.fromkeys(events))
+            events[CodeEvent(how, source_of(path), name)] = None
+    return tuple(events)
 
 
+@lru_cache(maxsize=1 << 15)
+def _longest(path: str) -> tuple[int, int]:
+    """Return the bytes of ``path``, and of its longest name. Most workers use the same paths."""
+    encoded_path = os.fsencode(path)
+    return len(encoded_path), max(map(len, encoded_path.split(b"/")))
+
+
+@lru_cache(maxsize=1 << 15)
 def source_of(path: str) -> str:
     """Return the source of bytecode that Python wrote next to it, or another path unchanged."""
     return _BYTECODE.sub(r"/\1.py", path)
@@ -209,7 +218,13 @@ class CodePlaces:
 
     def place(self) -> Callable[[str], str]:
         """Return what says whose a real path is, as a watched child does."""
-        return Ownership(decoded(self.settings("")), in_child=True).place
+        return _placing(self.settings(""))
+
+
+@lru_cache(maxsize=8)
+def _placing(settings: str) -> Callable[[str], str]:
+    """Return what says whose a path is by these settings, and remembers it for later workers."""
+    return lru_cache(maxsize=1 << 15)(Ownership(decoded(settings), in_child=True).place)
 
 
 def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:

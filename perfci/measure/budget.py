@@ -1,0 +1,315 @@
+"""The cases that a session's budget is enough for: the time that they need, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from perfci.measure.progress import MOST_LOOKED_INTO, CaseNeeds, CaseState, Shortage
+from perfci.measure.selection import visiting_order
+from perfci.model.report import Comparison
+from perfci.model.worker import AGREEING_ROUNDS
+from perfci.units import counted, format_duration
+from perfci.verdict.caveats import draws, rounds_to_believe
+from perfci.verdict.policy import threshold_of, worse_by
+from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
+
+_LOOK_ROUNDS = 1.0
+"""Rounds that looking into a case takes, besides two starts (benchmarks/time_left.py)."""
+_CLOSING_S = 0.8
+"""What comes after all rounds and looks: trees are removed, the report is written."""
+_SURE = 0.9
+"""Share of the time left that cases must fit into to be begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRecord:
+    """A case in earlier comparisons.
+
+    ``seconds`` is its share of the last session that measured it, which ended ``at`` (ISO 8601).
+    ``regressed`` counts the comparisons in which it regressed.
+    """
+
+    seconds: float = 0.0
+    at: str = ""
+    regressed: int = 0
+
+
+def by_priority(
+    states: Sequence[CaseState],
+    changed: Collection[str],
+    records: Mapping[str, CaseRecord],
+    rng: Random,
+) -> list[CaseState]:
+    """Return the cases in the order in which a short budget measures them.
+
+    Cases whose benchmark file reaches ``changed`` code come first, then those longest unmeasured,
+    then those that regressed most often. Equal ones are in an order drawn from ``rng``.
+    """
+
+    def priority(state: CaseState) -> tuple[bool, str, int]:
+        record = records.get(state.case.id, CaseRecord())
+        return (state.case.file not in changed, record.at, -record.regressed)
+
+    return sorted(visiting_order(states, rng), key=priority)
+
+
+def expected_text(cases: Sequence[str], records: Mapping[str, CaseRecord], given_s: float) -> str:
+    """Return how long the cases may take, and if it is known, how long they took before."""
+    took = (records[case].seconds for case in cases if case in records)
+    known = [seconds for seconds in took if seconds]
+    if not known:
+        return f"within {format_duration(given_s)}"
+    needed_s = sum(known) / len(known) * len(cases)
+    return f"about {format_duration(needed_s)}; {format_duration(given_s)} given"
+
+
+@dataclass(slots=True)
+class _Total:
+    """The time of several cases, with an ancestor of ``start_s`` for each round of a file."""
+
+    start_s: float
+    seconds: float = 0.0
+    ancestors: dict[str, int] = field(default_factory=dict)
+
+    def with_case(self, state: CaseState, rounds: int, seconds: float) -> float:
+        """Add one more case, and return the whole."""
+        before = self.ancestors.get(state.case.file, 0)
+        self.ancestors[state.case.file] = max(before, rounds)
+        self.seconds += seconds + self.start_s * (self.ancestors[state.case.file] - before)
+        return self.seconds
+
+
+class RemainingTime:
+    """An estimate, made again before each round. ``looks``: cases that moved are looked into.
+
+    What a round took holds for the next: but the first, which compiles with empty caches, and is
+    the only one to say what other cases' first rounds take. A case without a round takes what
+    ``records`` say, or what the others take: one round if both sides are the same code. What
+    passes between rounds (imports of ancestors) is a share of what passes in them.
+    """
+
+    def __init__(
+        self, needs: CaseNeeds, *, looks: bool, records: Mapping[str, CaseRecord] | None = None
+    ) -> None:
+        self._needs = needs
+        self._looks = looks
+        self._records = records or {}
+        self._more: dict[str, tuple[int, int]] = {}
+        self._began_s = 0.0
+
+    def seconds(
+        self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
+    ) -> float | None:
+        """Return the time to go, in s, or None if nothing was measured.
+
+        ``elapsed_s`` and ``left_s`` are of the session and of its budget, which looks don't need.
+        """
+        known = [state for state in states if state.rounds]
+        if not known:
+            self._began_s = elapsed_s  # the first ancestor's imports, which come once
+            return None
+        within_s = sum(state.wall_s for state in known)
+        between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
+        to_do = between * sum(seconds for _, seconds in self._needed(states, family))
+        return max(0.0, min(to_do, left_s)) + self._look_s(known) + _CLOSING_S
+
+    def affordable(
+        self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
+    ) -> set[str]:
+        """Return the ids of the cases that ``left_s`` is enough for. ``start_s``: an ancestor.
+
+        Those that have most rounds get their minimum first. Then the others are begun in the order
+        of ``states``, if there is time for them after all rounds that decide the former. No case is
+        begun in the last part of the budget, as estimates are not that exact. The first is always
+        among them if it has a round, or if no case has.
+        """
+        begun = sorted((s for s in states if s.rounds), key=lambda state: -state.rounds)
+        affordable: set[str] = set()
+        total = _Total(start_s)
+        for state in begun:
+            missing = max(0, self._needs.minimum_rounds(state) - state.rounds)
+            if total.with_case(state, missing, missing * _later_s(state)) > left_s and affordable:
+                return affordable
+            affordable.add(state.case.id)
+        total = _Total(start_s)
+        needed = zip(states, self._needed(states, family), strict=True)
+        for state, (rounds, seconds) in sorted(needed, key=lambda item: not item[0].rounds):
+            total_s = total.with_case(state, rounds, seconds)
+            if not state.rounds:
+                if total_s > left_s * _SURE and affordable:
+                    break
+                affordable.add(state.case.id)
+        return affordable
+
+    def all_s(
+        self, states: Sequence[CaseState], family: int, *, start_s: float, elapsed_s: float
+    ) -> float:
+        """Return the whole session's time if the budget were enough for all ``states``."""
+        total = _Total(start_s)
+        for state, (rounds, seconds) in zip(states, self._needed(states, family), strict=True):
+            total.with_case(state, rounds, seconds)
+        return elapsed_s + total.seconds
+
+    def _needed(self, states: Sequence[CaseState], family: int) -> list[tuple[int, float]]:
+        """Return how many rounds each case still needs, and the time that passes in them."""
+        known = [state for state in states if state.rounds]
+        if not known:
+            return [(0, self._recorded_s(state)) for state in states]
+        family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
+        first_s = sum(state.first_round_s for state in known) / len(known)
+        later_s = sum(map(_later_s, known)) / len(known)
+        others = sum(not state.same_code for state in known) / len(known)
+        needed = []
+        for state in states:
+            rounds = 0 if state.failures or state.same_code else self._rounds(state, family)
+            if state.rounds or not rounds:
+                needed.append((rounds, rounds * _later_s(state) if rounds else 0.0))
+            elif recorded_s := self._recorded_s(state):
+                needed.append((0, recorded_s))  # with its share of all that isn't rounds
+            else:
+                needed.append((rounds, first_s + (rounds - 1) * later_s * others))
+        return needed
+
+    def _recorded_s(self, state: CaseState) -> float:
+        record = self._records.get(state.case.id)
+        return record.seconds if record and not state.failures else 0.0
+
+    def _rounds(self, state: CaseState, family: int) -> int:
+        """Return how many more rounds the case is likely to get."""
+        missing = self._needs.minimum_rounds(state) - state.rounds
+        if not state.rounds or len(state.outputs) < 2:
+            return max(0, missing)
+        if self._more.get(state.case.id, (0, 0))[0] != state.rounds:
+            self._more[state.case.id] = (state.rounds, self._to_decide(state, family))
+        return max(0, missing, self._more[state.case.id][1])
+
+    def _to_decide(self, state: CaseState, family: int) -> int:
+        policy, rounds_left = self._needs.policy, self._needs.maximum_rounds(state) - state.rounds
+        compared = state.compared(policy)
+        undecided = undecided_metrics(compared, policy, family)
+        return max(
+            (
+                self._rounds_of(row, family, rounds_left)
+                for row in compared
+                if row.metric in undecided and not is_out_of_reach(row, policy, family, rounds_left)
+            ),
+            default=0,
+        )
+
+    def _rounds_of(self, row: Comparison, family: int, rounds_left: int) -> int:
+        """Return the rounds that decide a row, or before it has an interval, make it believed."""
+        policy = self._needs.policy
+        if worse_by(row)[1] is None and _moves(row):
+            return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
+        return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
+
+    def _look_s(self, known: Sequence[CaseState]) -> float:
+        """Return what looking into the cases takes that seem to move so far."""
+        if not self._looks:
+            return 0.0
+        moving = [
+            self._look_of(state)
+            for state in known
+            if not state.failures and any(map(_moves, state.compared(self._needs.policy)))
+        ]
+        return sum(moving[:MOST_LOOKED_INTO])
+
+    def _look_of(self, state: CaseState) -> float:
+        """Both sides start again, none forked by an ancestor."""
+        starts = (
+            side.center or 0.0
+            for row in state.compared(self._needs.policy)
+            if row.metric == "cold_start"
+            for side in (row.base, row.head)
+            if side is not None
+        )
+        return _LOOK_ROUNDS * _later_s(state) + sum(starts)
+
+
+class Budget:
+    """Decides which cases the time left is enough for. ``order`` is that of ``by_priority``.
+
+    ``shortage`` is set once it isn't enough for all.
+    """
+
+    def __init__(
+        self, needs: CaseNeeds, remaining: RemainingTime, order: Sequence[CaseState]
+    ) -> None:
+        self.order = order
+        self.shortage: Shortage | None = None
+        self._needs = needs
+        self._remaining = remaining
+
+    def enough_for(
+        self,
+        waiting: list[CaseState],
+        family: int,
+        *,
+        start_s: float,
+        elapsed_s: float,
+        left_s: float,
+    ) -> list[CaseState]:
+        """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
+        if all(map(self._has_minimum, waiting)):
+            return waiting
+        unsettled = [state for state in self.order if not (state.failures or state.same_code)]
+        enough = self._remaining.affordable(unsettled, family, start_s=start_s, left_s=left_s)
+        chosen = [s for s in waiting if s.case.id in enough or self._has_minimum(s)]
+        if len(chosen) < len(waiting):
+            measured = [s for s in self.order if s.rounds or s.case.id in enough]
+            self.shortage = Shortage(
+                len(self.order),
+                len(measured),
+                sum(map(self._needs.minimum_rounds, measured)),
+                self._remaining.all_s(self.order, family, start_s=start_s, elapsed_s=elapsed_s),
+                self._needs.settings.budget,
+            )
+        return chosen
+
+    def notes(
+        self,
+        states: list[CaseState],
+        family: int,
+        *,
+        start_s: float,
+        elapsed_s: float,
+        left_s: float,
+    ) -> list[str]:
+        """Say what a session lacks that its budget cut short, unmeasured cases in one line."""
+        begun = [state for state in states if state.rounds or state.failures]
+        unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
+        if not begun or not unmeasured:
+            return self._needs.budget_notes(states)
+        needed_s = self._remaining.all_s(states, family, start_s=start_s, elapsed_s=elapsed_s)
+        given_s = self._needs.settings.budget
+        verb = "was" if len(unmeasured) == 1 else "were"
+        note = (
+            f"{len(unmeasured)} of {counted(len(states), 'case')} {verb} not measured: all need "
+            f"about {format_duration(needed_s)}, {format_duration(given_s)} were given. "
+            "Cases of changed code come first, then those longest unmeasured, then those that "
+            "regressed before. Raise --budget, split with --shard, or choose with -k."
+        )
+        cut = any(
+            not state.failures
+            and not state.same_code
+            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
+            for state in begun
+        )
+        return [note, *(self._needs.budget_notes(begun) if cut else ())]
+
+    def _has_minimum(self, state: CaseState) -> bool:
+        return state.rounds >= self._needs.minimum_rounds(state)
+
+
+def _moves(row: Comparison) -> bool:
+    """Return whether a row may end as moved: believed or not, it is beyond its threshold so far."""
+    change = worse_by(row)[0]
+    return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
+
+
+def _later_s(state: CaseState) -> float:
+    """Return what one more round takes: without what only the first ones measure, if known."""
+    later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
+    return sum(later) / len(later)

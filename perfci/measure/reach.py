@@ -1,0 +1,64 @@
+"""Which benchmark files reach changed code, by the imports that stand in the sources."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from perfci.measure.plan import SessionPlan
+
+
+def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:
+    """Return those of head's benchmark ``files`` that reach a committed change."""
+    if not plan.changes:
+        return set()
+    root = plan.head_root
+    changed = {root / name for names in plan.changes.values() for name in names}
+    folders = (root / plan.config.benchmarks, *map(Path, plan.python_path_of(plan.sides[-1])))
+    return {file for file in files if reaches(root / file, changed, folders)}
+
+
+def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
+    """Return whether ``file`` is among the ``changed`` ones or imports one, directly or not.
+
+    Modules are looked for in the ``folders``. What is imported by a computed name, and what is read
+    or loaded otherwise, isn't seen: this orders cases and decides nothing.
+    """
+    waiting, seen = [file], {file}
+    while waiting:
+        path = waiting.pop()
+        if path in changed:
+            return True
+        imported = set(_imported_files(path, folders)) - seen
+        seen |= imported
+        waiting += imported
+    return False
+
+
+def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    if file.suffix != ".py":
+        return
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _module_files(alias.name.split("."), folders)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module.split(".") if node.module else []
+            roots = (file.parents[node.level - 1],) if node.level else folders
+            for alias in node.names:
+                yield from _module_files([*module, alias.name], roots)
+
+
+def _module_files(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that an import of this dotted name runs: its packages' and its own."""
+    for folder in folders:
+        for depth in range(1, len(names) + 1):
+            module = folder.joinpath(*names[:depth])
+            yield from filter(Path.is_file, (module / "__init__.py", module.with_suffix(".py")))

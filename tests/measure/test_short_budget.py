@@ -1,0 +1,130 @@
+"""Suites that are larger than the budget: some cases are decided, the others aren't begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from perfci.measure.budget import CaseRecord, by_priority
+from perfci.measure.progress import case_states
+from perfci.measure.reach import reaches
+from perfci.model.case import Case
+from tests.builders.project import Project
+from tests.builders.simulated import Simulated
+
+SAME = ("compare", "HEAD", "HEAD", "--same", "--rounds", "5")
+MANY = """\
+import perfci
+
+@perfci.benchmark(number=list(range({cases})))
+def {name}(number):
+    return lambda: sum(range(500))
+"""
+
+
+@pytest.fixture
+def workers() -> Simulated:
+    return Simulated(spread=0.0005)
+
+
+@pytest.fixture
+def project(tmp_path: Path, workers: Simulated) -> Project:
+    project = Project(tmp_path / "project", workers)
+    project.commit("base", **{"benchmarks/bench_many.py": MANY.format(cases=16, name="many")})
+    return project
+
+
+def statuses(report: dict[str, Any]) -> dict[str, str]:
+    rows = (row for row in report["results"] if row["metric"] == "latency_p50")
+    return {row["case"]: row["status"] for row in rows}
+
+
+def test_most_of_a_short_budget_goes_to_cases_that_are_decided(
+    project: Project, workers: Simulated
+) -> None:
+    report = project.report(*SAME, "-k", "many", "--budget", "9s")
+    of_cases = list(statuses(report).values())
+    assert set(of_cases) == {"unchanged", "not_measured"}
+    decided = of_cases.count("unchanged")
+    assert 5 < decided < 16
+    assert sum(workers.started.values()) == 2 * 5 * decided, "rounds of cases that stay undecided"
+    assert report["verdict"]["status"] == "inconclusive"
+    (reason,) = report["verdict"]["reasons"]
+    assert reason.startswith(f"{16 - decided} cases were not measured (the time budget")
+    (note,) = (note for note in report["notes"] if "not measured" in note)
+    assert note.startswith(f"{16 - decided} of 16 cases were not measured: all need about 1")
+
+
+def test_cases_of_changed_code_are_measured_first(project: Project, workers: Simulated) -> None:
+    few = MANY.format(cases=4, name="other").replace("import perfci", "import perfci, lib")
+    project.commit("lib", **{"lib.py": "A = 1\n", "benchmarks/bench_other.py": few})
+    project.commit("changed", **{"lib.py": "A = 2\n"})
+    options = ("--all", "--rounds", "5", "--budget", "8s")
+    report = project.report("compare", "HEAD~1", "HEAD", *options)
+    measured = {case for case, status in statuses(report).items() if status != "not_measured"}
+    assert {f"other[number={number}]" for number in range(4)} <= measured
+    assert len(measured) < 20
+
+
+def test_the_next_short_budget_measures_what_the_last_one_left_out(
+    project: Project, workers: Simulated
+) -> None:
+    project.commit("text", **{"README.md": "text"})
+    options = ("compare", "HEAD~1", "HEAD", "--all", "--rounds", "5", "--budget", "9s")
+    measured = []
+    for _ in range(2):
+        workers.started.clear()
+        done = project.perfci(*options)
+        measured.append({case for case, _ in workers.started})
+    assert len(measured[0]) < 16
+    assert measured[0] | measured[1] == {f"many[number={number}]" for number in range(16)}
+    assert "16 cases, 5 to 9 rounds of each, about 1" in done.text
+    assert "; 9 s given" in done.text
+
+
+def test_a_short_budget_begins_with_changed_code_then_with_what_waited_longest() -> None:
+    names = ("regressed", "old", "changed", "never", "new")
+    cases = [Case(name, name, {}, f"bench_{name}.py", 1, "") for name in names]
+    records = {
+        "regressed": CaseRecord(1.0, "2026-03-01", regressed=2),
+        "old": CaseRecord(1.0, "2026-01-01"),
+        "changed": CaseRecord(1.0, "2026-03-01"),
+        "new": CaseRecord(1.0, "2026-03-01"),
+    }
+    states = case_states(tuple(cases), ["base", "head"])
+    for seed in range(5):
+        order = by_priority(states, {"bench_changed.py"}, records, Random(seed))
+        known = [state.case.id for state in order]
+        assert known == ["changed", "never", "old", "regressed", "new"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reached"),
+    [
+        ("bench.py", True),
+        ("package/__init__.py", True),
+        ("package/used.py", True),
+        ("package/deeper.py", True),
+        ("package/unused.py", False),
+        ("README.md", False),
+    ],
+)
+def test_a_benchmark_file_reaches_what_it_imports_directly_or_not(
+    tmp_path: Path, changed: str, reached: bool
+) -> None:
+    sources = {
+        "bench.py": "def case():\n    from package import used\n",
+        "package/__init__.py": "",
+        "package/used.py": "from . import deeper\nimport missing\n",
+        "package/deeper.py": "import package.used\n",
+        "package/unused.py": "",
+        "README.md": "",
+    }
+    for name, text in sources.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert reaches(tmp_path / "bench.py", {tmp_path / changed}, (tmp_path,)) is reached
