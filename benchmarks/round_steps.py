@@ -49,7 +49,7 @@ def run_session(ahead: int) -> None:
     watch.wrap(Starters, "_ancestor_of", ancestor)
     watch.wrap(_RoundWorkers, "_start", lambda _: "fork, set-up, warm-up")
     watch.wrap(_RoundWorkers, "_blocks", lambda _: "blocks")
-    watch.wrap(RoundSide, "finish", lambda _: "growth, accuracy, memory")
+    watch.wrap(RoundSide, "take_output", lambda _: "growth, accuracy, memory")
     watch.wrap(RoundSide, "end", lambda _: "ending workers")
     del sys.argv[1:3]
     try:

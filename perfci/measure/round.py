@@ -157,18 +157,33 @@ class _RoundWorkers:
             for slot in slots:  # one after the other: cold starts never overlap
                 self._attempt(slot, self._start)
             self._blocks()
-            for step in (
-                RoundSide.watch_alone,
-                partial(RoundSide.finish, round_number=self.round_number),
-            ):
-                for slot in slots:
-                    self._attempt(slot, step)
+            for slot in slots:
+                self._attempt(slot, RoundSide.watch_alone)
+            self._finish()
             _set_side_by_side(slots)
         finally:
             for slot in slots:
                 if slot.turns:
                     slot.turns.close()
                 slot.end(self.round_number)
+
+    def _finish(self) -> None:
+        """Have one worker after the other make its last calls.
+
+        Meanwhile the parent, on its own cores, reduces what the first one measured and judges what
+        it ran: nothing is timed any more.
+        """
+        before: RoundSide | None = None
+        for slot in (*self.slots, None):
+            if slot:
+                self._attempt(slot, RoundSide.request_output)
+            if before:
+                self._attempt(before, partial(RoundSide.reduce, round_number=self.round_number))
+                if slot:
+                    before.end(self.round_number)
+            if slot:
+                self._attempt(slot, RoundSide.take_output)
+            before = slot
 
     def _attempt(self, slot: RoundSide, step: Callable[[RoundSide], None]) -> None:
         if slot.result is None:
@@ -306,6 +321,8 @@ class RoundSide:
         self.bursts: Sequence[float | None] = ()
         self._before: GpuState | None = None
         self._ordered = 0.0
+        self._output: Mapping[str, object] = {}
+        self._ended = False
 
     @property
     def side(self) -> str:
@@ -388,17 +405,24 @@ class RoundSide:
         )
         self.call_s = min(self.call_s, *shown, math.inf)
 
-    def finish(self, round_number: int) -> None:
-        """Take the worker's output as the result. Raises WorkerEnded."""
+    def request_output(self) -> None:
+        """Have the worker make its last calls."""
         self.living.send({"do": "finish"})
-        answer = self.living.expect("output", self.task.timeout_s)
+
+    def take_output(self) -> None:
+        """Wait for the worker's output. Raises WorkerEnded."""
+        self._output = self.living.expect("output", self.task.timeout_s)
         self.living.stage = "done"
-        self.result = self._reduced(answer, round_number)
+
+    def reduce(self, round_number: int) -> None:
+        """Make the worker's output the result. Raises WorkerEnded."""
+        self.result = self._reduced(self._output, round_number)
 
     def end(self, round_number: int) -> None:
         """End the worker and all that it started. Fail it if it ran code of another place."""
-        if self.worker is None:
+        if self.worker is None or self._ended:
             return
+        self._ended = True
         left = self.worker.close()
         self.log = self.worker.log
         if left and self.result is not None and not self.failure:
