@@ -16,7 +16,7 @@ from perfci.verdict.sampled_comparisons import side_by_side
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 
-SAME = ("compare", "HEAD", "HEAD", "--same")
+SAME = ("compare", "HEAD", "HEAD", "--allow-same-commit")
 
 
 @pytest.fixture

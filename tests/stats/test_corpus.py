@@ -27,7 +27,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> KeptSession:
     project.commit("slower")
     settings = (project.folder / "pyproject.toml").read_text()
     project.write("pyproject.toml", settings.replace("max_rounds = 9", "max_rounds = 20"))
-    project.report("compare", base, "--all", "--keep-bursts", "kept", code=1)
+    project.report("compare", base, "--measure-same-code", "--keep-bursts", "kept", code=1)
     (path,) = (project.folder / "kept").iterdir()
     return read_kept(path)
 
