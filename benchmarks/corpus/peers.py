@@ -106,7 +106,9 @@ RULES: dict[str, Callable[[Workers, Workers], bool]] = {
 
 
 def answers_of(recorded: Recorded, folder: Path) -> list[Answer]:
-    """Return each rule's answers on the cases of a session whose latency is known."""
+    """Return each rule's answers on the cases of a session whose latency is planted or equal."""
+    if recorded.library:
+        return []
     session = read_kept(folder / recorded.file)
     answers: list[Answer] = []
     for at, case in enumerate(session.cases):
@@ -133,7 +135,7 @@ def table(folder: Path, outcomes: Sequence[Outcome]) -> str:
     answers += [
         (f"perfci, threshold {each.policy}", each.share, each.verdict == "fail")
         for each in outcomes
-        if each.metric == LATENCY
+        if each.metric == LATENCY and each.share is not None
     ]
     shares = sorted({share for _, share, _ in answers})
     rows = []

@@ -2,6 +2,7 @@
 
     python -m benchmarks.corpus record -k 'tiny or eager' --share 0.05 --burners 4
     python -m benchmarks.corpus record --minutes 60
+    python -m benchmarks.corpus record --library einops
 
 Builds a git repository of ``kinds`` whose second commit is worse by the share, compares the two
 with ``--keep-bursts``, and puts the file into ``data`` with a line in ``data/sessions.jsonl``.
@@ -20,12 +21,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "examples"))
 
-from demo import commit, git  # noqa: E402 (found by the path above)
+import real_world  # noqa: E402 (found by the path above)
+from demo import commit, git  # noqa: E402
 
 from benchmarks.corpus.sessions import DATA, INDEX, Recorded, plain, recorded_sessions  # noqa: E402
 from perfci.measure.kept_bursts import read_kept  # noqa: E402
@@ -83,34 +86,43 @@ def lacking(recorded: Sequence[Recorded]) -> tuple[str, float, int]:
 
 
 def record(words: str, share: float, burners: int, budget: str) -> Recorded:
-    """Record one session, and return its line of the index."""
+    """Record a session of planted work, and return its line of the index."""
     with tempfile.TemporaryDirectory() as scratch:
-        repository, kept = Path(scratch) / "repository", Path(scratch) / "kept"
+        repository = Path(scratch) / "repository"
         build(repository, share)
-        command = [
-            *(sys.executable, "-m", "perfci", "compare", "main", "planted" if share else "main"),
-            *(
-                "-k",
-                words,
-                "--measure-same-code",
-                "--allow-same-commit",
-                "--no-why",
-                "--quiet",
-                "--budget",
-                budget,
-            ),
-            *("--keep-bursts", str(kept)),
-        ]
+        sides = ("main", "planted" if share else "main")
         with burning(burners):
-            done = subprocess.run(command, cwd=repository, check=False)
-        files = list(kept.glob("*")) if kept.is_dir() else []
+            kept = _kept(repository, sides, ("-k", words, "--budget", budget))
+    return _indexed(kept, f"{share * 100:.0f}", Recorded("", share, burners, words, 0))
+
+
+def record_library(library: str, budget: str) -> Recorded:
+    """Record two releases of a library. How they differ isn't known."""
+    with tempfile.TemporaryDirectory() as scratch:
+        repository, sides = real_world.build(library, Path(scratch) / "repository")
+        config = ("--config", str(HERE / "kinds" / "pyproject.toml"))
+        kept = _kept(repository, sides, (*config, "--budget", budget))
+    return _indexed(kept, library, Recorded("", 0.0, 0, " to ".join(sides), 0, library))
+
+
+def _kept(repository: Path, sides: tuple[str, str], options: Sequence[str]) -> Path:
+    """Compare both sides in all rounds, and return the session's file in ``data``."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "perfci", "compare", *sides, *options]
+        command += ["--measure-same-code", "--allow-same-commit", "--no-why", "--quiet"]
+        command += ["--keep-bursts", folder]
+        done = subprocess.run(command, cwd=repository, check=False)
+        files = list(Path(folder).glob("*.bursts"))
         if not files:
             raise SystemExit(f"perfci kept nothing, and exited with {done.returncode}")
-        name = f"{files[0].stem}-{share * 100:.0f}.bursts"
         DATA.mkdir(exist_ok=True)
-        shutil.move(files[0], DATA / name)
-    rounds = len(read_kept(DATA / name).rounds)
-    recorded = Recorded(name, share, burners, words, rounds)
+        return Path(shutil.move(files[0], DATA))
+
+
+def _indexed(kept: Path, name: str, recorded: Recorded) -> Recorded:
+    """Name the session's file, and add its line to the index."""
+    file = kept.rename(kept.with_stem(f"{kept.stem}-{name}"))
+    recorded = replace(recorded, file=file.name, rounds=len(read_kept(file).rounds))
     with INDEX.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(plain(recorded)) + "\n")
     return recorded
@@ -122,11 +134,14 @@ def main(words: list[str]) -> int:
     parser.add_argument("-k", dest="words", default="")
     parser.add_argument("--share", type=float, default=0.0)
     parser.add_argument("--burners", type=int, default=0)
+    parser.add_argument("--library", choices=[*real_world.RELEASES])
     parser.add_argument("--budget", default="215s")
     parser.add_argument("--minutes", type=float, default=0.0, help="record what is lacking")
     given = parser.parse_args(words)
     until = time.monotonic() + 60.0 * given.minutes
-    if not given.minutes:
+    if given.library:
+        print(record_library(given.library, given.budget))
+    elif not given.minutes:
         print(record(given.words, given.share, given.burners, given.budget))
     while time.monotonic() < until:
         recorded = recorded_sessions() if INDEX.exists() else []

@@ -13,12 +13,16 @@ INDEX = DATA / "sessions.jsonl"
 PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "imports": "cold_start"}
 """The metric that a kind's planted share makes worse; of the others it is the median latency."""
 
+_PART = {"imports": 0.9}
+"""The part of a kind's metric that grows: the rest of a start is Python's and perfci's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One session: its file, the share by which head is worse, and the words that chose its cases.
 
-    ``burners`` counts the busy loops that ran besides. ``rounds`` counts those of all cases.
+    ``burners`` counts the busy loops that ran besides. ``rounds`` counts those of all cases. Of two
+    releases of a ``library`` nothing is known to be planted.
     """
 
     file: str
@@ -26,6 +30,7 @@ class Recorded:
     burners: int
     cases: str
     rounds: int
+    library: str = ""
 
     @property
     def path(self) -> Path:
@@ -42,6 +47,11 @@ def recorded_sessions(folder: Path = DATA) -> list[Recorded]:
 def planted_metric(kind: str) -> str:
     """Return the metric that is made worse in ``kind``."""
     return PLANTED_IN.get(kind, "latency_p50")
+
+
+def true_share(kind: str, planted: float) -> float:
+    """Return by what share the metric of ``kind`` is worse."""
+    return _PART.get(kind, 1.0) * planted
 
 
 def plain(recorded: Recorded) -> dict[str, Any]:

@@ -123,12 +123,11 @@ def measure_both(
     ) as workplace:
         records = remember_cases(context, workplace)
         part = selected_part(workplace, options)
-        keeper = BurstKeeper.within(options.keep_bursts, now()) if options.keep_bursts else None
-        if keeper:
-            keeper.require_writable()
-        announce(
-            _announcement(base.resolved, head.resolved, part, context.config.settings, records)
-        )
+        keeper = _keeper(options)
+        settings = context.config.settings
+        if keeper:  # which takes all rounds
+            settings = replace(settings, rounds=settings.max_rounds)
+        announce(_announcement(base.resolved, head.resolved, part, settings, records))
         result = measure_cases(
             workplace,
             part.cases,
@@ -169,6 +168,15 @@ def measure_both(
             run_of(result, "head", report, environments["head"]),
         )
         return runs, report
+
+
+def _keeper(options: MeasureOptions) -> BurstKeeper | None:
+    """Return what keeps the bursts, if they are to be kept. OSError where they can't be."""
+    if options.keep_bursts is None:
+        return None
+    keeper = BurstKeeper.within(options.keep_bursts, now())
+    keeper.require_writable()
+    return keeper
 
 
 def _absent_on_base(

@@ -41,6 +41,11 @@ def test_each_case_gets_all_rounds_although_it_is_decided_sooner(project: Projec
         assert rounds == list(range(1, session.settings.max_rounds + 1))
 
 
+def test_it_says_beforehand_how_many_rounds_it_takes(project: Project) -> None:
+    done = project.perfci(*SAME, "--keep-bursts", "kept")
+    assert ": 2 cases, 9 rounds of each, within" in done.err
+
+
 def test_the_ratio_of_a_round_comes_out_of_its_bursts_again(project: Project) -> None:
     for round_ in kept(project).rounds:
         workers = sorted(round_.workers.items(), key=lambda worker: worker[0] != round_.first)
