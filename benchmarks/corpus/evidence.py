@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,3 +87,7 @@ def main(words: Sequence[str]) -> int:
     given.page.write_text(page(), encoding="utf-8")
     print(f"{given.page.name}: replayed in {time.monotonic() - began:.0f} s")
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

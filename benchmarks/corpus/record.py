@@ -147,3 +147,7 @@ def main(words: list[str]) -> int:
         recorded = recorded_sessions() if INDEX.exists() else []
         print(record(*lacking(recorded), given.budget), flush=True)
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -270,3 +270,7 @@ def main(words: Sequence[str]) -> int:
     print(tables(("here", own), *others))
     print(f"\n{len(own)} replays by each rule, in {time.monotonic() - began:.0f} s")
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
