@@ -126,7 +126,7 @@ class Work:
     ``accuracy`` returns (candidate outputs, float64 reference outputs) when it is called, after the
     timing. ``remarks`` returns remarks by metric. ``plain`` is one call in eager mode, where that
     is known. ``observer`` collects other costs of calls. ``ranks`` lead the processes that calls
-    are made of.
+    are made of. ``prepare`` readies what the next call uses up: it runs before each call, untimed.
     """
 
     call: Callable[[], Any]
@@ -139,6 +139,13 @@ class Work:
     remarks: Callable[[], Mapping[str, Finding]] = dict
     observer: Observer | None = None
     ranks: Ranks | None = None
+    prepare: Callable[[], object] | None = None
+
+    def prepared_call(self) -> Any:
+        """Prepare a call, make it, and return its output."""
+        if self.prepare:
+            self.prepare()
+        return self.call()
 
 
 @dataclass(slots=True)

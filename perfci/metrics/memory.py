@@ -275,7 +275,7 @@ class Memory(Collector):
             self.scene.collect()  # garbage is no leak
             return allocated()
 
-        growth = memory_growth(self.scene.work.call, self.scene.call_s, settled)
+        growth = memory_growth(self.scene.work.prepared_call, self.scene.call_s, settled)
         if growth is None:
             return _no_growth(f"a call of {self.scene.call_s:.2g} s is too slow for ten points")
         return Reading({"memory_growth": growth})

@@ -81,6 +81,26 @@ def burst(
             return
 
 
+def prepared_burst(
+    prepare: Callable[[], object],
+    call: Callable[[], Any],
+    samples: array[int],
+    most: int,
+    seconds: float = math.inf,
+) -> None:
+    """Do as ``burst``, but ``prepare`` each call, untimed; its output is dropped untimed, too."""
+    deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
+        prepare()
+        started = perf_counter_ns()
+        output = call()
+        ended = perf_counter_ns()
+        del output
+        samples.append(ended - started)
+        if ended >= deadline:
+            return
+
+
 def synchronised_burst(
     call: Callable[[], Any],
     samples: array[int],
@@ -122,11 +142,16 @@ class Bursts:
         copies: StrayCopies,
         *,
         flush_l2: bool = False,
+        prepare: Callable[[], object] | None = None,
     ) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
+        self._prepare = prepare
         self._settle = _settling(device, flush_l2=flush_l2)
+        self._burst = partial(prepared_burst, prepare) if prepare else burst
+        self.preparing_s = 0.0
+        """Time that the preparation of a call took in the last block of the warm-up."""
         self._core = CoreTaken()
         self._copies = copies
         self.samples: list[array[int]] = []
@@ -137,6 +162,8 @@ class Bursts:
 
     def once(self) -> None:
         """Make one call, to its end."""
+        if self._prepare:
+            self._prepare()
         output = self._call()
         require_ended(output)
         if self._device:
@@ -146,7 +173,10 @@ class Bursts:
 
     def warm(self, samples: array[int], seconds: float) -> None:
         """Make calls for ``seconds``. Their samples go to ``samples`` alone."""
+        before, began_ns = len(samples), perf_counter_ns()
         self._run_burst(samples, array("q"), _NO_LIMIT, seconds)
+        if self._prepare and (made := samples[before:]):
+            self.preparing_s = (perf_counter_ns() - began_ns - sum(made)) / len(made) / 1e9
 
     def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> WorkerBlock:
         """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
@@ -218,14 +248,20 @@ class Bursts:
         seconds: float = math.inf,
     ) -> None:
         if self._device is None:
-            burst(self._call, samples, most, seconds)
+            self._burst(self._call, samples, most, seconds)
         elif not self._by_events:
-            burst(self._synchronised_call, samples, most, seconds)
+            self._burst(self._synchronised_call, samples, most, seconds)
         else:
             synchronised_burst(
-                self._call, samples, device_samples, self._device, self._settle, most, seconds
+                self._call, samples, device_samples, self._device, self._ready, most, seconds
             )
         self._copies.end()
+
+    def _ready(self) -> None:
+        """Prepare the next call, and have the device end what that began."""
+        if self._prepare:
+            self._prepare()
+        self._settle()
 
     def _synchronised_call(self) -> Any:
         """Return a call's output once the device, idle before the call, has made it."""

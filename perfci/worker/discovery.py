@@ -18,9 +18,10 @@ from perfci.errors import BenchmarkError, UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.discovery import Discovery, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
+from perfci.suites import SuiteForm, form_of, loaded_of_tool
 from perfci.worker.devices import DeviceKind, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state
-from perfci.worker.loading import benchmarks_in, forget_neighbours, load
+from perfci.worker.loading import benchmarks_of, forget_neighbours
 from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
 from perfci.worker.protocol import kind_of, where_it_failed
 
@@ -41,16 +42,16 @@ def discover(order: WorkOrder) -> dict[str, Any]:
     imports: dict[str, FileImports] = {}
     before = ""
     for file in order.benchmark_files:
-        folder = str(Path(file).parent)
+        folder, form = str(Path(file).parent), form_of(file, order.root)
         if before not in {"", folder, *order.python_path}:
             forget_neighbours(before)
-        before = folder
+        before = "" if form else folder
         try:
             with record.during(file):
                 DEFINED.clear()
-                benchmarks = benchmarks_in(load(file, order.python_path))
+                benchmarks = benchmarks_of(file, order, form)
                 _require_bound(benchmarks, file, _relative(file, order))
-            imports[_relative(file, order)] = replace(record.of(file), state=torch_state())
+            imports[_relative(file, order)] = _with_tool(record.of(file), form)
             cases += [case for benchmark in benchmarks for case in _cases(benchmark, file, order)]
         except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
             failures.append(
@@ -106,6 +107,13 @@ def _require_bound(bound: Sequence[Benchmark], path: str, file: str) -> None:
             f"{file}:{lost.line}: no name of the module has the benchmark `{lost.name}`",
             "Assign each benchmark to a name of its own, or a tuple of them to one name.",
         )
+
+
+def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
+    """Return the imports of a file with torch's state, and those of its suite's tool first."""
+    tool = tuple(loaded_of_tool(form)) if form else ()
+    names = dict.fromkeys((*tool, *imports.modules))
+    return replace(imports, modules=tuple(names), state=torch_state())
 
 
 def _broken(order: WorkOrder, error: UsageError) -> Failure:

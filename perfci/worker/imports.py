@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import resolve_name
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from perfci.errors import Unusable
 from perfci.model.discovery import FileImports
@@ -34,6 +34,7 @@ _PROGRAM_STARTS = frozenset(
 _BYTECODE = (".py", ".pyc")
 _ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
 """Files whose code imports on behalf of other code."""
+_OF_SUITES = "/perfci/suites/"
 _STATE: Mapping[str, Callable[[Any], object]] = {
     "default dtype": lambda torch: torch.get_default_dtype(),
     "default device": lambda torch: torch.get_default_device(),
@@ -54,6 +55,7 @@ _STATE: Mapping[str, Callable[[Any], object]] = {
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 """Variables that Inductor sets as it compiles, and reads later than at its import."""
+_SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
 
 
 @dataclass(slots=True)
@@ -111,7 +113,7 @@ class ImportRecord:
                 frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
                 while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
                     frame = frame.f_back
-                if frame and not self._is_own_file(frame.f_code.co_filename):
+                if frame and self._causer(frame) == "import":
                     self._nested[-1].read[name] = None
 
     def of(self, file: str) -> FileImports:
@@ -192,7 +194,8 @@ class ImportRecord:
             return
         trace = self._nested[-1]
         if event in _ENVIRONMENT_CHANGES:
-            trace.environment[_change(arguments)] = None
+            if self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
+                trace.environment[_change(arguments)] = None
         elif event in _PROGRAM_STARTS:
             if not self._is_by_own_code():
                 trace.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
@@ -206,15 +209,20 @@ class ImportRecord:
                 trace.read[file] = None
 
     def _is_by_own_code(self) -> bool:
-        """Return whether own code, and not an import, caused the present event."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no other way)
+        """Return whether own code, or its suite's tool, and not an import caused the event."""
+        return self._causer(sys._getframe(1)) != "import"  # noqa: SLF001 (there is no other way)
+
+    def _causer(self, frame: FrameType | None) -> Literal["import", "own", "tool"]:
+        """Return what led to this frame: a library's import, own code, or its suite's tool."""
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":
-                return False
+                return "import"
             if self._is_own_file(frame.f_code.co_filename):
-                return True
+                return "own"
+            if _OF_SUITES in frame.f_code.co_filename:
+                return "tool"
             frame = frame.f_back
-        return False
+        return "import"
 
 
 def _change(arguments: tuple[Any, ...]) -> str:
@@ -285,7 +293,7 @@ def use_own_places() -> None:
 
 def require_same_environment(before: Mapping[str, str]) -> None:
     """Raise Unusable where set-up changed the environment: the compiler has read it already."""
-    names = {*before, *os.environ} - _SET_BY_INDUCTOR
+    names = {*before, *os.environ} - _SET_BY_INDUCTOR - _SET_BY_PYTEST
     changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
     if changed:
         raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")

@@ -26,6 +26,7 @@ from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS, ExtraMetric
 from perfci.model.worker import WorkOrder
+from perfci.suites import SuiteForm, form_of
 
 PREFIX = "perfci_benchmarks_"
 """Begins the name of the module that a benchmark file is imported as."""
@@ -115,10 +116,17 @@ def serve_imports() -> None:
     sys.meta_path.append(BenchmarkFinder())
 
 
+def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[Benchmark, ...]:
+    """Import a benchmark file, perfci's own or of a suite's form, and return its benchmarks."""
+    if form:
+        return form.benchmarks(Path(file), Path(order.root))
+    return benchmarks_in(load(file, order.python_path))
+
+
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
     """Import the order's benchmark file and return its benchmarks; for a saved model, torch."""
     if order.benchmark_file:
-        return benchmarks_in(load(order.benchmark_file, order.python_path))
+        return benchmarks_of(order.benchmark_file, order, form_of(order.benchmark_file, order.root))
     import torch  # noqa: F401 (a saved model's start is torch's)
 
     return ()

@@ -102,6 +102,8 @@ class _Measuring:
         if self._start.compiler_ns:
             require_same_environment(self._environment)
         self.copies.require_none()
+        if work.prepare:
+            work.prepare()  # of the first call: it belongs to the set-up
         set_up_ns = monotonic_ns()
         scene.work = work
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
@@ -111,7 +113,9 @@ class _Measuring:
         call = work.call
         if "latency" in order.inject:
             call = slowed(call, order.inject["latency"], first.device)
-        session = Bursts(call, first.device, self.copies, flush_l2=order.flush_l2)
+        session = Bursts(
+            call, first.device, self.copies, flush_l2=order.flush_l2, prepare=work.prepare
+        )
         scene.once, scene.samples_bytes = session.once, session.size
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
         channel.enter("warmup")
@@ -121,7 +125,8 @@ class _Measuring:
         stop_collecting()
         channel.enter("measure")
         self._collectors.tell("warm")
-        channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
+        turn_s = scene.call_s + session.preparing_s
+        channel.send("ready", call_s=turn_s, **_on_device(first.device))
         _blocks_as_ordered(session, channel)
         self._collectors.take("after_bursts")
         del kept
@@ -331,12 +336,12 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
         def go_on(work: Work) -> None:
             fix_threads_and_seed(order, seed=False)
             copies = StrayCopies()
-            scene.call, scene.set_up = work.call, True
+            scene.call, scene.set_up = work.prepared_call, True
             channel.enter("first_call")
             device = named(device_kinds, work.device) if work.device else None
             with recordings.during("first_call"):
                 called_ns = monotonic_ns()
-                output = work.call()
+                output = work.prepared_call()
                 device = device or used(device_kinds, output)
                 if device:
                     device.synchronize()
@@ -345,7 +350,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
-            bursts = Bursts(work.call, device, copies)
+            bursts = Bursts(work.call, device, copies, prepare=work.prepare)
             scene.once = bursts.once
             channel.enter("warmup")
             recordings.take_early()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -62,14 +63,54 @@ def test_fails(benchmark):
 def test_skipped(benchmark):
     pytest.skip("no card here")
 
-def test_fixture(benchmark, absent):
-    benchmark(len, "")
-
-def test_renews(benchmark):
-    benchmark.pedantic(len, setup=lambda: (("",), {}))
+def test_request(benchmark, request):
+    benchmark(len, request.getfixturevalue("absent"))
 
 def test_never(benchmark):
     pass
+"""
+ROOT = """\
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--size", type=int)
+
+@pytest.fixture
+def size(request):
+    return request.config.getoption("--size")
+"""
+AS_IT_IS = """\
+import pytest
+
+USED = []
+
+@pytest.mark.benchmark(group="of one", min_rounds=3)
+@pytest.mark.parametrize("count", [5])
+def test_prepared(benchmark, count, size, numbers):
+    assert size == 9 and numbers[0].exists()
+    benchmark.extra_info["count"] = count
+
+    def setup():
+        USED.append(list(range(count)))
+        return (USED[-1],), {}
+
+    def use(values):
+        assert len(values) == count
+        values.clear()
+
+    def teardown(values):
+        assert USED.pop() is values and not values
+
+    benchmark.pedantic(use, setup=setup, teardown=teardown, rounds=10)
+    assert not USED
+
+@pytest.mark.benchmark
+def test_whole(size):
+    assert size == 9
+
+@pytest.mark.skipif(True, reason="no card")
+def test_skipped(benchmark):
+    benchmark(len, "")
 """
 BENCHMARKS = """\
 import perfci.pytest
@@ -127,14 +168,43 @@ def test_each_side_runs_its_own_code_and_has_its_own_commits_configuration_of_py
         assert rows(report, f"test_speed.{case}")["latency_p50"]["ratio"] > 2.0
 
 
+def test_a_suite_is_read_as_it_is_with_the_conftest_and_the_options_of_its_root(
+    suite: Project,
+) -> None:
+    """Its root has the fixture and the option; `-n` and `--cov` are of plugins that are off."""
+    suite.write("pyproject.toml", QUICK + 'benchmarks = "tests"\npattern = "test_*.py"\n')
+    suite.write("conftest.py", ROOT)
+    suite.write("pytest.ini", "[pytest]\naddopts = -n 2 --cov=lib --strict-config --size=9\n")
+    suite.write("tests/test_speed.py", AS_IT_IS)
+    listed = suite.perfci("list").without_traceback()
+    assert listed.code == 0, listed.text
+    assert re.search(r"test_prepared\[params=5\] +tests/test_speed.py:5 +#of_one", listed.out)
+    assert re.search(r"test_skipped .*skipped: no card", listed.out)
+    report = suite.report("run", "--rounds", "2")
+    assert not report["failures"], report["failures"]
+    assert not [note for note in report["notes"] if "reads its file" in note]
+    assert {row["case"] for row in report["results"]} == {
+        f"test_speed.{name}" for name in ("test_prepared[params=5]", "test_whole")
+    }
+
+
+def test_a_fixture_that_no_file_has_is_reported_before_anything_is_measured(
+    suite: Project,
+) -> None:
+    suite.write("pyproject.toml", QUICK + 'benchmarks = "tests"\npattern = "test_*.py"\n')
+    suite.write("tests/test_speed.py", "def test_a(benchmark, absent):\n    benchmark(len, '')\n")
+    listed = suite.perfci("list").without_traceback()
+    assert listed.code == 3
+    assert "fixture 'absent' not found, which test_speed.test_a asks for" in listed.text
+
+
 def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> None:
     suite.commit("broken", **{"tests/test_speed.py": BROKEN})
     report = suite.report("run", "--rounds", "2", code=3)
     said = {one["case"].rpartition(".")[2]: one["message"] for one in report["failures"]}
     assert "test_speed.py:4: AssertionError" in said["test_fails"]
     assert "no card here" in said["test_skipped"]
-    assert said["test_fixture"].startswith("fixture 'absent' not found")
-    assert "nothing in between" in said["test_renews"]
+    assert said["test_request"].startswith("fixture 'absent' not found")
     assert "never called `benchmark`" in said["test_never"]
 
 

@@ -1,0 +1,261 @@
+"""pytest's sessions in a worker: one lists the tests of files, one runs a test to measure it.
+
+pytest itself collects, and makes the fixtures. Imports pytest, which the Python that measures has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.skipping import evaluate_skip_marks
+
+from perfci.errors import Unusable
+from perfci.suites import fit_label, fit_name
+from perfci.suites.pytest.calls import FIXTURES, MARK, MEASURING, Call, know_marks
+
+if TYPE_CHECKING:
+    from perfci.collector import Work
+
+_DISTURBING = (
+    *("cacheprovider", "faulthandler", "logging", "warnings", "xdist"),
+    *("pytest_cov", "timeout", "rerunfailures"),
+)
+"""Plugins that would run during the calls, repeat tests, or end them early."""
+_STRICTNESS = ("--strict-markers", "--strict-config", "--strict")
+"""These would refuse the marks and keys of plugins that are off."""
+_OPTIONS = (
+    *("-q", "--capture=no", "--assert=plain"),
+    *(f"-pno:{plugin}" for plugin in (*MEASURING, *_DISTURBING, MARK)),
+    *(f"-o{key}=false" for key in ("strict", "strict_config", "strict_markers")),
+)
+_SECTIONS = {
+    "pytest.toml": None,
+    ".pytest.toml": None,
+    "pytest.ini": None,
+    ".pytest.ini": None,
+    "pyproject.toml": r"tool\.pytest",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+}
+"""pytest's files of configuration, in its order, each with the section that makes it one."""
+
+
+def _options(folder: Path, root: Path) -> list[str]:
+    """Return pytest's options for tests in ``folder`` of the tree ``root``.
+
+    Left alone, pytest would look for its configuration and for conftest.py above the tree, too.
+    """
+    own = _configuration(folder, root) or os.devnull
+    return [*_OPTIONS, f"--confcutdir={root}", f"--rootdir={root}", "-c", str(own)]
+
+
+def _configuration(folder: Path, root: Path) -> Path | None:
+    """Return the nearest configuration of pytest, from the tests' folder up to the root."""
+    inside = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
+    return next(filter(_configures, (place / name for place in inside for name in _SECTIONS)), None)
+
+
+def _configures(path: Path) -> bool:
+    section = _SECTIONS[path.name]
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return section is None or re.search(rf"^\[{section}\b", text, re.MULTILINE) is not None
+
+
+class _Session:
+    """A plugin of a session: its options, and the first exception in it."""
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._places = places
+        self.raised: BaseException | None = None
+
+    def run(self, options: Sequence[str]) -> None:
+        """Run pytest on the places. Raises Unusable where it refuses to start."""
+        code = pytest.main([*options, *self._places], [self])
+        if code == pytest.ExitCode.USAGE_ERROR and self.raised is None:
+            message = "pytest refuses to start; the worker's log says why"
+            self.raised = Unusable("usage_error", message)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_load_initial_conftests(
+        self, parser: pytest.Parser, args: list[str]
+    ) -> Generator[None, None, None]:
+        """Drop options of ``addopts`` that belong to plugins which are off, with their values."""
+        try:
+            yield
+        except BaseException as error:
+            self.raised = getattr(error, "cause", error)  # of a conftest.py that fails
+            raise
+        known, unknown = parser.parse_known_and_unknown_args(args)
+        strangers = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
+        args[:] = [word for word in args if word not in strangers]
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        know_marks(config)
+
+
+@dataclass(slots=True)
+class CollectedTest:
+    """A test that measures: its line, its group, and by parameter set its place, label and skip."""
+
+    file: str
+    line: int
+    group: str
+    places: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    skips: dict[str, str] = field(default_factory=dict)
+
+
+class Collection(_Session):
+    """The tests of some files that measure, by name."""
+
+    def __init__(self, files: Sequence[Path], root: Path) -> None:
+        super().__init__([str(file) for file in files])
+        self.tests: dict[str, CollectedTest] = {}
+        self._root = root
+        self.run([*_options(files[0].parent, root), "--collect-only"])
+        if self.raised:
+            raise self.raised
+
+    @pytest.fixture
+    def benchmark(self) -> None:
+        """Be there, as each fixture that a test asks for must be."""
+
+    @pytest.fixture
+    def codspeed_benchmark(self) -> None:
+        """Be there, likewise."""
+
+    def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
+        """Keep why a file can't be collected: the exception that its import ended in."""
+        if call.excinfo and self.raised is None:
+            error = call.excinfo.value
+            self.raised = error.__cause__ or error
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep the tests that measure."""
+        for item in session.items:
+            if isinstance(item, pytest.Function) and _measures(item):
+                self._take(item)
+
+    def _take(self, item: pytest.Function) -> None:
+        _, line, _ = item.location
+        inner = item.nodeid.partition("::")[2]
+        name = ".".join((_module_name(item), *inner.partition("[")[0].split("::")))
+        _require_fixtures(item, name)
+        test = self.tests.setdefault(
+            fit_name(name), CollectedTest(str(item.path), (line or 0) + 1, _group(item))
+        )
+        place = f"{item.path}::{inner}"
+        test.places.append(place)
+        if parameters := getattr(item, "callspec", None):
+            test.labels.append(fit_label(parameters.id, test.labels))
+        if skip := evaluate_skip_marks(item):
+            test.skips[place] = skip.reason or "marked as skipped"
+
+
+def _measures(item: pytest.Function) -> bool:
+    fixtures = not FIXTURES.isdisjoint(item.fixturenames)
+    return fixtures or any(item.get_closest_marker(mark) for mark in (MARK, "benchmark"))
+
+
+def _module_name(item: pytest.Function) -> str:
+    """Return the name of the file, with those of the packages that it is in."""
+    packages: list[str] = []
+    folder = item.path.parent
+    while (folder / "__init__.py").is_file():
+        packages.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join((*packages, item.path.stem))
+
+
+def _group(item: pytest.Function) -> str:
+    mark = item.get_closest_marker("benchmark")
+    group = mark.kwargs.get("group") if mark else None
+    return fit_name(group) if isinstance(group, str) and group else ""
+
+
+def _require_fixtures(item: pytest.Function, name: str) -> None:
+    """Raise LookupError for a fixture that no conftest.py, plugin or module has."""
+    known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 (pytest has no other way to ask)
+    for fixture in item.fixturenames:
+        if fixture not in known and fixture != "request" and not _is_parameter(item, fixture):
+            raise LookupError(f"fixture '{fixture}' not found, which {name} asks for")
+
+
+def _is_parameter(item: pytest.Function, name: str) -> bool:
+    return name in getattr(getattr(item, "callspec", None), "params", ())
+
+
+def run_test(
+    root: Path, go_on: Callable[[Work | Callable[..., Any]], None], *, params: str
+) -> None:
+    """Run one test, by its place, and go on with the call it measures from within the test."""
+    folder = Path(params.partition("::")[0]).parent
+    running = _Running(params, go_on)
+    running.run(_options(folder, root))
+    if isinstance(running.raised, pytest.skip.Exception):
+        raise Unusable("test_skipped", f"{params} was skipped: {running.raised}")
+    if running.raised:
+        raise running.raised
+    if not running.went_on:
+        raise Unusable("nothing_returned", f"{params} never called `benchmark`")
+
+
+class _Running(_Session):
+    """One test's run; what it measures goes on to the worker."""
+
+    def __init__(self, place: str, go_on: Callable[[Any], None]) -> None:
+        super().__init__([place])
+        self._go_on = go_on
+        self.went_on = False
+
+    @pytest.fixture
+    def benchmark(self) -> Call:
+        """Measure what it is called with."""
+        return Call(self._measure)
+
+    @pytest.fixture
+    def codspeed_benchmark(self) -> Call:
+        """Measure what it is called with."""
+        return Call(self._measure)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
+        """Measure the whole of a test that is marked."""
+        if not FIXTURES.isdisjoint(pyfuncitem.fixturenames):
+            return None
+        parameters = inspect.signature(pyfuncitem.obj).parameters
+        given = {
+            name: pyfuncitem.funcargs[name] for name in parameters if name in pyfuncitem.funcargs
+        }
+        self._measure(partial(pyfuncitem.obj, **given))
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Keep what was raised first: in a fixture, the test, the worker, or at the end."""
+        report = yield
+        if call.excinfo and self.raised is None:
+            self.raised = call.excinfo.value
+            if isinstance(self.raised, pytest.FixtureLookupError):
+                self.raised = LookupError(self.raised.formatrepr().errorstring.splitlines()[0])
+        return report
+
+    def _measure(self, work: Any) -> None:
+        self.went_on = True
+        try:
+            self._go_on(work)
+        except BaseException as error:
+            self.raised = error
+            raise
