@@ -99,6 +99,10 @@ class _Session:
         strangers = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
         args[:] = [word for word in args if word not in strangers]
 
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Keep what a hook raised: of a plugin, a conftest.py, or this one."""
+        self.raised = self.raised or excinfo.value
+
     def pytest_configure(self, config: pytest.Config) -> None:
         know_marks(config)
 
