@@ -127,6 +127,7 @@ class Work:
     timing. ``remarks`` returns remarks by metric. ``plain`` is one call in eager mode, where that
     is known. ``observer`` collects other costs of calls. ``ranks`` lead the processes that calls
     are made of. ``prepare`` readies what the next call uses up: it runs before each call, untimed.
+    ``spared_s`` is time of this set-up that later workers of the session are spared.
     """
 
     call: Callable[[], Any]
@@ -140,6 +141,7 @@ class Work:
     observer: Observer | None = None
     ranks: Ranks | None = None
     prepare: Callable[[], object] | None = None
+    spared_s: float = 0.0
 
     def prepared_call(self) -> Any:
         """Prepare a call, make it, and return its output."""
@@ -155,9 +157,10 @@ class Scene:
     ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
     had a part in what ran so far, whatever called it. From the end of set-up on there is ``work``;
     from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
-    of the whole ``start``; from the end of the warm-up on ``call_s``, a call's time, ``once``,
-    which makes one call to its end, ``samples_bytes``, the memory that perfci's own samples take,
-    ``calls``, how many the bursts made so far, and ``busy_share``, how busy other threads were
+    of the whole ``start``; from the end of the warm-up on ``call_s``, the time of a call and of its
+    preparation, ``once``, which makes one call to its end, ``samples_bytes``, the memory that
+    perfci's own samples take, ``calls``, how many the bursts made so far, and ``busy_share``, how
+    busy other threads were
     between them.
     """
 

@@ -27,6 +27,7 @@ from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.suites import usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
@@ -78,7 +79,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 f"{file} can't be read: {reason}",
                 "Check the path given as --config.",
             ) from error
-        config = parse_config(text, str(file), root)
+        config = _with_suite(parse_config(text, str(file), root), root)
         if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):
             raise UsageError(
                 "no-configuration",
@@ -86,7 +87,18 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 "Name a file that has one, or leave out --config.",
             )
         return config
-    return Config()
+    return _with_suite(Config(), root)
+
+
+def _with_suite(config: Config, root: Path) -> Config:
+    """Return the configuration, of a suite for another tool if there are no files of perfci's."""
+    benchmarks, pattern = ProjectKeys().benchmarks, ProjectKeys().pattern
+    if (config.benchmarks, config.pattern) != (benchmarks, pattern) or config.saved:
+        return config
+    if any((root / benchmarks).rglob(pattern)):
+        return config
+    place = usual_place(root)
+    return structs.replace(config, benchmarks=place[0], pattern=place[1]) if place else config
 
 
 def _require_none_nearer(root: Path, here: Path) -> None:

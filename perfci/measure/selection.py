@@ -20,6 +20,7 @@ from perfci.errors import UsageError
 from perfci.model.case import Case
 from perfci.model.run import CaseRun
 from perfci.model.worker import MeasureSettings
+from perfci.suites import form_of
 from perfci.units import parse_share
 
 _WORD = re.compile(r"[()]|[^\s()]+")
@@ -147,10 +148,18 @@ class DecoratorLiterals:
 
 def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
     """Return the benchmarks that each file writes, by its path relative to ``root``."""
-    return {
-        Path(file).relative_to(root).as_posix(): benchmarks_of(Path(file).read_bytes())
-        for file in files
-    }
+    return {Path(file).relative_to(root).as_posix(): _benchmarks_in(file, root) for file in files}
+
+
+def _benchmarks_in(file: str, root: Path) -> Mapping[str, DecoratorLiterals]:
+    form, source = form_of(file, str(root)), Path(file).read_bytes()
+    if form is None:
+        return benchmarks_of(source)
+    try:
+        names = form.written(Path(file), root, source.decode("utf-8", errors="replace"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
+        return {}
+    return {name: DecoratorLiterals(metrics=metrics) for name, metrics in names.items()}
 
 
 def by_name(

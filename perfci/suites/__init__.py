@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +25,8 @@ _OWN = re.compile(r"^[ \t]*(?:import|from)[ \t]+perfci\b", re.MULTILINE)
 class SuiteForm(Protocol):
     """A module of this package.
 
-    ``TOOL`` are the packages of the suite's tool, which an ancestor imports for all workers.
+    ``TOOL`` are the packages of the suite's tool, which an ancestor imports for all workers. A form
+    may have ``place(root)``: the folder and the pattern of a suite in the tree, or None.
     """
 
     TOOL: tuple[str, ...]
@@ -41,6 +42,19 @@ class SuiteForm(Protocol):
 
         Raises BenchmarkError where the tool is missing or the file is written wrongly for it.
         """
+
+    def written(self, file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
+        """Return the benchmarks that the text names, without importing it.
+
+        Each has the metrics of perfci's that it reports, or None for all. Base's files are read so,
+        to know what head no longer has.
+        """
+
+
+def usual_place(root: Path) -> tuple[str, str] | None:
+    """Return the folder and the pattern of a suite that needs no configuration to be found."""
+    places = (getattr(form, "place", lambda _root: None)(root) for form in _forms())
+    return next(filter(None, places), None)
 
 
 def form_of(file: str, root: str) -> SuiteForm | None:

@@ -136,7 +136,8 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
             thresholds=dict(benchmark.thresholds),
             metrics=benchmark.metrics,
             # What compiles is known only when it is built; until then its axis shows it
-            compiled=any(point.labels.get(axis, "eager") != "eager" for axis in _COMPILING_AXES),
+            compiled=not benchmark.hands_over
+            and any(point.labels.get(axis, "eager") != "eager" for axis in _COMPILING_AXES),
         )
         for point in benchmark.points()
     ]

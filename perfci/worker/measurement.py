@@ -121,12 +121,12 @@ class _Measuring:
         channel.enter("warmup")
         early = array("q", [int(first.took_s * 1e9)])
         scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)
+        scene.call_s += session.preparing_s
         self.copies.require_none()
         stop_collecting()
         channel.enter("measure")
         self._collectors.tell("warm")
-        turn_s = scene.call_s + session.preparing_s
-        channel.send("ready", call_s=turn_s, **_on_device(first.device))
+        channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
         _blocks_as_ordered(session, channel)
         self._collectors.take("after_bursts")
         del kept
@@ -185,7 +185,8 @@ class _Measuring:
             require_compiled(compiled=scene.compiled())
         scene.device = device
         scene.why_no_device = "" if device else on_host_reason(self._kinds)
-        scene.imports, scene.start = self._start.imports(), self._start.until(started_ns)
+        scene.imports = self._start.imports()
+        scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
 
     def _phases(self, set_up_ns: int, first: _FirstCall) -> dict[str, float]:
@@ -193,7 +194,7 @@ class _Measuring:
         resumed_ns = self._start.resumed_ns
         harness_ns = self._before_setup_ns - resumed_ns + first.before_ns - set_up_ns
         return self._start.phases(harness_ns) | {
-            "setup": (set_up_ns - self._before_setup_ns) / 1e9,
+            "setup": (set_up_ns - self._before_setup_ns) / 1e9 - self._scene.work.spared_s,
             "first_call": (first.started_ns - first.before_ns) / 1e9,
         }
 
@@ -354,7 +355,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             scene.once = bursts.once
             channel.enter("warmup")
             recordings.take_early()
-            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s)
+            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s) + bursts.preparing_s
             stop_collecting()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from perfci.measure.selection import written_in
 from tests.builders.project import QUICK, Project, rows
 
 pytestmark = pytest.mark.processes
@@ -185,6 +186,16 @@ def test_a_suite_is_read_as_it_is_with_the_conftest_and_the_options_of_its_root(
     assert not [note for note in report["notes"] if "reads its file" in note]
     assert {row["case"] for row in report["results"]} == {
         f"test_speed.{name}" for name in ("test_prepared[params=5]", "test_whole")
+    }
+
+
+def test_what_tests_a_file_names_is_read_without_importing_it(suite: Project) -> None:
+    """Base's files are read so: what head no longer has is removed."""
+    path = suite.write("tests/test_speed.py", f"{SUITE}\nimport absent_module\n")
+    assert written_in(suite.folder, [str(path)])["tests/test_speed.py"].keys() == {
+        "test_speed.test_sort",
+        "test_speed.TestHeld.test_open",
+        "test_speed.test_whole",
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from importlib.util import find_spec
@@ -12,17 +13,35 @@ from pathlib import Path
 
 from perfci.api.definition import Benchmark
 from perfci.errors import BenchmarkError
+from perfci.suites import fit_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
 _NAMES = ("test_*.py", "*_test.py")
-_ASKS = re.compile(r"^[ \t]*def test\w*\([^)]*\bbenchmark\b", re.MULTILINE)
-"""A test in a file of another name, as the option ``python_files`` allows."""
+_FOLDERS = ("benchmarks", "benchmark", "tests/benchmarks", "tests/benchmark")
+_ASKS = re.compile(
+    r"^[ \t]*(?:def test\w*\([^)]*\bbenchmark\b|@pytest\.mark\.(?:benchmark|perfci)\b)",
+    re.MULTILINE,
+)
+"""A test that measures; in a file of any name, as the option ``python_files`` allows."""
+_MARKED = re.compile(r"\bmark\.(?:benchmark|perfci)\b")
+FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
+"""The fixtures that measure."""
 
 
 def holds(file: Path, root: Path, text: str) -> bool:
     """Return whether pytest would collect the file, by its name, or whether it has such tests."""
     del root
     return any(fnmatch(file.name, name) for name in _NAMES) or _ASKS.search(text) is not None
+
+
+def place(root: Path) -> tuple[str, str] | None:
+    """Return a folder of benchmarks, and the pattern of those of its files that measure."""
+    for folder in _FOLDERS:
+        for name in _NAMES:
+            files = sorted((root / folder).rglob(name))
+            if any(_ASKS.search(file.read_text("utf-8", errors="replace")) for file in files):
+                return folder, name
+    return None
 
 
 def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
@@ -59,6 +78,47 @@ def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
         )
         for name, test in Collection(files, root).tests.items()
     )
+
+
+def written(file: Path, root: Path, text: str) -> Mapping[str, None]:
+    """Return the names of the tests that measure, of those that are written in the file itself."""
+    del root
+    names = (
+        ".".join((module_name(file), *owners, function.name))
+        for owners, function, marked in _functions(ast.parse(text).body)
+        if function.name.startswith("test") and (marked or _asks(function))
+    )
+    return dict.fromkeys(map(fit_name, names))
+
+
+def _functions(
+    body: Sequence[ast.stmt], owners: tuple[str, ...] = (), *, marked: bool = False
+) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef, bool]]:
+    """Yield each function with the classes that it is in, and whether one of them is marked."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            inner = (*owners, statement.name)
+            yield from _functions(statement.body, inner, marked=marked or _is_marked(statement))
+        elif isinstance(statement, ast.FunctionDef):
+            yield owners, statement, marked or _is_marked(statement)
+
+
+def _is_marked(definition: ast.ClassDef | ast.FunctionDef) -> bool:
+    return any(_MARKED.search(ast.unparse(each)) for each in definition.decorator_list)
+
+
+def _asks(function: ast.FunctionDef) -> bool:
+    return not FIXTURES.isdisjoint(each.arg for each in function.args.args)
+
+
+def module_name(file: Path) -> str:
+    """Return the name of the file, with those of the packages that it is in."""
+    packages: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        packages.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join((*packages, file.stem))
 
 
 def _skip(skips: dict[str, str], params: str) -> str | None:

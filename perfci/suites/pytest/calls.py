@@ -13,7 +13,6 @@ from perfci.collector import Work
 MARK = "perfci"
 MEASURING = ("benchmark", "codspeed")
 """The plugins that have a fixture ``benchmark`` of their own."""
-FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
 
 
 class Call:

@@ -19,7 +19,8 @@ from _pytest.skipping import evaluate_skip_marks
 
 from perfci.errors import Unusable
 from perfci.suites import fit_label, fit_name
-from perfci.suites.pytest.calls import FIXTURES, MARK, MEASURING, Call, know_marks
+from perfci.suites.pytest import FIXTURES, module_name
+from perfci.suites.pytest.calls import MARK, MEASURING, Call, know_marks
 
 if TYPE_CHECKING:
     from perfci.collector import Work
@@ -153,7 +154,7 @@ class Collection(_Session):
     def _take(self, item: pytest.Function) -> None:
         _, line, _ = item.location
         inner = item.nodeid.partition("::")[2]
-        name = ".".join((_module_name(item), *inner.partition("[")[0].split("::")))
+        name = ".".join((module_name(item.path), *inner.partition("[")[0].split("::")))
         _require_fixtures(item, name)
         test = self.tests.setdefault(
             fit_name(name), CollectedTest(str(item.path), (line or 0) + 1, _group(item))
@@ -169,16 +170,6 @@ class Collection(_Session):
 def _measures(item: pytest.Function) -> bool:
     fixtures = not FIXTURES.isdisjoint(item.fixturenames)
     return fixtures or any(item.get_closest_marker(mark) for mark in (MARK, "benchmark"))
-
-
-def _module_name(item: pytest.Function) -> str:
-    """Return the name of the file, with those of the packages that it is in."""
-    packages: list[str] = []
-    folder = item.path.parent
-    while (folder / "__init__.py").is_file():
-        packages.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join((*packages, item.path.stem))
 
 
 def _group(item: pytest.Function) -> str:

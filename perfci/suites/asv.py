@@ -1,0 +1,312 @@
+"""Suites of asv: ``asv_runner`` discovers their benchmarks and sets them up, perfci measures.
+
+asv's own timing (``repeat``, ``rounds``, ``sample_time``, ``warmup_time``, ``processes``, and a
+``timer``) has no effect. Where a suite sets ``number``, it is set up again after as many calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import pickle
+import re
+import shutil
+import sys
+import tempfile
+import textwrap
+from binascii import crc32
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from perfci.api.definition import Benchmark
+from perfci.api.fresh_python import FreshPython
+from perfci.clock import perf_counter
+from perfci.collector import ExtraMetric, Work
+from perfci.errors import BenchmarkError, Unusable
+from perfci.model.case import Metric
+from perfci.suites import fit_label, fit_name
+
+TOOL = ("asv_runner", "pympler")
+_CONFIGURATION = "asv.conf.json"
+_FOLDER = re.compile(r'^\s*"benchmark_dir"\s*:\s*"([^"]+)"', re.MULTILINE)
+_MEMORY = re.compile(r"^(Mem[A-Z_].+)|(mem_.+)$")
+"""Names that asv_runner takes for benchmarks only where pympler is installed."""
+_CACHE = "cache.pickle"
+_LEAST_TIMEOUT_S = 10.0
+"""asv's timeout is of a benchmark's calls; a step of a worker has a start and a warm-up, too."""
+_METRICS = {"PeakMemBenchmark": ("peak_host_memory",), "TimeBenchmark": None}
+"""perfci's metrics of a kind of benchmark; none of any other kind, and None for all."""
+_KINDS = {
+    "time": "TimeBenchmark",
+    "timeraw": "TimeBenchmark",
+    "peakmem": "PeakMemBenchmark",
+    "mem": "MemBenchmark",
+    "track": "TrackBenchmark",
+}
+_KIND = re.compile(rf"({'|'.join(_KINDS)})_.")
+_SIZE = Metric("object_size", "bytes", "exact", 0.05, "fail")
+_VALUE = Metric("value", "", "exact", 0.05, "warn")
+"""asv takes the lower value for the better one, whatever it is."""
+_UNITS = {"seconds": "s", "unit": ""}
+_Asv = Any
+"""A benchmark of asv_runner's, which has no types."""
+
+
+def holds(file: Path, root: Path, text: str) -> bool:
+    """Return whether the file lies in the ``benchmark_dir`` of the nearest ``asv.conf.json``."""
+    del text
+    suite = _suite_of(file.parent, root)
+    return suite is not None and file.is_relative_to(suite)
+
+
+def place(root: Path) -> tuple[str, str] | None:
+    """Return the folder that asv's configuration names, at the root or in a folder of it."""
+    for configuration in (root / _CONFIGURATION, *sorted(root.glob(f"*/{_CONFIGURATION}"))):
+        suite = _suite_of(configuration.parent, root) if configuration.is_file() else None
+        if suite and suite.is_dir() and suite.is_relative_to(root):
+            return suite.relative_to(root).as_posix(), "*.py"
+    return None
+
+
+def _suite_of(folder: Path, root: Path) -> Path | None:
+    """Return the folder of benchmarks that asv's configuration names, from ``folder`` up."""
+    for place in (folder, *folder.parents):
+        if place.is_relative_to(root) and (place / _CONFIGURATION).is_file():
+            text = (place / _CONFIGURATION).read_text(encoding="utf-8", errors="replace")
+            named = _FOLDER.search(text)
+            return Path(os.path.normpath(place / (named[1] if named else "benchmarks")))
+    return None
+
+
+def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
+    """Return a benchmark for each of asv's in the file; each of its parameters is an axis."""
+    suite = _suite_of(file.parent, root) or file.parent
+    shown = f"{suite.relative_to(root)}/ is a suite of asv"
+    _require("asv_runner", shown)
+    from asv_runner.benchmarks._base import Benchmark as OfAnyKind
+
+    if not hasattr(OfAnyKind, "set_cache"):
+        raise BenchmarkError(
+            "old-asv-runner",
+            f"{shown}, and the asv_runner of {sys.executable} is too old",
+            f"Install a newer one: `{sys.executable} -m pip install -U asv_runner`.",
+        )
+    module = import_module(_importable(file, suite))
+    return tuple(_benchmark(asv, file) for asv in _discovered(module, file.relative_to(root)))
+
+
+def _require(package: str, reason: str) -> None:
+    if find_spec(package) is None:
+        raise BenchmarkError(
+            f"no-{package.replace('_', '-')}",
+            f"{reason}, and {sys.executable} has no {package}",
+            f"Install it there: `{sys.executable} -m pip install {package}`. Or name the Python "
+            "that has it: `python` in [tool.perfci].",
+        )
+
+
+def _importable(file: Path, suite: Path) -> str:
+    """Return the name of the file's module: asv has a package that is called like the folder."""
+    from asv_runner._aux import SpecificImporter
+
+    finder = SpecificImporter(suite.name, str(suite.parent))
+    known = [vars(other) for other in sys.meta_path if isinstance(other, SpecificImporter)]
+    if vars(finder) not in known:
+        sys.meta_path.insert(0, finder)
+    parts = file.relative_to(suite).with_suffix("").parts
+    return ".".join((suite.name, *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+def _discovered(module: Any, shown: Path) -> Iterator[_Asv]:
+    """Yield the module's benchmarks as asv_runner makes them of its functions and methods."""
+    from asv_runner.discovery import _get_benchmark
+
+    for owner, name, function in _functions(module):
+        if _MEMORY.match(getattr(function, "benchmark_name", name).rpartition(".")[2]):
+            _require("pympler", f"{shown} measures the size of objects (`{name}`)")
+        asv = _get_benchmark(name, module, owner, function)
+        if asv is not None:
+            yield asv
+
+
+def _functions(module: Any) -> Iterator[tuple[type | None, str, Any]]:
+    """Yield the class, the name and the function of all that may be a benchmark."""
+    for name, value in tuple(vars(module).items()):
+        if name.startswith("_"):
+            continue
+        if inspect.isclass(value) and not inspect.isabstract(value):
+            for inner, member in inspect.getmembers(value):
+                if inspect.isfunction(member) or inspect.ismethod(member):
+                    yield value, inner, member
+        elif inspect.isfunction(value):
+            yield None, name, value
+
+
+def written(file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
+    """Return the names of the benchmarks that are written in the file itself, in asv's form."""
+    suite = _suite_of(file.parent, root) or file.parent
+    parts = file.relative_to(suite).with_suffix("").parts
+    module = parts[:-1] if parts[-1] == "__init__" else parts
+    body = ast.parse(text).body
+    classes = [each for each in body if isinstance(each, ast.ClassDef)]
+    scopes = (((), body), *(((each.name,), each.body) for each in classes))
+    functions = (
+        (owner, each.name)
+        for owner, statements in scopes
+        for each in statements
+        if isinstance(each, ast.FunctionDef)
+    )
+    return {
+        fit_name(".".join((*module, *owner, name))): _METRICS.get(_KINDS[kind[1]], ())
+        for owner, name in functions
+        if (kind := _KIND.match(name))
+    }
+
+
+def _benchmark(asv: _Asv, file: Path) -> Benchmark:
+    names = _labels(asv.param_names)
+    labels = {name: _labels(texts) for name, texts in zip(names, asv.params, strict=True)}
+    return Benchmark(
+        name=fit_name(asv.name),
+        function=partial(_hand_over, asv, names),
+        axes={name: tuple(range(len(labels[name]))) for name in names},
+        labels=labels,
+        tags=(),
+        skip=partial(_skip, asv, names),
+        timeout=max(float(asv.timeout), _LEAST_TIMEOUT_S) if asv.timeout else None,
+        thresholds={},
+        metrics=_METRICS.get(_kind(asv), ()),
+        file=str(file),
+        line=_line(asv.func),
+        hands_over=True,
+    )
+
+
+def _kind(asv: _Asv) -> str:
+    kind = type(asv).__name__
+    return "TimeBenchmark" if kind == "TimerawBenchmark" else kind
+
+
+def _labels(texts: Sequence[str]) -> tuple[str, ...]:
+    labels: list[str] = []
+    for text in texts:
+        labels.append(fit_label(text.strip("'"), labels))
+    return tuple(labels)
+
+
+def _line(function: Any) -> int:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return int(code.co_firstlineno) if code else 1
+
+
+def _values(asv: _Asv, names: Sequence[str], indexes: Mapping[str, int]) -> tuple[Any, ...]:
+    choices = asv._params  # noqa: SLF001 (`params` has their texts)
+    return tuple(values[indexes[name]] for name, values in zip(names, choices, strict=True))
+
+
+def _skip(asv: _Asv, names: Sequence[str], **indexes: int) -> str | None:
+    skipped = _values(asv, names, indexes) in asv._skip_tuples  # noqa: SLF001 (as asv_runner does)
+    return "the suite skips these parameters" if skipped else None
+
+
+# A case, in a folder of its own, as asv has it.
+
+
+def _hand_over(
+    asv: _Asv, names: Sequence[str], go_on: Callable[[Work], None], /, **indexes: int
+) -> None:
+    """Set up the case of these parameters, go on with its work, and tear it down."""
+    asv._current_params = _values(asv, names, indexes)  # noqa: SLF001 (set_param_idx counts)
+    spared_s = 0.0
+    folder = tempfile.mkdtemp(prefix="asv-")
+    if asv.setup_cache_key is not None:
+        cache, spared_s = _cached(asv)
+        shutil.copytree(cache, folder, dirs_exist_ok=True)
+        asv.set_cache(pickle.loads((cache / _CACHE).read_bytes()))  # noqa: S301 (made by this side)
+    os.chdir(folder)
+    if asv.do_setup():
+        raise Unusable("test_skipped", f"{asv.name}: its setup raised NotImplementedError")
+    with ExitStack() as stack:
+        stack.callback(asv.do_teardown)
+        try:
+            go_on(replace(_work(asv, stack), spared_s=spared_s))
+        except NotImplementedError as error:
+            if type(error).__name__ == "SkipNotImplemented":
+                raise Unusable("test_skipped", f"{asv.name} skipped itself: {error}") from error
+            raise
+
+
+def _cached(asv: _Asv) -> tuple[Path, float]:
+    """Return the folder with what ``setup_cache`` made, and how long that took now, in s.
+
+    The first worker of a side that needs it makes it, and the later workers of the session read it.
+    """
+    name = f"asv-cache-{crc32(asv.setup_cache_key.encode()):08x}"
+    folder = Path(tempfile.gettempdir(), name)
+    if folder.exists():
+        return folder, 0.0
+    began = perf_counter()
+    making = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    os.chdir(making)
+    made = asv.do_setup_cache()
+    (making / _CACHE).write_bytes(pickle.dumps(made))
+    making.rename(folder)
+    return folder, perf_counter() - began
+
+
+def _work(asv: _Asv, stack: ExitStack) -> Work:
+    """Return the work of a benchmark that is set up; ``stack`` ends what it leaves open."""
+    kind, arguments = type(asv).__name__, asv._build_params()  # noqa: SLF001 (as asv_runner does)
+    if kind == "TimerawBenchmark":
+        return _in_fresh_python(asv, arguments, stack)
+    if kind in _METRICS:
+        call = partial(asv.func, *arguments) if arguments else asv.func
+        renewing = kind == "TimeBenchmark" and asv.number
+        return Work(call, prepare=_Renewal(asv).prepare if renewing else None)
+    once = _Once(partial(asv.run, *arguments))
+    unit = _UNITS.get(asv.unit, str(asv.unit)[:50])
+    metric = _SIZE if kind == "MemBenchmark" else replace(_VALUE, unit=unit)
+    return Work(once.call, metrics=(ExtraMetric(metric, once.call),))
+
+
+def _in_fresh_python(asv: _Asv, arguments: Sequence[Any], stack: ExitStack) -> Work:
+    made = asv.func(*arguments)
+    statement, setup = map(textwrap.dedent, made if isinstance(made, tuple) else (made, ""))
+    extra = getattr(asv, "_timeraw_env", None) or {}
+    python = FreshPython(statement, setup, asv.number, extra)
+    stack.callback(python.close)
+    return Work(python.call, prepare=python.prepare, items=asv.number if asv.number > 1 else None)
+
+
+class _Renewal:
+    """Sets the benchmark up again after each ``number`` of calls, as the suite asks for."""
+
+    def __init__(self, asv: _Asv) -> None:
+        self._asv, self._calls = asv, 0
+
+    def prepare(self) -> None:
+        if self._calls >= self._asv.number:
+            self._asv.do_teardown()
+            self._asv.do_setup()
+            self._calls = 0
+        self._calls += 1
+
+
+class _Once:
+    """A value that is computed by the first call, which is what a worker measures of it."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute = compute
+        self._values: list[Any] = []
+
+    def call(self) -> Any:
+        if not self._values:
+            self._values.append(self._compute())
+        return self._values[0]
