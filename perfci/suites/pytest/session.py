@@ -72,7 +72,7 @@ def _configures(path: Path) -> bool:
     return section is None or re.search(rf"^\[{section}\b", text, re.MULTILINE) is not None
 
 
-class _Session:
+class _TestRun:
     """A plugin of a session: its options, and the first exception in it."""
 
     def __init__(self, places: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ class CollectedTest:
     skips: dict[str, str] = field(default_factory=dict)
 
 
-class Collection(_Session):
+class Collection(_TestRun):
     """The tests of some files that measure, by name."""
 
     def __init__(self, files: Sequence[Path], root: Path) -> None:
@@ -205,7 +205,7 @@ def run_test(
         raise Unusable("nothing_returned", f"{params} never called `benchmark`")
 
 
-class _Running(_Session):
+class _Running(_TestRun):
     """One test's run; what it measures goes on to the worker."""
 
     def __init__(self, place: str, go_on: Callable[[Any], None]) -> None:
