@@ -270,7 +270,7 @@ def _work(asv: _Asv, stack: ExitStack) -> Work:
         call = partial(asv.func, *arguments) if arguments else asv.func
         renewing = kind == "TimeBenchmark" and asv.number
         return Work(call, prepare=_Renewal(asv).prepare if renewing else None)
-    once = _Once(partial(asv.run, *arguments))
+    once = _ComputedValue(partial(asv.run, *arguments))
     unit = _UNITS.get(asv.unit, str(asv.unit)[:50])
     metric = _SIZE if kind == "MemBenchmark" else replace(_VALUE, unit=unit)
     return Work(once.call, metrics=(ExtraMetric(metric, once.call),))
@@ -299,7 +299,7 @@ class _Renewal:
         self._calls += 1
 
 
-class _Once:
+class _ComputedValue:
     """A value that is computed by the first call, which is what a worker measures of it."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
