@@ -16,7 +16,7 @@ MEASURING = ("benchmark", "codspeed")
 
 
 class Call:
-    """The fixture. Its options of timing have no effect, and it has no ``stats``, as in a dry run."""
+    """The fixture. Its options of timing have no effect, and like a dry run it has no ``stats``."""
 
     stats = None
     disabled = True
