@@ -49,6 +49,15 @@ def likeness(failure: Failure) -> tuple[str, ...]:
     return (failure.case, failure.stage, failure.kind, *texts)
 
 
+def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
+    """Return each failure once, with the cases that it is the same for."""
+    shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
+    for failure in failures:
+        key = (failure.side, *likeness(failure)[1:])
+        shared.setdefault(key, (failure, []))[1].append(failure.case)
+    return tuple((failure, tuple(cases)) for failure, cases in shared.values())
+
+
 @lru_cache(4096)
 def _without_places(text: str) -> str:
     """Return ``text`` without perfci's folders and numbers. Cached, as each section asks again."""
@@ -174,10 +183,7 @@ def headline(rows: Outline) -> str:
                 return f"{reason_words(reasons[0])}; {passed}"
             return passed
         case _:
-            if not reasons:
-                return f"no verdict on {counted(rows.cases, 'case')}"
-            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return _deciding(report, reasons[0]) + more
+            return _open(rows)
 
 
 def _measured(report: Report) -> str:
@@ -196,6 +202,24 @@ def _regressions(rows: Outline) -> str:
     worst = gating[0]
     which = "" if len(gating) == 1 else "worst "
     return f"{text}: {which}{worst.case} {worst.metric} {change_text(worst)}"
+
+
+def _open(rows: Outline) -> str:
+    """Return what leaves the verdict open: the first reason, and how many more there are.
+
+    Of undecided comparisons it is how many cases they are of. Their reasons stand with them.
+    """
+    every = rows.report.verdict.findings
+    if not every:
+        return f"no verdict on {counted(rows.cases, 'case')}"
+    if every[0].code != "undecided":
+        more = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
+        return _deciding(rows.report, every[0]) + more
+    reasons = [reason for reason in every if reason.code == "undecided"]
+    cases = len({reason.case for reason in reasons})
+    more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    first = f"{reasons[0].case} {reasons[0].metric}"
+    return f"{cases} of {counted(rows.cases, 'case')} undecided: {first}{more}"
 
 
 def _deciding(report: Report, reason: Reason) -> str:

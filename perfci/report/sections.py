@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfci.model.case import Failure
 from perfci.model.report import Comparison, Explanation, Report
 from perfci.model.run import Side
 from perfci.report.case_tables import case_tables
@@ -19,6 +18,7 @@ from perfci.report.outline import (
     Outline,
     RowGroup,
     gates,
+    grouped_failures,
     headline,
     likeness,
     other_reasons,
@@ -347,7 +347,7 @@ def _is_short(text: str) -> bool:
 def _failures(report: Report, earlier: _Earlier) -> dict[str, Any]:
     """Return the failures that no earlier section has shown, and the cases of the others."""
     alike = {likeness(failure): failure for failure in shown_failures(report)}
-    new: list[Failure] = [alike[key] for key in alike if key not in earlier.failures]
+    new = grouped_failures([alike[key] for key in alike if key not in earlier.failures])
     above = dict.fromkeys(alike[key].case for key in alike if key in earlier.failures)
     earlier.failures.update(alike)
     return {

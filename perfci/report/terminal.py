@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
@@ -23,6 +24,7 @@ from perfci.report.outline import (
     GROUPS,
     Outline,
     group_of,
+    grouped_failures,
     headline,
     injected_text,
     other_reasons,
@@ -62,6 +64,9 @@ _VERDICT_STYLES = {
     "error": "bold red",
 }
 _LOG_LINES = 8
+_MOST_NAMES = 5
+_SHARED, _SHORT = 3, 30
+"""From how many rows on a common remark is made once, if it has more characters than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +154,30 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
         (alone_lines if report.is_one_sided else build)(case, rows, verbose=verbose)
         for case, rows in rows_of.items()
     ]
+    shared = () if verbose else _shared_remarks(groups)
     for group in sorted(groups, key=lambda group: not group.moved):
-        yield from group.lines
+        yield from (_without(line, shared) for line in group.lines)
         if verbose and (again := replay_of(report, group.case)):
             style = traits("unchanged").style
             yield Line("", extras=(f"again: {clean_line(again, 2000)}",), style=style)
+    rows = [line for group in groups for line in group.lines if line.cells]
+    for remark in shared:
+        count = sum(remark in line.extras for line in rows)
+        yield Line("", extras=(f"{count} rows: {remark}",), style=traits("inconclusive").style)
+
+
+def _shared_remarks(groups: Sequence[CaseLines]) -> tuple[str, ...]:
+    """Return the remarks that several rows have: what all of them lack is said once."""
+    counts = Counter(
+        extra for group in groups for line in group.lines if line.cells for extra in line.extras[1:]
+    )
+    return tuple(
+        text for text, number in counts.items() if len(text) > _SHORT and number >= _SHARED
+    )
+
+
+def _without(line: Line, remarks: Container[str]) -> Line:
+    return replace(line, extras=tuple(text for text in line.extras if text not in remarks))
 
 
 def _same_code(cases: Sequence[str], width: int) -> Iterator[Text]:
@@ -314,8 +338,12 @@ def _table_line(table: CaseTable, cells: Sequence[str]) -> Line:
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
+    skipped: dict[str, list[str]] = {}
+    for case, why in report.skipped.items():
+        skipped.setdefault(why, []).append(clean_line(case))
     lines = [
-        f"{clean_line(case)}  skipped: {clean_prose(why)}" for case, why in report.skipped.items()
+        f"{first_of(cases, _MOST_NAMES)}  skipped: {clean_prose(why)}"
+        for why, cases in skipped.items()
     ]
     if verbose and report.not_measured:
         metrics: dict[str, list[str]] = {}
@@ -330,10 +358,10 @@ def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
-    for failure in failures:
+    for failure, cases in grouped_failures(failures):
         where = f"failed on {failure.side} in {failure.stage} ({failure.kind}): {failure.message}"
         yield Text()
-        yield Text(clean_line(failure.case), "bold")
+        yield from wrapped(clean_line(first_of(cases, _MOST_NAMES), 1000), 0, width, "bold")
         yield from wrapped(clean_prose(where, 600), 2, width, "red")
         for line in clean_block(failure.log_tail, _LOG_LINES).splitlines():
             yield Text(f"    {line}", "dim")
@@ -378,8 +406,8 @@ def _verdict(rows: Outline, width: int) -> Iterator[Text]:
         yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
     if part := part_text(report):
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
-    if alike := same_code_text(report):
-        yield from wrapped(clean_prose(alike, 600), 2, width, "yellow")
+    if same := same_code_text(report):
+        yield from wrapped(clean_prose(same, 600), 2, width, "yellow")
     for reason in other_reasons(rows):
         yield from wrapped(clean_prose(reason, 600), 2, width)
 

@@ -30,6 +30,15 @@ def test_what_fails_alike_on_both_sides_is_shown_once(renderer: str) -> None:
 
 
 @pytest.mark.parametrize("renderer", ["terminal", "markdown"])
+def test_what_fails_alike_in_forty_cases_is_said_once(renderer: str) -> None:
+    many = [replace(each, case=f"case[n={n}]") for n in range(40) for each in BOTH]
+    text = rendered(renderer, *many)
+    assert text.count("Boom: pid") == 1
+    assert ("n=4" in text, "n=5" in text) == (True, False)
+    assert "35 more" in text
+
+
+@pytest.mark.parametrize("renderer", ["terminal", "markdown"])
 def test_what_fails_in_two_ways_is_shown_twice(renderer: str) -> None:
     other = replace(BOTH[1], log_tail="Boom: pid unknown\n")
     text = rendered(renderer, BOTH[0], other)

@@ -87,8 +87,13 @@ def test_undecided_rows_stand_in_the_table_and_not_once_more_below_the_verdict()
     rows = tuple(row(case, "latency_p50", 1.0, 1.1, "inconclusive", findings=few) for case in cases)
     report = replace(passing_report(), results=rows, verdict=decide(rows, (), POLICY), why=())
     assert len(report.verdict.findings) == 12
-    lines = render_terminal(report, 200, False).splitlines()
+    text = render_terminal(report, 200, False)
+    lines = text.splitlines()
     assert [sum(case in line for line in lines[:-2]) for case in cases] == [1] * 12
-    assert lines[-2].startswith(f"perfci: inconclusive — {cases[0]}: ")
-    assert lines[-2].endswith(" (and 11 more)")
+    assert lines[-2] == (
+        f"perfci: inconclusive — 12 of 12 cases undecided: {cases[0]} latency_p50 and 11 more"
+    )
+    assert text.count("2 rounds are too few") == 1
+    assert "12 rows: " in text
+    assert "12 rows: " not in render_terminal(report, 200, False, verbose=True)
     assert "and 6 more" not in render_markdown(report)
