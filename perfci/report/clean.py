@@ -186,12 +186,12 @@ def code(text: str, limit: int = 300) -> Safe:
     return Safe(f"<code>{escape(text, limit)}</code>") if text else Safe("")
 
 
-def fence(text: str, lines: int = 40, limit: int = 4000) -> Safe:
+def fence(text: str, language: str = "text", lines: int = 40, limit: int = 4000) -> Safe:
     """Return the end of ``text`` in a fence longer than any run of backticks in it."""
     block = _COMMENT.sub(" ", clean_block(text, lines, limit))  # seen, as entities are text here
     longest = max((len(run) for run in re.findall(r"`+", block)), default=0)
     ticks = "`" * max(3, longest + 1)
-    return Safe(f"{ticks}text\n{block}\n{ticks}")
+    return Safe(f"{ticks}{language}\n{block}\n{ticks}")
 
 
 def _broken(line: str) -> str:

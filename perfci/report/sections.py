@@ -5,8 +5,11 @@ A section is a mapping with what the templates of the comment read.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from perfci.model.report import Comparison, Explanation, Report
@@ -29,6 +32,10 @@ from perfci.units import counted, listed
 from perfci.verdict.why import explains
 
 Section = Mapping[str, Any]
+_OPEN = ("undecided", "not_comparable")
+"""Groups that leave a case undecided."""
+_MOST_ACCEPTED = 5
+"""Rows with a table to paste that accepts them."""
 LONGEST_REASON = 140
 """Characters of a reason in a cell. A longer one stands whole below the table."""
 MOST_REASONS = 5
@@ -89,6 +96,7 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "title": title(rows),
         "alone": report.is_one_sided,
         "measured": measured,
+        "tally": _tally(rows),
         "how": _how(report, name),
         "head_sha": "" if report.head.dirty else report.head.sha,
         "reasons": [reason for reason in other_reasons(rows) if reason not in shared],
@@ -100,7 +108,7 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         **case_tables(report),
         "next_step": _next_step(report, shown),
         "replay": replay_line(report, dict.fromkeys(row.case for row in shown), _rounds(shown)),
-        "intended": any(row.status == "regressed" and gates(row) for row in shown),
+        "accept": _acceptance(row for row in shown if row.status == "regressed" and gates(row)),
     }
 
 
@@ -137,6 +145,28 @@ def title(rows: Outline) -> str:
         case "error":
             text = f"error: {text}"
     return f"{text} (shard {report.shard} alone)" if report.shard else text
+
+
+def _tally(rows: Outline) -> str:
+    """Return how many cases failed, are undecided and passed, or nothing where all passed."""
+    marks = {failure.case: "fail" for failure in rows.report.failures}
+    worst_first = ("regressed", *_OPEN, *(GROUPS.keys() - {"regressed", "new", "removed", *_OPEN}))
+    for name in worst_first:
+        mark = "fail" if name == "regressed" else "inconclusive" if name in _OPEN else "pass"
+        for row in rows.groups[name]:
+            marks.setdefault(row.case, mark)
+    counts = Counter(marks.values())
+    if rows.report.is_one_sided or counts.keys() <= {"pass"}:
+        return ""
+    return " ".join(f"{mark} {counts[name]}" for name, mark in _MARKS.items() if counts[name])
+
+
+def by_case(rows: Sequence[Comparison]) -> list[Comparison]:
+    """Return the rows of each case together, the cases in the order of their first row."""
+    places: dict[str, int] = {}
+    for row in rows:
+        places.setdefault(row.case, len(places))
+    return sorted(rows, key=lambda row: places[row.case])
 
 
 def _failing(rows: Outline) -> str:
@@ -259,6 +289,18 @@ def _rounds(shown: Sequence[Comparison]) -> int:
         if row.status == "inconclusive" and finding.arguments.get("setting") == "rounds"
     )
     return max((number for number in wanted if isinstance(number, int)), default=0)
+
+
+def _acceptance(rows: Iterable[Comparison]) -> str:
+    """Return the tables that accept the first of ``rows``, as the configuration has them."""
+    tables = (
+        "[[tool.perfci.accept]]\n"
+        f"case = {json.dumps(row.case, ensure_ascii=False)}\n"
+        f"metric = {json.dumps(row.metric, ensure_ascii=False)}\n"
+        'because = "…"'
+        for row in islice(rows, _MOST_ACCEPTED)
+    )
+    return "\n\n".join(tables)
 
 
 def _next_step(report: Report, shown: Sequence[Comparison]) -> str:

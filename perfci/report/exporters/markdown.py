@@ -27,6 +27,7 @@ from perfci.report.rows import accepted_text, change_text, has_numbers, interval
 from perfci.report.sections import (
     MOST_REASONS,
     MOST_TABLE_ROWS,
+    by_case,
     mark_of,
     sections,
     shared_reasons,
@@ -94,6 +95,7 @@ def render_comment(
 def _template() -> Template:
     environment = markdown_environment()
     environment.globals |= _MOST | {
+        "by_case": by_case,
         "columns": _COLUMNS,
         "what": metric_words,
         "values": _values_text,

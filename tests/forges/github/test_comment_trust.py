@@ -268,4 +268,4 @@ def test_only_a_branch_of_the_repository_itself_may_accept(
     assert ("accepted by Ada" in body) == (expected == "success")
     assert "\n### so" not in body
     assert "Ada @octo" not in body
-    assert ("Intended? A table" in body) == (expected == "failure")
+    assert ("Intended? Accept it" in body) == (expected == "failure")
