@@ -344,6 +344,7 @@ def _line_difference(
         "after": after.count(lead),
         "seconds": gain(lead),
         "others": len(keys) - 1,
+        "total": seconds,
     }
     code = "operator-kernel" if lead.text == "device" else "operator-calls"
     old = changed[lead]
@@ -420,25 +421,55 @@ def _signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '-'}{format_value(abs(seconds), 's')}"
 
 
-def _calls(*, operator: str, before: float, after: float, seconds: float, others: int) -> str:
-    more = f", with {counted(others, 'other operator')}" if others else ""
-    return (
-        f"`{operator}` {_count_text(before)} → {_count_text(after)} calls, {_signed(seconds)}{more}"
-    )
+def _of_group(seconds: float, total: float | None, others: int, what: str = "operator") -> str:
+    """Return what the operator takes, or what it takes with the others of its line.
+
+    Reports of an older perfci have no ``total``.
+    """
+    if not others:
+        return _signed(seconds)
+    more = f"with {counted(others, f'other {what}')}"
+    return f"{_signed(seconds)}, {more}" if total is None else f"{more}, {_signed(total)} in all"
+
+
+def _calls(
+    *,
+    operator: str,
+    before: float,
+    after: float,
+    seconds: float,
+    others: int,
+    total: float | None = None,
+) -> str:
+    times = f"{_count_text(before)} → {_count_text(after)} calls"
+    return f"`{operator}` {times}, {_of_group(seconds, total, others)}"
 
 
 def _tensors(
-    *, operator: str, before: str, after: str, calls: float, seconds: float, others: int
+    *,
+    operator: str,
+    before: str,
+    after: str,
+    calls: float,
+    seconds: float,
+    others: int,
+    total: float | None = None,
 ) -> str:
-    more = f", with {counted(others, 'other operator')}" if others else ""
-    times = f"{_count_text(calls)} calls, {_signed(seconds)}{more}"
+    times = f"{_count_text(calls)} calls, {_of_group(seconds, total, others)}"
     return f"`{operator}` on {after}, before on {before}, {times}"
 
 
-def _kernel(*, operator: str, before: float, after: float, seconds: float, others: int) -> str:
-    more = f", with {counted(others, 'other kernel')}" if others else ""
+def _kernel(
+    *,
+    operator: str,
+    before: float,
+    after: float,
+    seconds: float,
+    others: int,
+    total: float | None = None,
+) -> str:
     times = f"{_count_text(before)} → {_count_text(after)} times"
-    return f"on the device `{operator}` {times}, {_signed(seconds)}{more}"
+    return f"on the device `{operator}` {times}, {_of_group(seconds, total, others, 'kernel')}"
 
 
 def _time(*, operator: str, calls: float, before: float, after: float) -> str:

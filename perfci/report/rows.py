@@ -45,6 +45,8 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.1
 """Least height of a sparkline, as a share of the median: noise of a few per cent stays flat."""
 _FEWEST_PAST = 3
+_MOST_SHARE = 1.25
+"""A reason whose time is more than this share of the change was timed under other conditions."""
 UNEXPLAINED = "nothing that differs inside explains it"
 
 
@@ -273,16 +275,20 @@ class CaseWhy:
     """A reason why a case moved, and in ``more`` all further lines about it.
 
     ``explains`` is false where every difference goes the other way than the rows that moved.
+    ``share`` is how much of the latency's change the reason makes up, if known.
     """
 
     case: str
     lead: Difference
     more: tuple[str, ...]
     explains: bool = True
+    share: float | None = None
 
     @property
     def text(self) -> str:
         """The reason in words."""
+        if self.explains and self.share is not None:
+            return f"{words(self.lead)} ({format_share(round(self.share, 2))} of the change)"
         return words(self.lead) if self.explains else f"{UNEXPLAINED}; {words(self.lead)}"
 
     @property
@@ -304,10 +310,26 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
         leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
         more = tuple(_more_lines(why, leads, report))
         for number, lead in enumerate(leads):
-            reasons.append(CaseWhy(why.case, lead, () if number else more))
+            share = _share_of_change(lead, why.case, report)
+            reasons.append(CaseWhy(why.case, lead, () if number else more, share=share))
         if not leads:
             reasons.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
     return tuple(reasons)
+
+
+def _share_of_change(lead: Difference, case: str, report: Report) -> float | None:
+    """Return the reason's time ÷ the change of the case's latency, None beyond what that allows."""
+    changes = (
+        row.head.center - row.base.center
+        for row in report.results
+        if _moved(row, case) and row.metric == "latency_p50" and row.unit == "s"
+        if row.base and row.head and row.base.center is not None and row.head.center is not None
+    )
+    change = next(changes, 0.0)
+    if lead.metric != "latency" or not lead.seconds or change * lead.seconds <= 0.0:
+        return None
+    share = lead.seconds / change
+    return share if share <= _MOST_SHARE else None
 
 
 def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterator[str]:

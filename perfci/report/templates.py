@@ -28,6 +28,7 @@ _REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
 """No entity has any of these in its middle."""
 _BREAK_HERE = r"\g<0><wbr>"
+_IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _FENCE = re.compile(r"(`{3,})")
 _SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
 _ROOM = 400
@@ -62,7 +63,14 @@ def render_html(name: str, context: Mapping[str, Any]) -> bytes:
 
 @cache
 def _html() -> Environment:
-    return _environment()
+    environment = _environment()
+    environment.filters["prose"] = _prose
+    return environment
+
+
+def _prose(text: str) -> Safe:
+    """Return a sentence escaped, with what stands between backticks as code."""
+    return Safe(_IN_BACKTICKS.sub(r"<code>\1</code>", str(Markup.escape(text))))
 
 
 def markdown_environment() -> Environment:
@@ -97,7 +105,8 @@ def _environment(**options: Any) -> Environment:
 
 def _unbroken(text: str) -> Safe:
     """Return ``text`` escaped, on one line also in a narrow column: a number and its unit."""
-    return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
+    text = escape(text).replace(" ", "\N{NO-BREAK SPACE}")
+    return Safe(text.replace("…", "\N{WORD JOINER}…\N{WORD JOINER}"))
 
 
 def _breakable(text: str) -> Safe:

@@ -17,6 +17,8 @@ _LONGEST_FILE = 20_000
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
 _LIGHT_SHARE = 0.02
 """A timed difference is light below this share of the longest one."""
+_SWAPPED_SHARE = 0.1
+"""Two imports cancel out if their times differ by no more than this share of the longer one."""
 _MOVED_METRICS = {
     "import_time": ("import_time", "cold_start"),
     "compile_time": ("compile_time", "cold_start"),
@@ -37,7 +39,9 @@ def ranked(
     difference that isn't exact counts only where it explains a row, which was measured in many
     processes.
     """
+    differences = tuple(differences)
     places = {name: instrument.place for name, instrument in instruments().items()}
+    swapped = _cancelling(differences)
 
     def explains_a_row(difference: Difference) -> bool:
         return any(explains(difference, row) for row in moved)
@@ -55,8 +59,9 @@ def ranked(
     def is_light(difference: Difference) -> bool:
         return difference.code in _TIMED and abs(difference.seconds) < _LIGHT_SHARE * longest_s
 
-    def rank(difference: Difference) -> tuple[bool, bool, float, float, int]:
+    def rank(difference: Difference) -> tuple[bool, bool, bool, float, float, int]:
         return (
+            difference in swapped,
             bool(moved) and not explains_a_row(difference),
             not difference.hunk or is_light(difference),
             -abs(difference.seconds),
@@ -75,6 +80,8 @@ def leading(
     A difference that goes the other way than all rows explains none of them, however large it is.
     """
     rows = tuple(moved)
+    swapped = _cancelling(differences)
+    differences = [difference for difference in differences if difference not in swapped]
     same_way = (
         difference
         for difference in differences
@@ -90,6 +97,23 @@ def leading(
         if lead is not None and lead not in distinct:
             distinct.append(lead)
     return tuple(distinct)
+
+
+def _cancelling(differences: Iterable[Difference]) -> list[Difference]:
+    """Return the imports of one side that take what an import of the other side alone takes."""
+    imports = [difference for difference in differences if difference.metric == "import_time"]
+    gone = [difference for difference in imports if difference.seconds < 0.0]
+    swapped: list[Difference] = []
+    for new in (difference for difference in imports if difference.seconds > 0.0):
+        old = next((old for old in gone if _cancels(new.seconds, -old.seconds)), None)
+        if old is not None:
+            gone.remove(old)
+            swapped += (new, old)
+    return swapped
+
+
+def _cancels(gained: float, lost: float) -> bool:
+    return abs(gained - lost) <= _SWAPPED_SHARE * max(gained, lost)
 
 
 def explains(difference: Difference, row: Comparison) -> bool:

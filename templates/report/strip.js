@@ -2,8 +2,8 @@
 "use strict";
 (() => {
   const { drawn } = perfci;
-  const SMALL = { width: 200, height: 38, side: 6, top: 2, bottom: 2, radius: 2.5 };
-  const LARGE = { side: 14, top: 4, bottom: 22, radius: 4 };
+  const SMALL = { width: 200, height: 50, side: 6, top: 2, bottom: 14, base: 3, radius: 2.5 };
+  const LARGE = { side: 14, top: 4, bottom: 22, base: 6, radius: 4 };
   const LANE = 13;
 
   const percent = (ratio) => (ratio - 1) * 100;
@@ -65,29 +65,34 @@
     return `${dots}change ${row.size}${row.interval ? `, 95 % interval ${row.interval}` : ""}`;
   };
 
+  // the axis below a strip: lines at round values, with their signs
+  const axis = (row, { x, extent }, size, count) => {
+    const unit = row.change.isRatio ? "%" : row.unit;
+    const { found, name } = perfci.ticks(extent, unit, count);
+    return found.flatMap(({ value, text }) => [
+      drawn("line", { class: "grid", x1: x(value), x2: x(value), y1: size.top, y2: size.height - size.bottom }),
+      drawn(
+        "text",
+        { class: "tick middle", x: Math.min(Math.max(x(value), 22), size.width - 22), y: size.height - size.base },
+        `${value > 0 ? "+" : ""}${text}${name ? ` ${name}` : ""}`,
+      ),
+    ]);
+  };
+
   perfci.strip = (row) => {
     if (!row.change) return null;
-    const { made } = parts(row, SMALL);
+    const { made, ...scale } = parts(row, SMALL);
     const { width, height } = SMALL;
     const said = { role: "img", "aria-label": spoken(row) };
-    return drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, ...said }, ...made);
+    return drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, ...said }, ...axis(row, scale, SMALL, 3), ...made);
   };
 
   // the same with an axis, a lane for each pair
   perfci.largeStrip = (row, width) => {
     const lanes = Math.min(Math.max(perfci.pairs(row).length, 4), 24);
     const size = { ...LARGE, width, height: LARGE.top + LARGE.bottom + lanes * LANE };
-    const { made, x, extent } = parts(row, size);
-    const unit = row.change.isRatio ? "%" : row.unit;
-    const { found, name } = perfci.ticks(extent, unit, Math.max(2, Math.floor(width / 90)));
-    const ticks = found.flatMap(({ value, text }) => [
-      drawn("line", { class: "grid", x1: x(value), x2: x(value), y1: size.top, y2: size.height - size.bottom }),
-      drawn(
-        "text",
-        { class: "tick middle", x: Math.min(Math.max(x(value), 22), width - 22), y: size.height - 6 },
-        `${value > 0 ? "+" : ""}${text}${name ? ` ${name}` : ""}`,
-      ),
-    ]);
+    const { made, ...scale } = parts(row, size);
+    const ticks = axis(row, scale, size, Math.max(2, Math.floor(width / 90)));
     const box = { viewBox: `0 0 ${width} ${size.height}`, height: size.height };
     return drawn("svg", { ...box, role: "img", "aria-label": spoken(row) }, ...ticks, ...made);
   };

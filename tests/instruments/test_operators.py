@@ -36,7 +36,7 @@ def test_more_calls_are_counted_and_named_by_their_line() -> None:
         five(MM, ("aten::copy_", "float32[8]", 0, 13.0, 3.51e-4), ("aten::empty", "", 0, 12, 1e-6)),
     )
     assert (one.file, one.line, one.metric) == ("model.py", 12, "latency")
-    assert words(one) == "`aten::copy_` 1 → 13 calls, +341 µs, with 1 other operator"
+    assert words(one) == "`aten::copy_` 1 → 13 calls, with 1 other operator, +342 µs in all"
     assert round(one.seconds, 9) == 3.42e-4
 
 
@@ -119,7 +119,7 @@ def test_what_an_edited_line_no_longer_calls_belongs_to_it_and_a_read_leads_it()
         five(("aten::unsqueeze", "float32[]", 0, 12.0, 4e-5), lines=(was,)),
         five(("aten::item", "float32[]", 0, 12.0, 1e-5), lines=(now,)),
     )
-    assert words(one) == "`aten::item` 0 → 12 calls, +10.0 µs, with 1 other operator"
+    assert words(one) == "`aten::item` 0 → 12 calls, with 1 other operator, -30.0 µs in all"
     assert (one.line, round(one.seconds, 9)) == (12, -3e-5)
     (back,) = found(
         five(("aten::item", "float32[]", 0, 12.0, 1e-5), lines=(now,)),

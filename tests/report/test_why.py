@@ -89,3 +89,22 @@ def test_each_metric_that_moved_has_an_open_line_of_its_own() -> None:
             "<summary>All else"
         )[0]
     )
+
+
+def test_a_reason_says_its_share_of_the_latencys_change_where_that_can_be() -> None:
+    lead = replace(WHY.differences[0], seconds=60e-6)
+    case = replace(WHY, differences=(lead,))
+    (row,) = (r for r in REPORT.results if (r.case, r.metric) == (EAGER, "latency_p50"))
+    assert row.head
+    assert row.base
+    share = round(100 * 60e-6 / (row.head.center - row.base.center))
+    text = rendered(replace(REPORT, why=(case,)), "terminal")
+    assert f"({share} % of the change)" in " ".join(text.split())
+    many = replace(case, differences=(replace(lead, seconds=1.0),))
+    assert "of the change)" not in rendered(replace(REPORT, why=(many,)), "terminal")
+
+
+def test_a_page_has_code_where_a_sentence_has_backticks() -> None:
+    page = rendered(REPORT, "html").partition('<script type="application/json"')
+    assert "<code>aten::copy_</code> 1 → 13 calls" in page[0]
+    assert "`" not in page[0].partition("<body")[2]

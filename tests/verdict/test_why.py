@@ -94,3 +94,18 @@ def test_a_light_change_on_an_edited_line_goes_behind_what_takes_the_time() -> N
     assert ranked((edited, unsure), (slower,)) == (edited, unsure)
     cut = Difference("graphs", "graph-new", metric="latency", hunk=True)  # its cost isn't known
     assert ranked((heavy, cut), ()) == (cut, heavy)
+
+
+def test_imports_that_replace_each_other_explain_nothing() -> None:
+    """``import`` of another package that loads the same libraries was named as the reason."""
+    slow = replace(bare("a", "regressed", ""), metric="import_time")
+    new, gone = (
+        Difference("imports", code, {"module": code}, seconds=seconds, metric="import_time")
+        for code, seconds in (("import-new", 0.457), ("import-gone", -0.45))
+    )
+    late = Difference("imports", "import-new", {"module": "c"}, seconds=0.02, metric="import_time")
+    assert leading(ranked((new, gone, late), (slow,)), (slow,)) == (late,)
+    assert ranked((new, gone, late), (slow,))[0] == late
+    assert leading(ranked((new, gone), (slow,)), (slow,)) == ()
+    shorter = replace(gone, seconds=-0.2)
+    assert leading(ranked((new, shorter), (slow,)), (slow,)) == (new,)

@@ -357,7 +357,7 @@ def payload(report: Report) -> dict[str, Any]:
                 texts.place(interval_text(row)),
                 texts.place(side_text(row.base, row.unit)),
                 texts.place(side_text(row.head, row.unit)),
-                texts.place(note(row), _LONGEST_NOTE),
+                texts.place(note(row).replace("`", ""), _LONGEST_NOTE),
                 [texts.place(text) for fact in facts(row) for text in fact],
                 texts.place(selection_of(row.case), 2000),
                 _change(row),

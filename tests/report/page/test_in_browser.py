@@ -138,7 +138,7 @@ def test_a_thousand_rows_are_searched(watched: Watched, pages: Path) -> None:
     expect(lines).to_have_count(1)
     lines.locator("summary").first.click()
     expect(lines.locator("figure")).to_have_count(4)
-    page.get_by_label("Class").select_option(label="code")
+    page.get_by_label("To blame").select_option(label="code")
     assert page.locator("#found").inner_text() == "0 of 1,000 comparisons"
 
 
