@@ -105,8 +105,7 @@ def _environment(**options: Any) -> Environment:
 
 def _unbroken(text: str) -> Safe:
     """Return ``text`` escaped, on one line also in a narrow column: a number and its unit."""
-    text = escape(text).replace(" ", "\N{NO-BREAK SPACE}")
-    return Safe(text.replace("…", "\N{WORD JOINER}…\N{WORD JOINER}"))
+    return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
 
 
 def _breakable(text: str) -> Safe:

@@ -110,7 +110,7 @@ def test_no_baseline_at_all_is_said() -> None:
     )
     text = render_markdown(report)
     assert "### ❔ perfci: undecided: nothing to compare with: 1 new" in text
-    assert "\nno baseline → " in text
+    assert " no baseline → " in text
 
 
 def test_a_huge_report_is_cut_and_still_renders() -> None:
