@@ -164,7 +164,8 @@ def on_demand_command(**given: Any) -> None:
     "--runner",
     multiple=True,
     metavar="LABEL",
-    help="A label of the measuring machine (default: self-hosted and gpu).",
+    help="A label of the measuring machine (default: self-hosted and gpu where "
+    "this machine has a GPU, else ubuntu-latest).",
 )
 @click.option(
     "--shards",

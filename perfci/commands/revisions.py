@@ -22,6 +22,7 @@ from perfci.commands.project import (
 )
 from perfci.errors import MeasureError, UsageError, refusal
 from perfci.files import require_writable
+from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
@@ -95,8 +96,27 @@ def compare_revisions(
     runs, report = compare(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
+    report = _with_newer_base(project, report, *sides)
     _remember(memory, project, options, report)
     return RecordableReport(_with_past(project, options, report), runs, recording)
+
+
+def _with_newer_base(
+    project: Project, report: Report, base: ResolvedRev, head: ResolvedRev
+) -> Report:
+    """Note where a regression may be no change of head's, but a repair that head lacks."""
+    if not report.regressions:
+        return report
+    count, parted = newer_on_base(project.repository, base.commit, head.commit)
+    if not parted:
+        return report
+    name = "the working tree" if head.rev == "." else head.rev
+    note = (
+        f"{base.rev} has {counted(count, 'commit')} that {name} lacks. What looks worse may be "
+        f"what they improved: `perfci compare {parted[:12]} {head.rev}` shows the change of "
+        f"{name} alone."
+    )
+    return replace(report, notes=(*report.notes, note))
 
 
 def check_revision(

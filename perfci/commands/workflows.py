@@ -41,7 +41,6 @@ _MOST_ON_GITLAB = 200
 """GitLab's limit for `parallel`."""
 ASKED_FOR = ("baseline", "nightly", "on-demand")
 """Workflows that are written only on request."""
-_DEFAULT_RUNNER = ("self-hosted", "gpu")
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
@@ -99,7 +98,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     choices = WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
-        runner=_labels(options.runner or _DEFAULT_RUNNER, "--runner"),
+        runner=_labels(options.runner or _usual_runner(), "--runner"),
         stored="baseline" not in options.left_out,
         **_shared_values(repository.root, options, FOLDER),
     )
@@ -206,6 +205,13 @@ def _shared_values(root: Path, options: CiOptions, folder: Path) -> dict[str, An
         "report_python": python if options.report_install else _REPORT_PYTHON,
         "nightly_runners": tuple(_labels(labels, "--nightly-runner") for labels in machines),
     }
+
+
+def _usual_runner() -> tuple[str, ...]:
+    """Return the labels of a machine like this one: a runner of one's own if it has a GPU."""
+    from perfci.measure.machine.quiet import visible_gpus
+
+    return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
 
 
 def _requirements(folder: Path, commands: tuple[str, ...]) -> dict[Path, str]:

@@ -390,3 +390,21 @@ def test_bursts_delayed_on_head_alone_are_found_and_kept_in_the_tail(
     assert tail["latency_p95"]["ratio"] > 2.5
     assert tail["latency_mean"]["ratio"] > 1.05
     assert of_case["latency_p50"]["ratio"] < 1.01
+
+
+def test_what_base_repaired_meanwhile_is_told_from_what_head_did(project: Project) -> None:
+    """A pull request that lacked a repair of main's read as if it had made the code slower."""
+    project.counting(30_000)
+    parted = project.commit("slow")
+    project.git("switch", "--quiet", "--create", "feature")
+    project.commit("own", **{"note.py": "NOTE = 1\n"})
+    project.git("switch", "--quiet", "main")
+    project.counting(10_000)
+    project.commit("repaired")
+    command = ("compare", "main", "feature", "-k", "counting", "--measure-same-code")
+    report = project.report(*command, code=1)
+    (note,) = [text for text in report["notes"] if "lacks" in text]
+    assert note.startswith("main has 1 commit that feature lacks. ")
+    assert f"`perfci compare {parted[:12]} feature`" in note
+    alone = project.report("compare", parted, "feature", "-k", "counting", "--measure-same-code")
+    assert not [text for text in alone["notes"] if "lacks" in text]

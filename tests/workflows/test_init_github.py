@@ -149,11 +149,16 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     assert f"wrote    .github/workflows/{REQUIREMENTS}" in done.out
 
 
+def test_without_a_gpu_the_runner_is_one_of_githubs(mine: Project) -> None:
+    assert mine.perfci(*ALL, CUDA_VISIBLE_DEVICES="").code == 0
+    assert parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["runs-on"] == "ubuntu-latest"
+
+
 def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
     mine.git("branch", "--move", "trunk")
     with (mine.folder / "pyproject.toml").open("a") as file:
         file.write('baselines = "perf/baselines"\n\n[project]\nname = "mine"\n')
-    assert mine.perfci(*ALL).code == 0
+    assert mine.perfci(*ALL, CUDA_VISIBLE_DEVICES="0").code == 0  # as a machine with a GPU has it
     baseline = parsed(written(mine, "perfci-baseline.yml"))
     assert baseline["on"]["push"] == {
         "branches": ["trunk"],

@@ -72,6 +72,17 @@ def _require_as_long(repository: Repository, old: str) -> None:
         raise UsageError("bad-range", f"there is no {old}: {what}", advice)
 
 
+def newer_on_base(repository: Repository, base: str, head: str) -> tuple[int, str]:
+    """Return how many commits of ``base`` ``head`` lacks, and the commit where both parted.
+
+    The commit is empty if there is none, or if head has no commits of its own.
+    """
+    parted = attempt(repository.root, "merge-base", base, head)
+    if parted.status != 0 or parted.output in {base, head}:
+        return 0, ""
+    return int(git(repository.root, "rev-list", "--count", f"{head}..{base}")), parted.output
+
+
 def commit_of(repository: Repository, rev: str) -> Commit:
     """Return the one commit that ``rev`` means. UsageError if it means none."""
     return _listed(repository, repository.resolve(rev).commit, "--max-count=1")[0]
