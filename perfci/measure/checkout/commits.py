@@ -75,7 +75,7 @@ def _require_as_long(repository: Repository, old: str) -> None:
 def newer_on_base(repository: Repository, base: str, head: str) -> tuple[int, str]:
     """Return how many commits of ``base`` ``head`` lacks, and the commit where both parted.
 
-    The commit is empty if there is none, or if head has no commits of its own.
+    The commit is empty where they share no history, or where one contains the other.
     """
     parted = attempt(repository.root, "merge-base", base, head)
     if parted.status != 0 or parted.output in {base, head}:
