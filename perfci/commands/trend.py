@@ -261,6 +261,7 @@ def trend_of(
         forge=git.forge,
         replacements=replacements(arranged.timelines, arranged.series),
         aliases=arranged.aliases,
+        withdrawn=analysed.withdrawn,
     )
 
 
@@ -376,10 +377,12 @@ def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
 
 
 def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
-    """Return the positions of a report's changes, for the history to remember.
+    """Return the positions and states of a report's changes, for the history to remember.
 
     Acknowledgements are in the history already, and may have been taken back meanwhile.
     """
+    from perfci.report.site.words import withdrawal_reason
+
     events = {
         change.id: event.id for event in trend.events for change in (*event.changes, *event.back)
     }
@@ -392,8 +395,12 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
             worse=change.worse,
             first_seen_at=change.first_seen_at or now,
             event=events.get(change.id, ""),
+            state="fixed" if change.status == "fixed" else "open",
         )
         for change in trend.changes
+    ) + tuple(
+        replace(withdrawal.change, state="withdrawn", reason=withdrawal_reason(withdrawal))
+        for withdrawal in trend.withdrawn
     )
 
 

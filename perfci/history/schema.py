@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0005"
 """The first release's. No release wrote an earlier one."""
-REVISION = "0005"
+REVISION = "0006"
 """The newest migration's. A test holds it to the files in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
@@ -135,6 +135,8 @@ known_changes = Table(
     Column("acknowledged", Boolean, nullable=False),
     Column("note", Text, nullable=False),
     Column("event", Text, nullable=False, server_default="", index=True),
+    Column("state", Text, nullable=False, server_default="open"),
+    Column("reason", Text, nullable=False, server_default=""),
 )
 
 

@@ -36,9 +36,12 @@ _RUNS_IN_TRANSACTION = 20
 """Several, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
 _CHANGE_FIELDS = (
-    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event",
+    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event", "state",
+    "reason",
 )  # fmt: skip
-_RENEWED = ("environment", "case", "metric", "sha_before", "sha_after", "worse", "event")
+_RENEWED = (
+    "environment", "case", "metric", "sha_before", "sha_after", "worse", "event", "state", "reason",
+)  # fmt: skip
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from perfci.trend import (
     Timeline,
     Trend,
     TrendEvent,
+    Withdrawal,
     dates_of,
 )
 
@@ -75,6 +76,7 @@ def trend_json(trend: Trend) -> Clean:
         "events": [
             _plain_event(event) | {"unmeasured": event.id in unmeasured} for event in trend.events
         ],
+        "withdrawn": [_plain_withdrawal(entry, by_key) for entry in trend.withdrawn],
         "replacements": list(map(_plain_replacement, trend.replacements)),
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health
@@ -145,6 +147,21 @@ def _plain_event(event: TrendEvent) -> dict[str, Any]:
         "evidence": list(event.evidence),
         "changes": [change.id for change in event.changes],
         "back": [change.id for change in event.back],
+    }
+
+
+def _plain_withdrawal(withdrawal: Withdrawal, by_key: Mapping[SeriesKey, Series]) -> dict[str, Any]:
+    change = withdrawal.change
+    return {
+        "id": change.id,
+        **_plain_key(change.series, by_key.get(change.series)),
+        "worse": change.worse,
+        "sha_before": change.sha_before,
+        "sha_after": change.sha_after,
+        "first_seen_at": change.first_seen_at,
+        "ratio": withdrawal.ratio,
+        "runs_gone": withdrawal.runs_gone,
+        "part_of": withdrawal.part_of or None,
     }
 
 

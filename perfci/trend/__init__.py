@@ -22,6 +22,7 @@ ChangeKind = Literal["step", "ramp"]
 EventKind = Literal["code", "environment", "excursion"]
 Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
+ChangeState = Literal["open", "fixed", "withdrawn"]
 
 
 class SeriesKey(NamedTuple):
@@ -249,6 +250,7 @@ class KnownChange:
 
     ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
     and where both are the same one. ``event`` is the id of the event that it was reported with.
+    ``state`` is how the last report left it, and ``reason`` why it was withdrawn.
     """
 
     id: str
@@ -260,6 +262,23 @@ class KnownChange:
     acknowledged: bool = False
     note: str = ""
     event: str = ""
+    state: ChangeState = "open"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A change that an earlier report named and that the evidence no longer bears out.
+
+    ``ratio`` is the level after its place ÷ the one before, each up to 20 runs, with what is
+    recorded now. It is None where the runs at its place are gone, or a value is not positive.
+    ``part_of`` is the id of the change that now holds its place, if one does.
+    """
+
+    change: KnownChange
+    ratio: float | None
+    runs_gone: bool = False
+    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +355,8 @@ class Trend:
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change. In a first report
     what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
-    ``aliases`` map old names to new ones, as configured or found.
+    ``aliases`` map old names to new ones, as configured or found. ``withdrawn`` are changes that no
+    earlier report withdrew.
     """
 
     created_at: str
@@ -356,6 +376,7 @@ class Trend:
     forge: str = ""
     replacements: tuple[Replacement, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    withdrawn: tuple[Withdrawal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

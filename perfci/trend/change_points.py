@@ -30,6 +30,7 @@ from perfci.trend.noise import (
     inflation,
     measure_blocks,
     place_interval,
+    place_p,
     prepare,
     prepare_all,
     split_gains,
@@ -53,6 +54,12 @@ WEAKEST_CANDIDATE = 3.3
 LENIENT = 10.0
 """A change whose p is at most this times alpha doesn't count towards the wander, even if it isn't
 reported."""
+FRESH = 14
+"""Runs of a new level, up to which it may be held back."""
+TURNING = 3
+"""Runs that may come next at the old level without making a new change none."""
+NEAR_KNOWN = 5
+"""Runs. A place so near to a known change's is that change."""
 EXCURSION = 7
 """Runs. A shorter stay at another level, after which the old one is back, is no lasting change."""
 
@@ -85,12 +92,15 @@ def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[SizedMove, .
 
 
 def examine_all(
-    many: Sequence[NDArray[Any]], settings: TrendSettings
+    many: Sequence[NDArray[Any]],
+    settings: TrendSettings,
+    known: Sequence[Sequence[int]] = (),
 ) -> list[tuple[SizedMove, ...]]:
     """Examine a batch of series, which is one process's work.
 
     Series of one length are prepared and searched together, because numpy's calls cost more than so
-    few points. The moves of a series don't depend on the others.
+    few points. The moves of a series don't depend on the others. ``known`` are for each series the
+    places of steps that earlier reports named.
     """
     import numpy as np
 
@@ -103,13 +113,15 @@ def examine_all(
         rows = max(1, TOGETHER // length)
         for batch in (indices[at : at + rows] for at in range(0, len(indices), rows)):
             prepared = prepare_all(np.stack([many[index] for index in batch]))
-            for index, moves in zip(batch, _examine_alike(prepared, settings), strict=True):
+            known_there = [known[index] if known else () for index in batch]
+            moved = _examine_alike(prepared, settings, known_there)
+            for index, moves in zip(batch, moved, strict=True):
                 moves_of[index] = moves
     return moves_of
 
 
 def _examine_alike(
-    many: Sequence[Prepared], settings: TrendSettings
+    many: Sequence[Prepared], settings: TrendSettings, known: Sequence[Sequence[int]]
 ) -> list[tuple[SizedMove, ...]]:
     """Return the moves of each of ``many`` series of one length."""
     moves_of: list[tuple[SizedMove, ...]] = [()] * len(many)
@@ -120,7 +132,7 @@ def _examine_alike(
     for indices in by_shortest_level.values():
         found = find_candidates([many[index] for index in indices])
         for index, candidates in zip(indices, found, strict=True):
-            moves_of[index] = tuple(find_moves(many[index], settings, candidates))
+            moves_of[index] = tuple(find_moves(many[index], settings, candidates, known[index]))
     return moves_of
 
 
@@ -136,10 +148,13 @@ def _too_short(prepared: Prepared) -> bool:
 
 
 def find_moves(
-    prepared: Prepared, settings: TrendSettings, candidates: SplitCandidates
+    prepared: Prepared,
+    settings: TrendSettings,
+    candidates: SplitCandidates,
+    known: Sequence[int] = (),
 ) -> Iterator[SizedMove]:
     """Yield the moves of a series in order, each significant and large enough."""
-    segmented = segment(prepared, settings.alpha, candidates)
+    segmented = segment(prepared, settings.alpha, candidates, known)
     splits = segmented.splits
     if not splits:
         return
@@ -151,7 +166,8 @@ def find_moves(
         stretch = ramps.get(index)
         if stretch is None:
             split = splits[index]
-            if abs(split.test.difference) >= smallest:
+            large = abs(split.test.difference) >= smallest
+            if large and not _may_turn(prepared, split, settings.alpha, known):
                 yield _step(prepared, sums, split)
             previous_end = split.place
             index += 1
@@ -161,6 +177,20 @@ def find_moves(
                 yield _ramp(prepared, splits[index:next_index], ramp, previous_end)
             previous_end = ramp.after
             index = next_index
+
+
+def _may_turn(prepared: Prepared, split: Split, alpha: float, known: Sequence[int]) -> bool:
+    """Return whether the newest level would be no change if the next runs were at the old level.
+
+    It is held back until then, unless it was reported already: n runs and ``TURNING`` others have
+    a t of √(n / (n + TURNING)) times this one.
+    """
+    runs = len(prepared.cleaned) - split.place
+    newest = split.end == len(prepared.cleaned) and runs <= FRESH
+    if not newest or prepared.exact or _is_known(split.place, known):
+        return False
+    t = split.test.difference / split.test.error * math.sqrt(runs / (runs + TURNING))
+    return place_p(prepared, t, split.test.df, searched=True) > alpha
 
 
 def _step(prepared: Prepared, sums: Sums, split: Split) -> SizedMove:
@@ -233,7 +263,10 @@ class Segmentation:
 
 
 def segment(
-    prepared: Prepared, alpha: float, candidates: SplitCandidates | None = None
+    prepared: Prepared,
+    alpha: float,
+    candidates: SplitCandidates | None = None,
+    known: Sequence[int] = (),
 ) -> Segmentation:
     """Return the changes that are significant at ``alpha``.
 
@@ -241,10 +274,13 @@ def segment(
     there are no more: many steps, or a ramp, would otherwise look like wander and hide in it.
     During that search only the shortest blocks are used, because true steps move most of the long
     ones.
+
+    A place that is ``known`` is a candidate whatever its strength, and is tested without the
+    adjustment for a search: what was reported is withdrawn only where the evidence has turned.
     """
     if candidates is None:
         candidates = find_candidates([prepared])[0]
-    if not len(candidates.places):
+    if not len(candidates.places) and not known:
         return Segmentation()
     sums = cumulate(prepared.cleaned)
     blocks = None if prepared.exact else measure_blocks(prepared, sums.values)
@@ -252,16 +288,35 @@ def segment(
     for _ in range(2):  # twice, as each place depends on its neighbours'
         for index in range(1, len(bounds) - 1):
             bounds[index] = _best_place(prepared, sums.values, bounds[index - 1], bounds[index + 1])
+    bounds = _with_known(bounds, known, prepared.shortest)
     wander = Wander()
     if blocks is not None:
-        moving = _moving(prepared, sums, blocks, bounds, min(LENIENT * alpha, 0.05))
+        moving = _moving(prepared, sums, blocks, bounds, min(LENIENT * alpha, 0.05), known)
         wander = wander_by_length(prepared, sums.values, blocks, moving)
-    splits = _without_weak(prepared, sums, wander, bounds, alpha)
+    splits = _without_weak(prepared, sums, wander, bounds, alpha, known)
     return Segmentation(splits, find_ramps(prepared, splits))
 
 
+def _with_known(bounds: Sequence[int], known: Sequence[int], shortest: int) -> list[int]:
+    """Return ``bounds`` with the ``known`` places that lie near none of them."""
+    every = list(bounds)
+    for place in known:
+        if min(abs(place - bound) for bound in every) > max(NEAR_KNOWN, shortest):
+            every.append(place)
+    return sorted(every)
+
+
+def _is_known(place: int, known: Sequence[int]) -> bool:
+    return any(abs(place - other) <= NEAR_KNOWN for other in known)
+
+
 def _moving(
-    prepared: Prepared, sums: Sums, blocks: Blocks, bounds: Sequence[int], alpha: float
+    prepared: Prepared,
+    sums: Sums,
+    blocks: Blocks,
+    bounds: Sequence[int],
+    alpha: float,
+    known: Sequence[int],
 ) -> list[tuple[int, int]]:
     """Return what moves, at a lenient ``alpha``: the wander isn't measured there.
 
@@ -272,7 +327,7 @@ def _moving(
     def add_steps(current: Segmentation) -> Segmentation:
         while True:
             wander = blocks.wander(current.moving())
-            splits = _without_weak(prepared, sums, wander, bounds, alpha)
+            splits = _without_weak(prepared, sums, wander, bounds, alpha, known)
             if len(splits) <= len(current.splits):
                 return current
             current = Segmentation(splits, find_ramps(prepared, splits) if current.ramps else ())
@@ -295,7 +350,12 @@ def choose(candidates: SplitCandidates) -> list[int]:
 
 
 def _without_weak(
-    prepared: Prepared, sums: Sums, wander: Wander, bounds: Sequence[int], alpha: float
+    prepared: Prepared,
+    sums: Sums,
+    wander: Wander,
+    bounds: Sequence[int],
+    alpha: float,
+    known: Sequence[int],
 ) -> tuple[Split, ...]:
     """Remove splits until all are significant and none opens an excursion.
 
@@ -305,14 +365,15 @@ def _without_weak(
 
     def tested(index: int) -> LevelTest:
         begin, place, end = kept[index : index + 3]
-        return compare_levels(prepared, sums, wander, begin, place, end)
+        searched = not _is_known(place, known)
+        return compare_levels(prepared, sums, wander, begin, place, end, searched=searched)
 
     tests = [tested(index) for index in range(len(kept) - 2)]
     while tests:
         doomed = max(range(len(tests)), key=lambda i: (tests[i].p, -abs(tests[i].difference)))
         if tests[doomed].p <= alpha:
             # all are significant; drop the opening of an excursion, and its closing will fall next
-            doomed = _excursion(kept, tests)
+            doomed = _excursion(kept, tests, known)
             if doomed < 0:
                 break
         del kept[doomed + 1], tests[doomed]
@@ -327,11 +388,16 @@ def _without_weak(
     )
 
 
-def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest]) -> int:
-    """Return the index of a split that opens a short stay at another level, or -1."""
+def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest], known: Sequence[int]) -> int:
+    """Return the index of a split that opens a short stay at another level, or -1.
+
+    One that was reported already stays: it came back, and is fixed.
+    """
     for index in range(len(tests) - 1):
         out, back = tests[index].difference, tests[index + 1].difference
         short = bounds[index + 2] - bounds[index + 1] < EXCURSION
+        if _is_known(bounds[index + 1], known):
+            continue
         if short and out * back < 0 and abs(out + back) < min(abs(out), abs(back)) / 2:
             return index
     return -1

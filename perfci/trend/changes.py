@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
@@ -21,6 +21,7 @@ from perfci.trend import (
     SeriesKey,
     Timeline,
     TrendSettings,
+    Withdrawal,
     dates_of,
 )
 from perfci.trend.change_points import (
@@ -28,22 +29,24 @@ from perfci.trend.change_points import (
     SHORTEST_SERIES,
     SizedMove,
     examine_all,
-    ratio_of,
     too_few,
 )
-from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_variance
-from perfci.units import counted, day_of
+from perfci.trend.drift import drift_notes, find_drifts
+from perfci.units import day_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _CHUNK = 256
 """Series that go to a process at a time."""
+LONGEST_STEP = 7
+"""Points from a known step's old level to its new one, at most. More are a ramp's."""
 WOBBLE = 3
 """Points by which a known change may move when newer runs come in, however sure its place is."""
+LEVEL_RUNS = 20
+"""Runs on each side of a withdrawn change whose medians are its levels, at most."""
 BACK = 0.25
 """A later level has come back where it is within this share of the change from the old one."""
-BASELINE_RUNS = 30
-"""Runs that make an accepted level, against which the last days may have drifted."""
-FEWEST_RUNS = 4
-"""Least number of runs on each side of a drift."""
 
 
 T = TypeVar("T", int, str)
@@ -53,13 +56,15 @@ RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 class Analysis(NamedTuple):
     """Result of an analysis: changes and drifts, the worst first, and notes for the reader.
 
-    The series in ``too_few`` are too short to be examined.
+    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes of
+    recorded series that are no longer seen, and that no earlier report withdrew.
     """
 
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
     notes: tuple[str, ...]
     too_few: frozenset[SeriesKey] = frozenset()
+    withdrawn: tuple[Withdrawal, ...] = ()
 
 
 def analyse(
@@ -76,12 +81,15 @@ def analyse(
     ``known`` are the changes that earlier reports named: they keep their ids.
     """
     settings = settings or TrendSettings()
-    examined = _examined(series, settings, run_all)
     by_series: dict[SeriesKey, list[KnownChange]] = {}
     for change in known:
         by_series.setdefault(change.series, []).append(change)
+    known_places = [
+        _known_places(entry, timelines[entry.key.environment], by_series.get(entry.key, ()))
+        for entry in series
+    ]
+    examined = _examined(series, known_places, settings, run_all)
     dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
-    seen: set[str] = set()
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
     significant_moves = _significant(series, examined, settings)
     for entry, significant in zip(series, significant_moves, strict=True):
@@ -91,34 +99,99 @@ def analyse(
             changes[entry.key] = _changes(
                 entry, timelines[environment], dates[environment], significant, known_here, now
             )
-            seen.update(change.id for change in changes[entry.key])
     drifts = find_drifts(series, timelines, changes, settings)
     short = frozenset(entry.key for entry in series if too_few(entry.values))
     return Analysis(
         changes=tuple(sorted(chain.from_iterable(changes.values()), key=worst_first)),
         drifts=drifts,
-        notes=(
-            *_notes(series, len(short), known, seen),
-            *drift_notes(series, timelines, settings),
-        ),
+        notes=(*_notes(series, len(short)), *drift_notes(series, timelines, settings)),
         too_few=short,
+        withdrawn=tuple(_withdrawals(series, timelines, by_series, changes)),
+    )
+
+
+def _withdrawals(
+    series: Sequence[Series],
+    timelines: Mapping[str, Timeline],
+    known: Mapping[SeriesKey, Sequence[KnownChange]],
+    changes: Mapping[SeriesKey, Sequence[Change]],
+) -> Iterator[Withdrawal]:
+    """Yield the known changes that are no longer seen, with the levels at their places today."""
+    import numpy as np
+
+    for entry in series:
+        changes_here = changes.get(entry.key, ())
+        seen = {change.id for change in changes_here}
+        lost = [
+            change
+            for change in known.get(entry.key, ())
+            if change.id not in seen and change.state != "withdrawn"
+        ]
+        if not lost:
+            continue
+        runs = timelines[entry.key.environment].runs
+        points = _points([runs[row] for row in entry.rows.tolist()])
+        for change in lost:
+            place = points.get(change.sha_after)
+            before = entry.values[max(0, (place or 0) - LEVEL_RUNS) : place or 0]
+            if place is None or not len(before):
+                yield Withdrawal(change, None, runs_gone=True)
+                continue
+            covering = (
+                other.id
+                for other in changes_here
+                if other.before < place <= other.after and other.worse is change.worse
+            )
+            levels = np.median(before), np.median(entry.values[place : place + LEVEL_RUNS])
+            ratio = float(levels[1] / levels[0]) if min(levels) > 0.0 else None
+            yield Withdrawal(change, ratio, part_of=next(covering, ""))
+
+
+def _known_places(
+    series: Series, timeline: Timeline, known: Sequence[KnownChange]
+) -> tuple[int, ...]:
+    """Return where the known steps of a series are, as indices of their new levels' first points.
+
+    A ramp is several splits, none of which was named.
+    """
+    if not known:
+        return ()
+    points = _points([timeline.runs[row] for row in series.rows.tolist()])
+    ends = (
+        (points.get(change.sha_before), points.get(change.sha_after))
+        for change in known
+        if change.state != "withdrawn"
+    )
+    return tuple(
+        after
+        for before, after in ends
+        if before is not None and after is not None and 0 < after - before <= LONGEST_STEP
     )
 
 
 def _examined(
-    series: Sequence[Series], settings: TrendSettings, run_all: RunAll
+    series: Sequence[Series],
+    known_places: Sequence[tuple[int, ...]],
+    settings: TrendSettings,
+    run_all: RunAll,
 ) -> list[tuple[SizedMove, ...]]:
     """Return each series' moves. Series of one length share a process, where they cost less."""
     order = sorted(range(len(series)), key=lambda index: len(series[index].values))
     chunks = [
-        [series[index].values for index in order[start : start + _CHUNK]]
+        [(series[index].values, known_places[index]) for index in order[start : start + _CHUNK]]
         for start in range(0, len(order), _CHUNK)
     ]
-    parts = run_all(partial(examine_all, settings=settings), chunks)
+    parts = run_all(partial(_examine_chunk, settings=settings), chunks)
     moves_of: list[tuple[SizedMove, ...]] = [()] * len(series)
     for index, moves in zip(order, chain.from_iterable(parts), strict=True):
         moves_of[index] = moves
     return moves_of
+
+
+def _examine_chunk(
+    chunk: Sequence[tuple[NDArray[Any], tuple[int, ...]]], settings: TrendSettings
+) -> list[tuple[SizedMove, ...]]:
+    return examine_all([values for values, _ in chunk], settings, [known for _, known in chunk])
 
 
 def _significant(
@@ -216,21 +289,12 @@ def worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
     return (not change.worse, -size, change.series, change.before)
 
 
-def _notes(
-    series: Sequence[Series], short: int, known: Sequence[KnownChange], seen: set[str]
-) -> tuple[str, ...]:
-    notes = []
-    if short:
-        notes.append(
-            f"{short:,} of {len(series):,} series have too few runs: {NOISY_SERIES} are "
-            f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
-        )
-    keys = {each.key for each in series}
-    lost = sum(each.series in keys and each.id not in seen for each in known)
-    if lost:
-        changes = "1 known change is" if lost == 1 else f"{lost} known changes are"
-        notes.append(f"{changes} no longer seen in what is now recorded.")
-    return tuple(notes)
+def _notes(series: Sequence[Series], short: int) -> tuple[str, ...]:
+    note = (
+        f"{short:,} of {len(series):,} series have too few runs: {NOISY_SERIES} are "
+        f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
+    )
+    return (note,) if short else ()
 
 
 def match_known(
@@ -321,146 +385,3 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
     if known is None:
         return "new"
     return "acknowledged" if known.acknowledged else "known"
-
-
-@dataclass(frozen=True, slots=True)
-class _DriftStretches:
-    """Parts to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
-
-    They are indices into the series. ``steps`` are log ratios of the changes named since then. The
-    first of these ends the accepted level before ``until``.
-    """
-
-    begin: int
-    until: int
-    recent: int
-    steps: tuple[float, ...] = ()
-
-
-def find_drifts(
-    series: Sequence[Series],
-    timelines: Mapping[str, Timeline],
-    changes: Mapping[SeriesKey, tuple[Change, ...]],
-    settings: TrendSettings,
-) -> tuple[Drift, ...]:
-    """Compare each series' last days with its last accepted level, the worst drift first.
-
-    A level is accepted where it began with an acknowledged change or one for the better; before
-    any of these it is how the series began.
-    """
-    days = settings.drift_days
-    recents = {key: _recent_row(line, days) for key, line in timelines.items()}
-    drifts = []
-    for each in series:
-        stretches = _stretches(each, recents[each.key.environment], changes.get(each.key, ()))
-        drift = _drift(each, timelines[each.key.environment], stretches, settings)
-        if drift is not None:
-            drifts.append(drift)
-    q_values = benjamini_hochberg([drift.q for drift in drifts], len(series))
-    sure = [
-        replace(drift, q=q)
-        for drift, q in zip(drifts, q_values, strict=True)
-        if q <= settings.false_discoveries
-    ]
-    return tuple(sorted(sure, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
-
-
-def drift_notes(
-    series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
-) -> tuple[str, ...]:
-    """Return a note where no drift can be tested: too few runs are older than the last days."""
-    tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
-    days = settings.drift_days
-    without = sum(_recent_row(timelines[key], days) < FEWEST_RUNS for key in tested)
-    if not without:
-        return ()
-    where = (
-        "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
-    )
-    few = f"fewer than {FEWEST_RUNS} runs are older than the last {days} days"
-    return (f"No drift can be tested{where}: {few}.",)
-
-
-def _recent_row(timeline: Timeline, days: int) -> int:
-    """Return the first row from which on every run lies within ``days`` days of the last one.
-
-    On a branch that rests, the last runs are of one commit, and stand at when they were measured.
-    """
-    known = [day_of(date) for date in dates_of(timeline)]
-    newest = next((day for day in reversed(known) if day is not None), 0)
-    row = len(known)
-    while row and (day := known[row - 1]) is not None and day > newest - days:
-        row -= 1
-    return row
-
-
-def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> _DriftStretches:
-    import numpy as np
-
-    accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
-    begin = max(accepted, default=0)
-    since = [c for c in changes if c.after > begin]
-    return _DriftStretches(
-        begin=begin,
-        until=min((c.before + 1 for c in since), default=len(series.rows)),
-        recent=max(
-            int(np.searchsorted(series.rows, recent_row)), max((c.after for c in since), default=0)
-        ),
-        steps=tuple(math.log(c.ratio) for c in since if c.ratio is not None),
-    )
-
-
-def _drift(
-    series: Series, timeline: Timeline, stretches: _DriftStretches, settings: TrendSettings
-) -> Drift | None:
-    """Return the drift of the last days with its p as ``q``, or None for a small one.
-
-    Changes that were reported since the accepted level are subtracted first. The rest is a drift
-    if it is more than ``drift_floor``.
-
-    Notes
-    -----
-    Student's t on what is left, each mean with the series' variance, inflated for
-    AR(1), and the wander on top; no search, as both stretches are given.
-    """
-    from scipy import special
-
-    values = series.values
-    end = min(stretches.begin + BASELINE_RUNS, stretches.until, stretches.recent)
-    count, recent = end - stretches.begin, len(values) - stretches.recent
-    if (
-        min(count, recent) < FEWEST_RUNS
-        or (lowest := values.min()) <= 0.0
-        or lowest == values.max()
-    ):
-        return None
-    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
-    smallest = math.log1p(settings.drift_floor)
-    if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
-        return None  # less than half the floor: spare the rest
-    prepared = prepare(values)
-    sums = cumulate(prepared.cleaned)
-    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
-    unexplained = difference - math.fsum(stretches.steps)
-    if abs(difference) < smallest or abs(unexplained) < smallest:
-        return None
-    wander = measure_blocks(prepared, sums.values).wander()
-    accepted, accepted_df = stretch_variance(prepared, sums, stretches.begin, end)
-    newest, newest_df = stretch_variance(prepared, sums, stretches.recent, len(values))
-    wandered = wander.variance(count, recent)
-    variance = accepted + newest + wandered
-    df = variance**2 / (accepted**2 / accepted_df + newest**2 / newest_df + wandered**2 / wander.df)
-    error = math.sqrt(variance)
-    half = float(special.stdtrit(df, 0.975)) * error
-    ratio = ratio_of(difference)
-    return Drift(
-        series=series.key,
-        baseline_sha=timeline.runs[int(series.rows[stretches.begin])].sha,
-        days=settings.drift_days,
-        points=recent,
-        ratio=ratio,
-        ratio_lo=ratio_of(difference - half),
-        ratio_hi=ratio_of(difference + half),
-        q=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
-        worse=(ratio > 1.0) == (series.direction == "lower"),
-    )

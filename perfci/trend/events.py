@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median_low
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perfci.trend import (
     Change,
@@ -22,10 +22,10 @@ from perfci.trend import (
     dates_of,
 )
 from perfci.trend.changes import BACK, WOBBLE, first_claims, worst_first
-from perfci.trend.noise import CRITICAL
+from perfci.trend.places import Span, common_places
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 MOVED_SHARE = 0.5
 """Share of an environment's series that move together if the environment itself changed."""
@@ -39,11 +39,6 @@ LONG_RAMP = 7
 """Runs. A longer ramp is no event of one night, and is grouped only with ramps."""
 ALIKE_LENGTHS = 1.5
 """Longest ÷ shortest of the ramps of one event."""
-OWN_PLACE = 10.0
-"""Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
-of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
-_ROUNDING = 1e-6
-"""Gains this close to ``OWN_PLACE`` are equal to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,66 +343,3 @@ def _with_known_ids(
         claims += [(-count, id_, index) for id_, count in had.items() if id_]
     ids = first_claims(claims)
     return [replace(event, id=ids.get(index, event.id)) for index, event in enumerate(events)]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Rows where a change may be. Its first new row is after ``lo`` and at ``hi`` at the latest.
-
-    ``before`` and ``after`` are the same where it fits best.
-    """
-
-    lo: int
-    before: int
-    after: int
-    hi: int
-
-
-def common_places(spans: Sequence[Span]) -> list[int]:
-    """Return for each span the row at which it is most likely to begin, shared as widely as may be.
-
-    Notes
-    -----
-    A span bears a place as a parabola of the log likelihood would: nothing between ``before`` and
-    ``after``, ``CRITICAL`` at the ends. Places are opened one by one, the one that lowers the sum
-    of all costs most first (greedy facility location), and each span goes to its cheapest.
-    """
-    import numpy as np
-
-    if not spans:
-        return []
-    profiles, which = np.unique(
-        np.array([(span.lo, span.before, span.after, span.hi) for span in spans], dtype=np.int64),
-        axis=0,
-        return_inverse=True,
-    )
-    weights = np.bincount(which.ravel(), minlength=len(profiles))
-    costs = [_costs(*profile) for profile in profiles.tolist()]
-    lo, hi = profiles[:, 0], profiles[:, 3]
-    gains = np.zeros(int(hi.max()) + 1)
-    for index, cost in enumerate(costs):
-        gains[lo[index] + 1 : hi[index] + 1] += weights[index] * (OWN_PLACE - cost)
-    now = np.full(len(profiles), OWN_PLACE)
-    chosen = np.full(len(profiles), -1)
-    while (chosen < 0).any() or gains.max() > OWN_PLACE + _ROUNDING:
-        place = int(gains.argmax())
-        for index in np.flatnonzero((lo < place) & (place <= hi)).tolist():
-            cost = costs[index]
-            better = float(cost[place - lo[index] - 1])
-            if better >= now[index]:
-                continue
-            change = np.maximum(0.0, better - cost) - np.maximum(0.0, now[index] - cost)
-            gains[lo[index] + 1 : hi[index] + 1] += weights[index] * change
-            now[index], chosen[index] = better, place
-    return [int(chosen[index]) for index in which.ravel().tolist()]
-
-
-def _costs(lo: int, before: int, after: int, hi: int) -> NDArray[Any]:
-    """Return what each row from ``lo + 1`` to ``hi`` costs as the place."""
-    import numpy as np
-
-    rows = np.arange(lo + 1, hi + 1, dtype=np.float64)
-    left = np.maximum(0.0, before + 1 - rows) / max(1, before - lo)
-    right = np.maximum(0.0, rows - after) / max(1, hi - after)
-    off: NDArray[Any] = CRITICAL * np.maximum(left, right) ** 2
-    return off

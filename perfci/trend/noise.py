@@ -356,9 +356,18 @@ def split_gains(sums: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
 
 
 def compare_levels(
-    prepared: Prepared, sums: Sums, wander: Wander, begin: int, place: int, end: int
+    prepared: Prepared,
+    sums: Sums,
+    wander: Wander,
+    begin: int,
+    place: int,
+    end: int,
+    *,
+    searched: bool = True,
 ) -> LevelTest:
     """Test the points from ``place`` to ``end`` against those from ``begin`` to ``place``.
+
+    Unless ``searched``, the place was known before, and p is not adjusted for a search.
 
     Notes
     -----
@@ -374,11 +383,12 @@ def compare_levels(
     df = variance**2 / parts
     difference = sums.mean(place, end) - sums.mean(begin, place)
     error = math.sqrt(variance)
-    return LevelTest(difference, error, df, searched_p(prepared, difference / error, df))
+    p = place_p(prepared, difference / error, df, searched=searched)
+    return LevelTest(difference, error, df, p)
 
 
-def searched_p(prepared: Prepared, t: float, df: float) -> float:
-    """Return the two-sided p of Student's ``t``, adjusted for having searched for the place.
+def place_p(prepared: Prepared, t: float, df: float, *, searched: bool) -> float:
+    """Return the two-sided p of Student's ``t``, adjusted where the place was ``searched`` for.
 
     Notes
     -----
@@ -394,7 +404,7 @@ def searched_p(prepared: Prepared, t: float, df: float) -> float:
     if not prepared.exact:
         df = min(df, DF_BASE + DF_SHARE * count * effective)
     tail = float(special.stdtr(df, -abs(t)))
-    return min(1.0, searches * 2.0 * tail)
+    return min(1.0, (searches if searched else 1.0) * 2.0 * tail)
 
 
 def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tuple[float, float]:

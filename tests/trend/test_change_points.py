@@ -265,3 +265,16 @@ def test_each_of_many_series_has_the_very_answer_that_it_has_alone() -> None:
     assert sum(map(len, alone)) > 120
     assert examine_all(many, TrendSettings()) == alone
     assert examine_all(many[280:], TrendSettings()) == alone[280:]
+
+
+def test_a_new_level_is_held_back_while_three_runs_at_the_old_one_would_undo_it(monkeypatch):
+    def first_report(seed: int) -> int:
+        values = stepped(100, 1.03, size=130, rho=0.0, seed=seed)
+        return next(size for size in range(104, 131) if found(values[:size]))
+
+    held = [first_report(seed) for seed in range(12)]
+    monkeypatch.setattr("perfci.trend.change_points.TURNING", 0)
+    early = [first_report(seed) for seed in range(12)]
+
+    assert all(a <= b <= a + 4 for a, b in zip(early, held, strict=True))
+    assert sum(held) > sum(early)

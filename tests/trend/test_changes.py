@@ -7,7 +7,8 @@ import pytest
 
 from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend import Change, KnownChange, Timeline, TrendSettings
-from perfci.trend.changes import Analysis, _recent_row, analyse
+from perfci.trend.changes import Analysis, analyse
+from perfci.trend.drift import _recent_row
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"
@@ -79,7 +80,51 @@ def test_a_change_far_away_or_the_other_way_is_another_one():
     analysed = report(series(values), known=[far, better])
 
     assert [(c.id, c.status) for c in analysed.changes] == [(first.id, "new")]
-    assert analysed.notes == ("2 known changes are no longer seen in what is now recorded.",)
+    assert [(one.change.id, one.runs_gone, one.part_of) for one in analysed.withdrawn] == [
+        ("far", False, ""),
+        ("better", False, ""),
+    ]
+    assert analysed.withdrawn[0].ratio == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_change_that_was_reported_stays_until_the_evidence_turns():
+    values = wobbling(120, rho=0.0, seed=3)
+    values[100:] *= 1.014  # too little to be named after a search
+    assert report(series(values)).changes == ()
+    named = KnownChange("named", series(values).key, f"{99:040x}", f"{100:040x}", True, NOW)
+
+    assert [one.id for one in report(series(values), known=[named]).changes] == ["named"]
+    values[105:] /= 1.014
+    turned = report(series(values), known=[named])
+    assert (turned.changes, [one.change.id for one in turned.withdrawn]) == ((), ["named"])
+    again = report(series(values), known=[replace(named, state="withdrawn")])
+    assert again.withdrawn == ()
+
+
+def test_a_reported_change_that_goes_back_within_days_is_fixed_and_not_forgotten():
+    values = wobbling(120, rho=0.0, seed=3)
+    values[100:106] *= 1.1
+    assert report(series(values)).changes == ()
+    named = KnownChange("named", series(values).key, f"{99:040x}", f"{100:040x}", True, NOW)
+
+    changes = report(series(values), known=[named]).changes
+
+    assert [(one.id, one.status) for one in changes if one.worse] == [("named", "fixed")]
+
+
+def test_a_step_that_became_part_of_a_ramp_says_so():
+    values = wobbling(160, rho=0.0, seed=5)
+    values *= np.exp(0.2 * np.clip((np.arange(160) - 60) / 50, 0, 1))
+    key = series(values).key
+    assert len(report(series(values), size=160).changes) == 1
+    known = [
+        KnownChange(str(at), key, f"{at - 1:040x}", f"{at:040x}", True, NOW) for at in (80, 95)
+    ]
+
+    analysed = report(series(values), size=160, known=known)
+
+    kept = {change.id for change in analysed.changes}
+    assert {one.part_of for one in analysed.withdrawn} <= kept
 
 
 def test_the_id_does_not_depend_on_what_came_later():

@@ -11,7 +11,8 @@ import pytest
 from benchmarks.trend.events import score
 from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.changes import analyse
-from perfci.trend.events import Span, common_places, group_events
+from perfci.trend.events import group_events
+from perfci.trend.places import Span, common_places
 from tests.trend.histories import run, wobbling
 
 SIZE = 120

@@ -116,6 +116,8 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
             for replacement in trend.replacements[:MOST_REPLACED]
         ),
         "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
+        "withdrawn": tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_EARLIER])),
+        "withdrawn_more": max(0, len(trend.withdrawn) - MOST_EARLIER),
         "tiles": tiles(trend.health),
         "runners": [_runner(drift, listed) for drift in trend.health.runner_drift if drift.ratios],
         "missing": tuple(_missing_dates(trend.health, listed)),
@@ -345,6 +347,10 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     lines += [
         f"Environment replaced: {words.replacement_text(replacement)}" for replacement in replaced
     ]
+    lines += [
+        f"Withdrawn: {words.withdrawal_text(withdrawal)}"
+        for withdrawal in trend.withdrawn[:MOST_LINES]
+    ]
     lines += [f"Note: {clean_line(note, _LONGEST_NOTE)}" for note in trend.notes]
     return tuple(lines)
 
@@ -379,6 +385,8 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         replaced=[
             words.replacement_text(replacement) for replacement in trend.replacements[:_MOST_NOTES]
         ],
+        withdrawn=tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_ROWS])),
+        withdrawn_more=max(0, len(trend.withdrawn) - MOST_ROWS),
         several=len(listed.labels) > 1,
         tiles=tiles(trend.health),
         notes=trend.notes[:_MOST_NOTES],

@@ -19,6 +19,7 @@ from perfci.trend import (
     Replacement,
     Trend,
     TrendEvent,
+    Withdrawal,
 )
 from perfci.trend.change_points import NOISY_SERIES
 from perfci.units import counted, format_change, format_difference, listed
@@ -158,6 +159,25 @@ def replacement_text(replacement: Replacement) -> str:
         size = f"over {_series(replacement.series)} in both the median is {median_size}"
     where = f"{day(replacement.at)}, {shown(replacement.runner)}"
     return f"{where}: {what or shown(replacement.after)}; {size}"
+
+
+def withdrawal_text(withdrawal: Withdrawal) -> str:
+    """Return which change is withdrawn, and why."""
+    change = withdrawal.change
+    what = f"{shown(change.series.case)} {shown(change.series.metric)}, {meaning(change.worse)}"
+    where = _range((change.sha_before, change.sha_after))
+    first = f"first reported {day(change.first_seen_at)}"
+    return f"{what} at {where}, {first}: {withdrawal_reason(withdrawal)}"
+
+
+def withdrawal_reason(withdrawal: Withdrawal) -> str:
+    """Return why a change is withdrawn, as its history keeps it."""
+    if withdrawal.runs_gone:
+        return "the runs there are no longer recorded"
+    if withdrawal.part_of:
+        return f"it is part of the change {withdrawal.part_of}"
+    size = "" if withdrawal.ratio is None else f" ({ratio_text(withdrawal.ratio)} there today)"
+    return f"with the runs since, it can be noise{size}"
 
 
 def event_size(event: TrendEvent) -> str:
