@@ -33,6 +33,8 @@ _STEPS = 2
 # Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
 LARGEST_BLOCK = 30
 """Largest number of runs in the shortest blocks."""
+HALVED_BLOCK = 16
+"""Runs in the shortest blocks, from which on blocks of half as many are looked at as well."""
 BLOCKS = 36
 """Blocks in a series, enough for a median that a handful of steps doesn't move."""
 GROWTH = 2.0
@@ -217,12 +219,14 @@ class Wander:
 class Blocks:
     """``gaps`` (n - 2 size + 1,): |mean of the next block - mean of this one|, at every offset.
 
-    ``expected`` is the variance that such a gap has by AR(1) noise alone.
+    ``expected`` is the variance that such a gap has by AR(1) noise alone. ``half`` are blocks of
+    half the size where these are long: over one period of a cycle they would average it out.
     """
 
     gaps: NDArray[Any]
     size: int
     expected: float
+    half: Blocks | None = None
 
     def wander(self, moving: Sequence[tuple[int, int]] = ()) -> Wander:
         """Return the wander, leaving out the gaps over each first..last place that moved.
@@ -240,7 +244,9 @@ class Blocks:
             return Wander()
         scale = float(np.median(self.gaps[kept])) / _NORMAL
         variance = max(0.0, scale * scale - self.expected)
-        return Wander(((self.size, variance),), max(2.0, count / self.size))
+        shorter = self.half.wander(moving).by_length if self.half else ()
+        by_length = [(size, max(variance, halves)) for size, halves in shorter]
+        return Wander((*by_length, (self.size, variance)), max(2.0, count / self.size))
 
 
 def wander_by_length(
@@ -280,7 +286,10 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
     """
     import numpy as np
 
-    size = size or max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
+    half = None
+    if not size:
+        size = max(2, min(LARGEST_BLOCK, (len(sums) - 1) // BLOCKS))
+        half = measure_blocks(prepared, sums, size // 2) if size >= HALVED_BLOCK else None
     means = (sums[size:] - sums[:-size]) / size
     block_variance = float(inflation(float(size), prepared.rho)) / size
     pair_variance = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
@@ -288,6 +297,7 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
         gaps=np.abs(means[size:] - means[:-size]),
         size=size,
         expected=prepared.sigma**2 * 4.0 * (block_variance - pair_variance),
+        half=half,
     )
 
 
