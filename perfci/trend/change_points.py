@@ -158,7 +158,7 @@ def find_moves(
     splits = segmented.splits
     if not splits:
         return
-    sums = cumulate(prepared.cleaned)
+    sums = cumulate(prepared)
     ramps = {stretch.first: stretch for stretch in segmented.ramps}
     smallest = math.log1p(settings.floor)
     index = previous_end = 0
@@ -282,7 +282,7 @@ def segment(
         candidates = find_candidates([prepared])[0]
     if not len(candidates.places) and not known:
         return Segmentation()
-    sums = cumulate(prepared.cleaned)
+    sums = cumulate(prepared)
     blocks = None if prepared.exact else measure_blocks(prepared, sums.values)
     bounds = [0, *choose(candidates), len(prepared.cleaned)]
     for _ in range(2):  # twice, as each place depends on its neighbours'

@@ -134,7 +134,7 @@ def _drift(
     if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
         return None  # less than half the floor: spare the rest
     prepared = prepare(values)
-    sums = cumulate(prepared.cleaned)
+    sums = cumulate(prepared)
     difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
     unexplained = difference - math.fsum(stretches.steps)
     if abs(difference) < smallest or abs(unexplained) < smallest:

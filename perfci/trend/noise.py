@@ -47,6 +47,10 @@ LEAST_LEFT = 0.5
 """Least share of the wander that white noise would have at the next length."""
 PRIOR = 20.0
 """Points that the series' variance counts as, against a stretch's own points."""
+LOCAL_RUNS = 30
+"""Runs around a stretch, at least, whose noise is compared with the series'."""
+LOUDER = 1.3
+"""Times the series' noise, from which on that of the runs around a stretch counts."""
 # Fitted to benchmarks/trend/critical_values.py: in a quiet series of 16 to 1,500 points a false
 # change is about as rare as alpha says, but for strong autocorrelation in fewer than 100 points.
 SEARCHES = 40.0
@@ -303,10 +307,15 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Cumulated values and squares, each (n + 1,) from 0: moments of any stretch at once."""
+    """Cumulated values and squares, each (n + 1,) from 0: moments of any stretch at once.
+
+    ``differences`` (n,) are the cumulated differences of neighbouring points, in magnitude, each
+    limited to ``ODD`` times the noise, so that a step counts little.
+    """
 
     values: NDArray[Any]
     squares: NDArray[Any]
+    differences: NDArray[Any]
 
     def mean(self, begin: int, end: int) -> float:
         """Return the mean of the points from ``begin`` up to ``end``, not included."""
@@ -339,12 +348,15 @@ class Split:
     test: LevelTest
 
 
-def cumulate(cleaned: NDArray[Any]) -> Sums:
-    """Return the sums of ``cleaned`` (n,), centred first so that no digits are lost."""
+def cumulate(prepared: Prepared) -> Sums:
+    """Return the sums of the cleaned points, centred first so that no digits are lost."""
     import numpy as np
 
+    cleaned = prepared.cleaned
     centred = cleaned - cleaned.mean()
+    magnitudes = np.minimum(np.abs(np.diff(cleaned)), ODD * prepared.sigma)
     return Sums(
+        differences=np.concatenate([[0.0], np.cumsum(magnitudes)]),
         values=np.concatenate([[0.0], np.cumsum(centred)]),
         squares=np.concatenate([[0.0], np.cumsum(centred * centred)]),
     )
@@ -422,8 +434,25 @@ def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tu
     count = end - begin
     inflated = float(inflation(float(count), prepared.rho))
     weight = PRIOR + count - 1
-    pooled = (PRIOR * prepared.sigma**2 + sums.spread(begin, end)) / weight
+    pooled = (
+        PRIOR * _local_sigma(prepared, sums, begin, end) ** 2 + sums.spread(begin, end)
+    ) / weight
     return pooled * inflated / count, weight / inflated
+
+
+def _local_sigma(prepared: Prepared, sums: Sums, begin: int, end: int) -> float:
+    """Return the standard deviation around a stretch: the series' own, unless it is louder there.
+
+    For AR(1) noise the mean |difference| is 2σ √((1 - ρ) / π).
+    """
+    middle, reach = (begin + end) // 2, max(LOCAL_RUNS, end - begin) // 2
+    first, last = max(0, middle - reach), min(len(sums.differences) - 1, middle + reach)
+    if prepared.exact or last <= first:
+        return prepared.sigma
+    mean = float(sums.differences[last] - sums.differences[first]) / (last - first)
+    expected = 2.0 * prepared.sigma * math.sqrt((1.0 - prepared.rho) / math.pi)
+    louder = mean / expected
+    return prepared.sigma * (louder if louder > LOUDER else 1.0)
 
 
 def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, int]:
