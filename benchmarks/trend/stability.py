@@ -37,7 +37,7 @@ FIRST = 20
 MARGIN = 5
 LONGEST = 400
 """Of a longer series the last so many runs are given: a report on each of 5,000 takes minutes."""
-ASV_SERIES = 16
+ASV_SERIES = 10
 
 Place = tuple[int, int]
 """The first new point of a step, twice, or a ramp's first and last."""

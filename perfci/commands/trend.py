@@ -236,6 +236,8 @@ def trend_of(
             settings=settings,
             run_all=run_all,
         )
+    # what another branch has is not gone
+    recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
     changes = analysed.changes
     first: tuple[str, ...] = ()
     if changes and not known:
@@ -261,7 +263,11 @@ def trend_of(
         forge=git.forge,
         replacements=replacements(arranged.timelines, arranged.series),
         aliases=arranged.aliases,
-        withdrawn=analysed.withdrawn,
+        withdrawn=tuple(
+            withdrawal
+            for withdrawal in analysed.withdrawn
+            if not (withdrawal.runs_gone and withdrawal.change.sha_after in recorded)
+        ),
     )
 
 

@@ -56,8 +56,8 @@ RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 class Analysis(NamedTuple):
     """Result of an analysis: changes and drifts, the worst first, and notes for the reader.
 
-    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes of
-    recorded series that are no longer seen, and that no earlier report withdrew.
+    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes
+    that are no longer seen, and that no earlier report withdrew.
     """
 
     changes: tuple[Change, ...]
@@ -119,6 +119,10 @@ def _withdrawals(
     """Yield the known changes that are no longer seen, with the levels at their places today."""
     import numpy as np
 
+    for key in known.keys() - {entry.key for entry in series}:
+        for change in known[key]:
+            if change.state != "withdrawn":
+                yield Withdrawal(change, None, runs_gone=True)
     for entry in series:
         changes_here = changes.get(entry.key, ())
         seen = {change.id for change in changes_here}

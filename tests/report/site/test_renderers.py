@@ -13,7 +13,7 @@ import pytest
 from perfci.report.site.catalogue import release_runs
 from perfci.report.site.pages import render_site, render_trend_markdown, tiles, trend_lines
 from perfci.report.trend import trend_json
-from perfci.trend import Trend
+from perfci.trend import KnownChange, Trend, Withdrawal
 from tests.report.rendered import with_cmark_gfm
 from tests.report.site.histories import (
     EMPTY_HEALTH,
@@ -91,6 +91,33 @@ def test_what_got_worse_in_a_series_that_ended_stays_open_under_its_own_heading(
     plain = json.loads(trend_json(gone))
     assert [event["unmeasured"] for event in plain["events"]] == [True]
     assert "worse" in {series["status"] for series in plain["series"]}
+
+
+def test_what_is_withdrawn_is_said_with_its_reason() -> None:
+    trend = year()
+    key = trend.changes[0].series
+    named = KnownChange("gone", key, run(99).sha, run(100).sha, True, "2026-03-01T02:00:00Z")
+    withdrawn = (
+        Withdrawal(named, 1.004),
+        Withdrawal(replace(named, id="part"), 1.1, part_of="abcd"),
+        Withdrawal(replace(named, id="lost"), None, runs_gone=True),
+    )
+    trend = replace(trend, withdrawn=withdrawn)
+    reasons = (
+        "first reported 2026-03-01: with the runs since, it can be noise (+0.4 % there today)",
+        "it is part of the change abcd",
+        "the runs there are no longer recorded",
+    )
+    for text in (front(trend), render_trend_markdown(trend), "\n".join(trend_lines(trend))):
+        assert "Withdrawn" in text
+        assert [text.count(reason) for reason in reasons] == [1, 1, 1]
+    plain = json.loads(trend_json(trend))["withdrawn"]
+    assert [(entry["id"], entry["ratio"], entry["part_of"]) for entry in plain] == [
+        ("gone", 1.004, None),
+        ("part", 1.1, "abcd"),
+        ("lost", None, None),
+    ]
+    assert "Withdrawn" not in front(year())
 
 
 def test_an_empty_history_says_what_to_do() -> None:

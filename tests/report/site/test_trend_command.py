@@ -137,6 +137,35 @@ def test_a_change_is_new_once_and_then_known_until_acknowledged(recorded: Record
     assert (third["status"], third["note"]) == ("acknowledged", "meant")
 
 
+def test_a_change_that_newer_runs_undo_is_withdrawn_once_and_the_history_keeps_why(
+    recorded: Recorded,
+) -> None:
+    (first,) = recorded.trend()["changes"]
+    with open_history(str(recorded.history)) as history:
+        runs = tuple(history.recorded_runs())
+        history.remove([run.id for run in runs])
+        history.record(
+            [
+                replace(
+                    run,
+                    points=tuple(
+                        replace(point, value=1e-3 * (1 + at % 5 / 500)) for point in run.points
+                    ),
+                )
+                for at, run in enumerate(runs)
+            ]
+        )
+    told = recorded.trend()
+    assert [(one["id"], one["part_of"]) for one in told["withdrawn"]] == [(first["id"], None)]
+    with open_history(str(recorded.history)) as history:
+        (known,) = history.known_changes()
+    assert (known.state, known.reason) == (
+        "withdrawn",
+        "with the runs since, it can be noise (+0.0 % there today)",
+    )
+    assert recorded.trend()["withdrawn"] == []
+
+
 def test_an_event_is_acknowledged_whole_by_its_id(recorded: Recorded) -> None:
     recorded.record(
         [
