@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
-    from perfci.trend import Distributions, SeriesKey, TrendSettings
+    from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings, Withdrawal
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 RUNS_WITH_WORKERS = 14
@@ -236,8 +236,6 @@ def trend_of(
             settings=settings,
             run_all=run_all,
         )
-    # what another branch has is not gone
-    recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
     changes = analysed.changes
     first: tuple[str, ...] = ()
     if changes and not known:
@@ -263,11 +261,17 @@ def trend_of(
         forge=git.forge,
         replacements=replacements(arranged.timelines, arranged.series),
         aliases=arranged.aliases,
-        withdrawn=tuple(
-            withdrawal
-            for withdrawal in analysed.withdrawn
-            if not (withdrawal.runs_gone and withdrawal.change.sha_after in recorded)
-        ),
+        withdrawn=_withdrawn(analysed.withdrawn, loaded),
+    )
+
+
+def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:
+    """Return the withdrawals, without those whose runs are there, but on another branch."""
+    recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
+    return tuple(
+        withdrawal
+        for withdrawal in withdrawals
+        if not (withdrawal.runs_gone and withdrawal.change.sha_after in recorded)
     )
 
 

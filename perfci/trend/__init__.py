@@ -271,7 +271,7 @@ class Withdrawal:
     """A change that an earlier report named and that the evidence no longer bears out.
 
     ``ratio`` is the level after its place ÷ the one before, each up to 20 runs, with what is
-    recorded now. It is None where the runs at its place are gone, or a value is not positive.
+    recorded now, or None where the runs at its place are gone, or a value is not positive.
     ``part_of`` is the id of the change that now holds its place, if one does.
     """
 
