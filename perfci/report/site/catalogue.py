@@ -256,16 +256,16 @@ class TrendRows:
         ended = self._ended(event)
         if len(event.changes) == 1:
             return replace(row, note=_joined(words.event_text(event), row.note, ended))
-        cases = {change.series.case for change in event.changes}
-        metrics = list(dict.fromkeys(shown(change.series.metric) for change in event.changes))
+        series = dict.fromkeys(change.series for change in event.outstanding)
+        cases = {key.case for key in series}
+        metrics = list(dict.fromkeys(shown(key.metric) for key in series))
+        benchmarks = list(dict.fromkeys(shown(benchmark_of(key.case)) for key in series))
         return replace(
             row,
-            case=row.case
-            if len(cases) == 1
-            else first_of(list(map(shown, event.benchmarks)), _MOST_NAMES),
+            case=row.case if len(cases) == 1 else first_of(benchmarks, _MOST_NAMES),
             metric=listed(metrics)
             if len(cases) == 1
-            else f"{event.series:,} of {event.measured:,} series",
+            else f"{len(series):,} of {event.measured:,} series",
             size=words.ratio_text(median(event.costs)) if event.costs else row.size,
             interval="",
             before="",
