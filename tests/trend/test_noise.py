@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfci.trend.change_points import segment
+from benchmarks.trend.hard_noise import windows
+from perfci.trend import TrendSettings
+from perfci.trend.change_points import examine, examine_all, segment
 from perfci.trend.noise import Wander, prepare
+from tests.trend.histories import noise
 
 SEEDS = range(60)
 
@@ -20,9 +23,9 @@ def stepped(seed: int, before: int, after: int, size: float) -> np.ndarray:
 @pytest.mark.parametrize(("before", "after"), [(10, 10), (15, 15), (20, 10)])
 def test_a_step_is_not_taken_for_correlation(before: int, after: int) -> None:
     for size in (0.0, 0.12, 0.5):
-        noise = [prepare(stepped(seed, before, after, size)) for seed in SEEDS]
-        assert np.median([one.rho for one in noise]) < 0.6, size
-        assert np.median([one.sigma for one in noise]) < 0.02, size
+        prepared = [prepare(stepped(seed, before, after, size)) for seed in SEEDS]
+        assert np.median([one.rho for one in prepared]) < 0.6, size
+        assert np.median([one.sigma for one in prepared]) < 0.02, size
 
 
 def test_a_larger_step_is_named_at_least_as_often() -> None:
@@ -64,3 +67,21 @@ def test_a_level_is_held_against_blocks_about_as_long_as_itself() -> None:
     assert wander.variance(9, 25) == (4.0 + 2.0) / 2
     assert wander.variance(5, 500) == (4.0 + 1.0) / 2
     assert Wander().variance(5, 500) == 0.0
+
+
+@pytest.mark.parametrize("size", [730, 1000])
+def test_a_monthly_cycle_is_no_change_however_long_the_series(size):
+    cycle = 0.02 * np.sin(2 * np.pi * np.arange(size) / 30)
+
+    assert examine(np.exp(cycle + 0.01 * noise(0.0, size, 3)), TrendSettings()) == ()
+
+
+def test_the_noise_of_a_loud_window_counts_there(monkeypatch):
+    rng = np.random.default_rng(20261128)
+    many = [np.exp(windows(rng, 365)) for _ in range(30)]
+
+    named = sum(len(moves) for moves in examine_all(many, TrendSettings()))
+    monkeypatch.setattr("perfci.trend.noise.LOUDER", 99.0)
+    before = sum(len(moves) for moves in examine_all(many, TrendSettings()))
+
+    assert 2 * named < before
