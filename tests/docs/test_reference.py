@@ -14,7 +14,7 @@ import pytest
 
 from perfci.config.loading import parse_config
 from perfci.report.trend import trend_json
-from perfci.trend import Replacement
+from perfci.trend import KnownChange, Replacement, Withdrawal
 from tests.docs.pages import ROOT, page
 from tests.report.site.histories import year
 from tests.schemas import MEANINGS, schemas
@@ -93,7 +93,10 @@ def test_every_field_of_the_trend_is_there_and_no_other() -> None:
     replacement = Replacement(
         "bench-1", "old", "new", "2026-01-01", (("driver", "1", "2"),), 1, 1.2
     )
-    plain = json.loads(trend_json(replace(year(), replacements=(replacement,))))
+    trend = year()
+    known = KnownChange("gone", trend.changes[0].series, "a", "b", True, "2026-01-01")
+    changed = replace(trend, replacements=(replacement,), withdrawn=(Withdrawal(known, None),))
+    plain = json.loads(trend_json(changed))
     fields = MEANINGS["trend"]
     assert plain.keys() == fields["trend"].keys()
     for name, of in fields.items():
