@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,4 +199,4 @@ def _asv_series(folder: Path, group: str) -> Iterator[Labelled]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
