@@ -32,7 +32,7 @@ from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.outputs import Say, writing
 from perfci.report.clean import clean_line
-from perfci.units import counted
+from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
     from perfci.baselines.store import Baseline
@@ -204,8 +204,9 @@ class BaselineUpdate:
                 continue
             if is_whole(case, self.settings):
                 whole.append(case)
-            else:
+            elif case.workers:
                 left_out.append(f"not stored {case.case.id}: {cut_short(case, self.settings)}")
+        left_out += unbegun_text(measured)
         if whole:
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             storable = replace(measured, cases=tuple(whole))
@@ -409,6 +410,14 @@ def require_commits(*sides: RequestedSide) -> None:
 
 def _replacing(old: Baseline) -> str:
     return f" (replaces {counted(len(old.sessions), 'session')} of {old.sha[:12]})"
+
+
+def unbegun_text(measured: Run) -> list[str]:
+    """Return one line on the cases that the budget wasn't enough for, or none."""
+    names = [case.case.id for case in measured.cases if not (case.workers or case.failures)]
+    if not names:
+        return []
+    return [f"not stored {first_of(names, 3)}: the time was over before a first worker had ended"]
 
 
 def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:

@@ -102,7 +102,7 @@ BROKEN = {
     "lacks-a-module": ("import a_module_that_is_not_there", "ModuleNotFoundError"),
     "help-is-no-text": ("HELP = 1\nrender = str", "its `HELP` is no text"),
     "render-raises": ("HELP = ''\ndef render(report):\n    return 1 / 0", "ZeroDivisionError"),
-    "render-exits": ("import sys\nHELP = ''\nrender = sys.exit", "SystemExit: Report("),
+    "render-exits": ("import sys\nHELP = ''\nrender = sys.exit", "SystemExit: <perfci compare"),
     "returns-bytes": ("HELP = ''\nrender = lambda report: b''", "returned bytes, not text"),
     "returns-no-text": ("HELP = ''\nrender = lambda report: '\\udc80'", "is no text"),
 }
