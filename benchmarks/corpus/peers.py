@@ -16,6 +16,7 @@ from pathlib import Path
 
 from scipy.stats import mannwhitneyu, ttest_ind
 
+from benchmarks.corpus.replay import FEWEST
 from benchmarks.corpus.score import LATENCY, Outcome
 from benchmarks.corpus.sessions import Recorded, planted_metric, recorded_sessions
 from benchmarks.peers.tools.samples import usual_recipe
@@ -110,19 +111,22 @@ def answers_of(recorded: Recorded, folder: Path) -> list[Answer]:
     if recorded.library:
         return []
     session = read_kept(folder / recorded.file)
+    swaps = (False,) if recorded.share else (False, True)
     answers: list[Answer] = []
     for at, case in enumerate(session.cases):
         if recorded.share and planted_metric(case.benchmark) != LATENCY:
             continue
-        # the first round compiles, and reads files for the first time
-        rounds = [kept for kept in session.rounds if kept.case == at and kept.round > 1]
-        if len(rounds) >= 2:
-            answers += _answers(rounds, recorded.share)
+        rounds = [kept for kept in session.rounds if kept.case == at]
+        if len(rounds) >= FEWEST:
+            # the first round compiles, and reads files for the first time
+            for swapped in swaps:
+                answers += _answers(rounds[1:], recorded.share, swapped=swapped)
     return answers
 
 
-def _answers(rounds: Sequence[KeptRound], share: float) -> Iterator[Answer]:
-    base, head = ([kept.workers[side] for kept in rounds] for side in ("base", "head"))
+def _answers(rounds: Sequence[KeptRound], share: float, *, swapped: bool) -> Iterator[Answer]:
+    sides = ("head", "base") if swapped else ("base", "head")
+    base, head = ([kept.workers[side] for kept in rounds] for side in sides)
     for name, rule in RULES.items():
         yield name, share, rule(base, head)
 
