@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, Self
 
+from perfci.api.forking import unforkable_reason
 from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import use
@@ -54,7 +55,6 @@ from perfci.worker.protocol import (
 
 _LARGEST_REQUEST = 1 << 16
 _MOST_DESCRIPTORS = 16
-_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 """The variable by which the parent finds all that a worker started."""
 
@@ -296,7 +296,7 @@ def serve_forks(
     import socket  # takes 3 ms; no other worker needs it
 
     token = _environment_value(TOKEN)
-    unfit = unforkable_reason(kinds(order.devices))
+    unfit = _unfit_reason(kinds(order.devices))
     if not unfit and token is None:
         unfit = "this system does not show a process its own environment"
     freeze()
@@ -392,6 +392,13 @@ def end_group_of(pid: int) -> bool:
     return True
 
 
+def _unfit_reason(kinds: Sequence[DeviceKind]) -> str:
+    """Return why this process must not fork workers, or an empty string."""
+    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
+    reason = f"initialised {in_use}" if in_use else unforkable_reason()
+    return f"its imports {reason}" if reason else ""
+
+
 def _environment_value(variable: str) -> tuple[int, int] | None:
     """Return the address and the length of the variable's initial value in this process.
 
@@ -409,19 +416,3 @@ def _environment_value(variable: str) -> tuple[int, int] | None:
         return None
     at += len(name) - 1
     return start + at, shown.find(b"\0", at) - at
-
-
-def unforkable_reason(kinds: Sequence[DeviceKind]) -> str:
-    """Return why this process must not fork, or an empty string."""
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (names are counted, not used)
-    if threads > 1:
-        return "its imports left threads running"
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            target = os.readlink(link)  # noqa: PTH115 (a path that needs not exist)
-        except OSError:  # the descriptor of this very listing
-            continue
-        if target.startswith(_DEVICES):
-            return f"its imports opened {target}"
-    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
-    return f"its imports initialised {in_use}" if in_use else ""

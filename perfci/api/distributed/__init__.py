@@ -27,7 +27,6 @@ from typing import Any
 from perfci.api import all_of, is_count, require_right, user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
-    END_S,
     GRACE_S,
     LAST_WORDS_S,
     ChildRank,
@@ -49,6 +48,7 @@ from perfci.api.distributed.rank import (
     environment,
     serve,
 )
+from perfci.api.forking import unforkable_reason
 from perfci.collector import OutputSketch, Steps, Work
 from perfci.errors import Unusable
 from perfci.metrics.observed.allocator import kept_pages
@@ -88,10 +88,10 @@ def distributed(
         "rank as one of `args`, make in that function.",
     )
     words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
-    if not words and start_method == "fork" and (why := _unforkable_reason()):
+    if not words and start_method == "fork" and (why := unforkable_reason()):
         raise Unusable(
             "rank_unforkable",
-            f"{user_frame()}: ranks can't be forked: {why}; write start_method='spawn'",
+            f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
         )
     job = RankJob(
         fn.__module__,
@@ -152,17 +152,6 @@ def _can_be_split(words: str) -> bool:
     except ValueError:  # a quotation without end
         return False
     return True
-
-
-def _unforkable_reason() -> str:
-    """Return why this process must not fork, or ''. Threads and devices don't survive a fork."""
-    until = time.monotonic() + END_S
-    while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
-        if time.monotonic() > until:
-            return "the worker has more threads than one"
-        time.sleep(0.005)  # the kernel may still list one that has ended
-    torch = sys.modules.get("torch")
-    return "the worker has initialised CUDA" if torch and torch.cuda.is_initialized() else ""
 
 
 class RankGroup:

@@ -1,0 +1,92 @@
+"""Whether this process may fork. Threads and a device in use don't survive in the child.
+
+Some libraries stop their threads before each fork and start them again when they are needed, by
+``pthread_atfork``. OpenBLAS is one: it comes with NumPy, so importing torch starts as many threads
+as a worker has cores. A trial fork shows which threads stay, and its child whether CUDA works.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from perfci.clock import monotonic_ns
+
+_DEVICES = ("/dev/kfd", "/dev/dri")
+"""What ROCm opens. NVIDIA's files say nothing: NVML opens those that CUDA opens."""
+_TRIAL_NS = 10_000_000_000
+_END_NS = 1_000_000_000
+_FITS, _NO_CUDA = 0, 3
+_NOT_INITIALIZED = 3
+"""``CUDA_ERROR_NOT_INITIALIZED``: the driver's answer in a fork of a process that uses CUDA."""
+
+
+def unforkable_reason() -> str:
+    """Return why this process must not fork, worded to follow its subject, or an empty string."""
+    code = _trial_fork()
+    if code == _NO_CUDA:
+        return "initialised CUDA"
+    if code != _FITS:
+        return "can't be forked: a trial fork did not end"
+    if _has_threads():
+        return "left threads running"
+    opened = next((file for file in _open_files() if file.startswith(_DEVICES)), "")
+    return f"opened {opened}" if opened else ""
+
+
+def _trial_fork() -> int:
+    """Fork a child that ends at once. Return its exit code, or -1 if it had to be killed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's, of threads: counted below
+        pid = os.fork()
+    if pid == 0:
+        code = -1
+        try:
+            code = _NO_CUDA if _cuda_is_lost() else _FITS
+        finally:
+            os._exit(code & 0xFF)
+    until = monotonic_ns() + _TRIAL_NS
+    while monotonic_ns() < until:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return -1
+
+
+def _cuda_is_lost() -> bool:
+    """Return whether this fork can't use CUDA because its parent has initialised it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda._is_in_bad_fork():  # noqa: SLF001 (torch has no other)
+        return True
+    if "/libcuda.so" not in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"):
+        return False
+    return int(ctypes.CDLL("libcuda.so.1").cuInit(0)) == _NOT_INITIALIZED
+
+
+def _has_threads() -> bool:
+    """Return whether there are more threads than this one. The kernel lists ended ones briefly."""
+    until = monotonic_ns() + _END_NS
+    while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
+        if monotonic_ns() > until:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def _open_files() -> list[str]:
+    """Return what this process's descriptors lead to."""
+    files = []
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            files.append(os.readlink(link))  # noqa: PTH115 (a path that needs not exist)
+        except OSError:  # the descriptor of this very listing
+            continue
+    return files

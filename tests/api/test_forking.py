@@ -1,0 +1,75 @@
+"""Whether a process may fork after what it has imported: asked in fresh processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASKED = "from perfci.api.forking import unforkable_reason\nprint(unforkable_reason())\n"
+THREADS = "import os\nthreads = lambda: len(os.listdir('/proc/self/task'))\n"
+DRIVER = """
+#include <unistd.h>
+static int initialised_in;
+int cuInit(unsigned flags) {
+  if (initialised_in && initialised_in != getpid()) return 3;
+  initialised_in = getpid();
+  return 0;
+}
+"""
+
+
+def answer(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CUDA driver that knows, as the real one does, that it is in a fork of its process."""
+    library = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
+    command = ["gcc", "-shared", "-fPIC", "-xc", "-", "-Wl,-soname,libcuda.so.1", "-o", library]
+    subprocess.run(command, input=DRIVER, text=True, check=True)
+    return library
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="BLAS starts no threads on one core")
+def test_threads_that_blas_stops_before_a_fork_are_no_obstacle() -> None:
+    program = f"{THREADS}import numpy\nassert threads() > 1\n{ASKED}assert threads() == 1\n"
+    assert answer(program, OPENBLAS_NUM_THREADS="2") == ""
+
+
+def test_a_thread_that_stays_is_one() -> None:
+    program = "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True)"
+    assert answer(f"{program}.start()\n{ASKED}") == "left threads running"
+
+
+def test_a_driver_that_is_initialised_is_one_and_one_that_is_only_loaded_is_none(
+    driver: Path,
+) -> None:
+    load = f"import ctypes\ncuda = ctypes.CDLL({str(driver)!r})\n"
+    assert answer(f"{load}{ASKED}") == ""
+    assert answer(f"{load}cuda.cuInit(0)\n{ASKED}") == "initialised CUDA"
+
+
+@pytest.mark.torch
+def test_what_torch_says_of_its_fork_is_believed() -> None:
+    program = "import torch\ntorch.cuda._is_in_bad_fork = lambda: True\n"
+    assert answer(f"{program}{ASKED}") == "initialised CUDA"
+
+
+def test_a_fork_that_hangs_is_given_up() -> None:
+    program = (
+        "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(600))\n"
+        "from perfci.api import forking\nforking._TRIAL_NS = 50_000_000\n"
+    )
+    assert answer(f"{program}{ASKED}") == "can't be forked: a trial fork did not end"
