@@ -3,8 +3,7 @@
 The order may be to fork workers. A **starter** has imported one side's benchmark file. An
 **ancestor** has imported the libraries that both sides need, and no code of either side: its
 workers import that themselves. Both are really fresh processes, and their start is part of each
-worker's cold start. They fork only while they have a single thread and no device, as neither would
-survive in the fork.
+worker's cold start. They fork only if no thread stays and no device is in use (``api.forking``).
 """
 
 from __future__ import annotations
