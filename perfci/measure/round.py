@@ -399,7 +399,7 @@ class RoundSide:
     def learn_call(self) -> None:
         """Believe the blocks if they show a shorter call than the warm-up did."""
         shown = (
-            block.duration / (block.bursts * block.samples)
+            block.duration / (block.bursts * (block.samples + block.timed_apart))
             for block in self.blocks
             if block.samples
         )

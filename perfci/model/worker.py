@@ -111,7 +111,8 @@ class GraphEvent:
 class WorkerBlock:
     """One worker's part of a block: the bursts that one message ordered. Times in s.
 
-    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were.
+    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were, then
+    ``timed_apart`` calls for the device's own time. If these are none, the recorded ones gave it.
     ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
     the worker off its core. ``set_aside`` gives the reason why the block was excluded, or "".
     """
@@ -123,11 +124,17 @@ class WorkerBlock:
     run_delay: tuple[float, ...] = ()
     lead_in: int = 0
     set_aside: str = ""
+    timed_apart: int = 0
 
     @property
     def calls(self) -> int:
         """Return the number of calls of the work."""
-        return self.bursts * (self.lead_in + self.samples)
+        return self.bursts * (self.lead_in + self.samples + self.timed_apart)
+
+    @property
+    def device_samples(self) -> int:
+        """Return the number of device times per burst, where there is a device."""
+        return self.timed_apart or self.samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, pairwise
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -37,6 +38,7 @@ from perfci.verdict.policy import Policy, standard_error
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _T = TypeVar("_T")
+_SAMPLES, _DEVICE_SAMPLES = attrgetter("samples"), attrgetter("device_samples")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 _DELAYED = "core taken"
@@ -111,7 +113,7 @@ def _read(
     """Return the groups' readings of the ``kept`` bursts, and the sorted samples of these."""
     by_burst = _without(samples_by_burst(raw.samples_ns, raw.blocks), kept)
     device_by_burst = (
-        _without(samples_by_burst(raw.device_samples_ns, raw.blocks), kept)
+        _without(samples_by_burst(raw.device_samples_ns, raw.blocks, _DEVICE_SAMPLES), kept)
         if raw.device_samples_ns
         else []
     )
@@ -161,12 +163,14 @@ def _union(parts: Iterable[Mapping[str, _T]]) -> dict[str, _T]:
 
 
 def samples_by_burst(
-    encoded: Sequence[str], blocks: Sequence[WorkerBlock]
+    encoded: Sequence[str],
+    blocks: Sequence[WorkerBlock],
+    samples_in: Callable[[WorkerBlock], int] = _SAMPLES,
 ) -> list[Sequence[float]]:
     """Return each burst's samples in s. ValueError where the blocks have another number of them."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):
-        samples, size = _in_seconds(text), block.samples
+        samples, size = _in_seconds(text), samples_in(block)
         if size < 1 or block.bursts < 0 or len(samples) != size * block.bursts:
             raise ValueError(f"{len(samples)} samples in {block.bursts} bursts of {size}")
         bursts.extend(samples[begin : begin + size] for begin in range(0, len(samples), size))
@@ -184,7 +188,7 @@ def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequenc
         for _ in range(block.bursts):
             begin += block.lead_in
             bursts.append(calls[begin : begin + block.samples])
-            begin += block.samples
+            begin += block.samples + block.timed_apart
     if len(calls) < begin:
         raise ValueError(f"{len(calls)} observed calls, of {begin}")
     return bursts

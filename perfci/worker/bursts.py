@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import base64
 import gc
-import io
 import math
 import mmap
 import os
 import sys
 import time
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from functools import partial
-from itertools import islice
-from types import CoroutineType, FunctionType, GeneratorType, MethodType
+from collections.abc import Callable
 from typing import Any
 
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import WorkerBlock
+from perfci.worker.deferred_work import require_ended
 from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import SocketTurn, moved_high
 
@@ -34,6 +31,10 @@ BLOCK_S = 0.02
 _STEADY_BLOCKS = 3
 _FALLING = 0.99
 """A block whose median is under this share of the best before is still falling."""
+_HELD = 1.2
+"""Share of a call's latency for which the device is held while the call is launched."""
+_TIMED_PART = 4
+"""One in so many calls of a burst is made once more for the device's own time."""
 _SLOW_S = 0.5
 _SLOW_CALLS = 2
 """Calls that take half a second or more are warm after two."""
@@ -41,23 +42,6 @@ _LEAST_WAIT_NS = 5_000_000
 """A worker that has waited less for its turns doesn't know how busy other threads are."""
 _LAST_WAIT_NS = 250_000_000
 """A copy may be late that the system has not let run yet. A pool's children never return."""
-_MOST_VALUES = 100
-"""Values of a container that are looked at."""
-_ITERATE = "go through it inside the work, `for _ in steps(): pass`"
-_LAZY_TYPES = (
-    (CoroutineType, "a coroutine", "call asyncio.run inside it"),
-    (GeneratorType, "a generator", _ITERATE),
-    (AsyncIterator, "an async generator", "go through it inside, with asyncio.run"),
-    (Iterator, "an iterator", _ITERATE),
-    (Awaitable, "an awaitable", "await it inside, with asyncio.run"),
-    ((FunctionType, MethodType, partial), "a function", "call it inside the work"),
-)
-_FUTURES = (
-    ("concurrent.futures", "Future", "done"),
-    ("multiprocessing.pool", "AsyncResult", "ready"),
-    ("torch.futures", "Future", "done"),
-)
-"""Module, class, and the method that says whether the work has ended. None is imported here."""
 
 
 # The burst loops: what is inside them costs every sample.
@@ -104,18 +88,62 @@ def prepared_burst(
 def synchronised_burst(
     call: Callable[[], Any],
     samples: array[int],
-    device_samples: array[int],
     device: BurstDevice,
     settle: Callable[[], object],
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Do as ``burst``, but synchronise the device before each clock reading, first by ``settle``.
-
-    Events around the call, in the same stream, give the device's own time in ns. It doesn't include
-    what a call launches in another stream and doesn't wait for.
-    """
+    """Do as ``burst``, and synchronise before both clock readings: by ``settle``, then directly."""
+    append, synchronize = samples.append, device.synchronize
     deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
+        settle()
+        started = perf_counter_ns()
+        output = call()  # noqa: F841 (kept alive until the next one)
+        synchronize()
+        ended = perf_counter_ns()
+        append(ended - started)
+        if ended >= deadline:
+            return
+
+
+def device_burst(
+    call: Callable[[], Any],
+    device_samples: array[int],
+    device: BurstDevice,
+    settle: Callable[[], object],
+    most: int,
+    latency_ns: int,
+) -> None:
+    """Append the device's own time, in ns, of ``most`` calls: between two events around a call.
+
+    The device is held until the call is launched, so that it waits for no launch. A launch takes
+    ``latency_ns`` at most. Not included is what a call launches in another stream and doesn't wait
+    for. NVBench measures likewise (``detail/measure_cold.cu``), with a kernel that blocks.
+    """
+    hold = getattr(device, "hold", None)
+    first, last = device.event(), device.event()
+    stream = device.stream()
+    for _ in range(most):
+        settle()
+        if hold:
+            hold(latency_ns * _HELD / 1e9)
+        first.record(stream)
+        output = call()  # noqa: F841 (kept alive until the next one)
+        last.record(stream)
+        device.synchronize()
+        device_samples.append(int(first.elapsed_time(last) * 1e6))
+
+
+def timed_twice_burst(
+    call: Callable[[], Any],
+    samples: array[int],
+    device_samples: array[int],
+    device: BurstDevice,
+    settle: Callable[[], object],
+    most: int,
+) -> None:
+    """Do both at once: for calls so long that the two records are nothing in their latency."""
     first, last = device.event(), device.event()
     stream = device.stream()
     for _ in range(most):
@@ -125,11 +153,8 @@ def synchronised_burst(
         output = call()  # noqa: F841 (kept alive until the next one)
         last.record(stream)
         device.synchronize()
-        ended = perf_counter_ns()
-        samples.append(ended - started)
+        samples.append(perf_counter_ns() - started)
         device_samples.append(int(first.elapsed_time(last) * 1e6))
-        if ended >= deadline:
-            return
 
 
 class Bursts:
@@ -174,7 +199,7 @@ class Bursts:
     def warm(self, samples: array[int], seconds: float) -> None:
         """Make calls for ``seconds``. Their samples go to ``samples`` alone."""
         before, began_ns = len(samples), perf_counter_ns()
-        self._run_burst(samples, array("q"), _NO_LIMIT, seconds)
+        self._run_burst(samples, _NO_LIMIT, seconds)
         if self._prepare and (made := samples[before:]):
             self.preparing_s = (perf_counter_ns() - began_ns - sum(made)) / len(made) / 1e9
 
@@ -190,16 +215,17 @@ class Bursts:
         collect()
         samples: array[int] = array("q")
         device_samples: array[int] = array("q")
+        apart = math.ceil(calls / _TIMED_PART) if self._by_events and calls > 1 else 0
         delays: list[float] = []
         inside_ns = 0
         began_ns = monotonic_ns()
         while len(delays) < bursts and self._await(turn):
-            self._run_burst(array("q"), array("q"), lead_in)
+            self._run_burst(array("q"), lead_in)
             taken_before_ns = self._core.taken_ns()
             started_ns = monotonic_ns()
-            self._run_burst(samples, device_samples, calls)
+            self._run_recorded(samples, device_samples, calls, apart)
             inside_ns += monotonic_ns() - started_ns
-            self.calls += lead_in + calls
+            self.calls += lead_in + calls + apart
             delays.append((self._core.taken_ns() - taken_before_ns) / 1e9)
             collect()
             if turn:
@@ -213,6 +239,7 @@ class Bursts:
             bursts=len(delays),
             samples=calls,
             lead_in=lead_in,
+            timed_apart=apart,
             started=began_ns / 1e9,
             duration=inside_ns / 1e9,
             run_delay=tuple(delays),
@@ -240,21 +267,25 @@ class Bursts:
         kept = (*self.samples, *self.device_samples)
         return sum(samples.itemsize * len(samples) for samples in kept)
 
-    def _run_burst(
-        self,
-        samples: array[int],
-        device_samples: array[int],
-        most: int,
-        seconds: float = math.inf,
+    def _run_recorded(
+        self, samples: array[int], device_samples: array[int], calls: int, apart: int
     ) -> None:
+        """Run a burst's recorded calls, and those ``apart`` that time the device."""
+        call, device = self._call, self._device
+        if device is None or not self._by_events or calls == 0:
+            self._run_burst(samples, calls)
+        elif apart == 0:
+            timed_twice_burst(call, samples, device_samples, device, self._ready, calls)
+        else:
+            synchronised_burst(call, samples, device, self._ready, calls)
+            device_burst(call, device_samples, device, self._ready, apart, samples[-1])
+        self._copies.end()
+
+    def _run_burst(self, samples: array[int], most: int, seconds: float = math.inf) -> None:
         if self._device is None:
             self._burst(self._call, samples, most, seconds)
-        elif not self._by_events:
-            self._burst(self._synchronised_call, samples, most, seconds)
         else:
-            synchronised_burst(
-                self._call, samples, device_samples, self._device, self._ready, most, seconds
-            )
+            synchronised_burst(self._call, samples, self._device, self._ready, most, seconds)
         self._copies.end()
 
     def _ready(self) -> None:
@@ -262,13 +293,6 @@ class Bursts:
         if self._prepare:
             self._prepare()
         self._settle()
-
-    def _synchronised_call(self) -> Any:
-        """Return a call's output once the device, idle before the call, has made it."""
-        output = self._call()
-        if self._device:
-            self._device.synchronize()
-        return output
 
 
 def _cpu_of_other_threads_ns() -> int:
@@ -409,49 +433,3 @@ def _child_runs() -> bool:
         return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
         return False
-
-
-# Outputs that stand for work still to be done: its time would be in no sample.
-
-
-def require_ran(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, runs only on request.
-
-    Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
-    is an iterator that is not lazy.
-    """
-    for value in (output, *_values_of(output)):
-        for kind, article, advice in _LAZY_TYPES:
-            if isinstance(value, kind) and not isinstance(value, io.IOBase):
-                if isinstance(value, (CoroutineType, GeneratorType)):
-                    value.close()  # Python would complain that it was never awaited
-                raise _deferred(output, value, f"{article}; nothing ran: {advice}")
-
-
-def require_ended(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, is a future whose work still runs.
-
-    The same values are looked at. A future that has ended is a result like any other.
-    """
-    for module, name, ended in _FUTURES:
-        kind = getattr(sys.modules.get(module), name, None)
-        for value in (output, *_values_of(output)) if kind else ():
-            if isinstance(value, kind) and not getattr(value, ended)():  # type: ignore[arg-type]
-                raise _deferred(
-                    output,
-                    value,
-                    "a future before its work had ended: wait for its result inside the work",
-                )
-
-
-def _deferred(output: object, value: object, what: str) -> Unusable:
-    held = "" if value is output else "what holds "
-    return Unusable("nothing_ran", f"the work returned {held}{what}")
-
-
-def _values_of(output: object) -> tuple[object, ...]:
-    if isinstance(output, Mapping):
-        return tuple(islice(output.values(), _MOST_VALUES))
-    if isinstance(output, (tuple, list, set, frozenset)):
-        return tuple(islice(output, _MOST_VALUES))
-    return ()

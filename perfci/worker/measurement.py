@@ -33,11 +33,10 @@ from perfci.worker.bursts import (
     StrayCopies,
     collect,
     encoded,
-    require_ended,
-    require_ran,
     stop_collecting,
     warm_up,
 )
+from perfci.worker.deferred_work import require_ended, require_ran
 from perfci.worker.devices import (
     BurstDevice,
     check_devices,

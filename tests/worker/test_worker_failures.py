@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from perfci.errors import Unusable
-from perfci.worker.bursts import require_ended, require_ran
+from perfci.worker.deferred_work import require_ended, require_ran
 from tests.worker.driver import Bench
 
 TORCH = pytest.mark.torch

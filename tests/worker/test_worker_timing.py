@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfci.metrics.memory import memory_growth, theil_sen
-from perfci.worker.bursts import synchronised_burst, warm_up
+from perfci.worker.bursts import device_burst, synchronised_burst, timed_twice_burst, warm_up
 from perfci.worker.devices.cuda import driver_version
 
 
@@ -43,15 +43,41 @@ class _Event:
         return 0.25
 
 
-def test_the_device_is_synchronised_around_each_call_and_the_events_stand_inside() -> None:
+def test_the_device_is_synchronised_around_each_call_and_nothing_else_is_timed() -> None:
     device = Recorder()
-    samples, device_samples = array("q"), array("q")
+    samples = array("q")
+    synchronised_burst(partial(device.asked.append, "call"), samples, device, device.synchronize, 2)
+    assert device.asked == ["synchronize", "call", "synchronize"] * 2
+    assert len(samples) == 2
+
+
+class Held(Recorder):
+    """A device that can be kept busy while a call is launched."""
+
+    def hold(self, seconds: float) -> None:
+        self.asked.append(f"hold {seconds:.0e} s")
+
+
+@pytest.mark.parametrize(("device", "held"), [(Recorder(), []), (Held(), ["hold 1e-05 s"])])
+def test_the_devices_own_time_is_taken_apart_while_it_is_held(
+    device: Recorder, held: list[str]
+) -> None:
+    times = array("q")
     call = partial(device.asked.append, "call")
-    synchronised_burst(call, samples, device_samples, device, device.synchronize, 2)
-    once = ["synchronize", "record in stream", "call", "record in stream", "synchronize"]
-    assert device.asked == once * 2
-    assert len(samples) == len(device_samples) == 2
-    assert list(device_samples) == [250_000, 250_000]  # ms to ns
+    device_burst(call, times, device, device.synchronize, 2, latency_ns=10_000)
+    events = ["record in stream", "call", "record in stream"]
+    assert device.asked == ["synchronize", *held, *events, "synchronize"] * 2
+    assert list(times) == [250_000, 250_000]  # ms to ns
+
+
+def test_long_calls_are_timed_by_the_clock_and_by_events_at_once() -> None:
+    device = Recorder()
+    samples, times = array("q"), array("q")
+    call = partial(device.asked.append, "call")
+    timed_twice_burst(call, samples, times, device, device.synchronize, 2)
+    events = ["record in stream", "call", "record in stream"]
+    assert device.asked == ["synchronize", *events, "synchronize"] * 2
+    assert (len(samples), list(times)) == (2, [250_000, 250_000])
 
 
 def latencies(*medians_ns: int) -> tuple[Callable[[array[int], float], None], list[int]]:

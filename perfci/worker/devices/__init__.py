@@ -37,7 +37,9 @@ class BurstDevice(metrics.Device, Protocol):
     Methods of a metric that ``missing`` names are not called: ``event`` and ``stream`` are for
     ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
     for ``memory_growth``, ``uuid`` for ``energy``. A device whose cache can be flushed also has
-    ``l2_flusher()``, which returns a function that launches the flush in the current stream.
+    ``l2_flusher()``, which returns a function that launches the flush in the current stream. One
+    that can be kept busy has ``hold(seconds)``, which launches that much idle work there: its own
+    time of a call then has no waiting for launches.
     """
 
     @property

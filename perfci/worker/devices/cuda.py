@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any, cast
 from perfci.errors import Unusable
 from perfci.worker.devices import TorchDevice
 
+_TRIAL_CYCLES = 1_000_000
+_LONGEST_HOLD_S = 0.05
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -23,6 +26,7 @@ class Cuda(TorchDevice):
         super().__init__(name, name, torch.cuda)
         self._cuda = torch.cuda
         self._rocm = getattr(torch.version, "hip", None) is not None
+        self._cycles_per_s = 0.0
 
     def missing(self) -> dict[str, str]:
         """Return why it has no such metric, by metric."""
@@ -43,6 +47,24 @@ class Cuda(TorchDevice):
     def event(self) -> Any:
         """Return a new timing event."""
         return self._cuda.Event(enable_timing=True)
+
+    def hold(self, seconds: float) -> None:
+        """Launch a kernel in the current stream that spins for ``seconds``, 50 ms at most."""
+        if not self._cycles_per_s:
+            self._cycles_per_s = self._spin_rate()
+        self._cuda._sleep(int(min(seconds, _LONGEST_HOLD_S) * self._cycles_per_s))  # noqa: SLF001
+
+    def _spin_rate(self) -> float:
+        """Return how many cycles the spinning kernel makes in a second: the better of two runs."""
+        first, last = self.event(), self.event()
+        best_ms = math.inf
+        for _ in range(2):
+            first.record(self.stream())
+            self._cuda._sleep(_TRIAL_CYCLES)  # noqa: SLF001 (torch's own tests spin by it)
+            last.record(self.stream())
+            self.synchronize()
+            best_ms = min(best_ms, first.elapsed_time(last))
+        return _TRIAL_CYCLES / (best_ms / 1e3)
 
     def l2_flusher(self) -> Callable[[], object]:
         """Return what writes over a buffer as large as the L2 cache, as NVBench does.
