@@ -255,8 +255,8 @@ class WatchedSide(Protocol):
     def pid(self) -> int:
         """Return its process id."""
 
-    def card_energy(self) -> float:
-        """Return what its card took so far in J: NaN where that isn't known."""
+    def call_energy(self, time_s: float) -> float:
+        """Have it make calls for about that time. Return a call's energy in J; NaN if unknown."""
 
     def call_for(self, time_s: float) -> int:
         """Have it make calls of the work for about that time. Return their number."""

@@ -53,6 +53,48 @@ def demo(base: str, head: str, budget: str) -> dict[str, Any]:
         return compare(build(Path(scratch) / "demo"), base, head, budget)
 
 
+POWER = {
+    "benchmarks/bench_product.py": """import perfci
+import product
+import torch
+
+
+@perfci.benchmark
+def power():
+    matrix = product.matrix()
+    return perfci.inference(torch.matmul, matrix, matrix)
+""",
+    "product.py": """import torch
+
+
+def matrix():
+    return torch.zeros(8192, 8192, dtype=torch.bfloat16, device="cuda")
+""",
+    "pyproject.toml": "[tool.perfci]\npython_path = ['.']\n",
+}
+"""Both sides do the same operations; head's operands need more power, and so a lower clock."""
+
+
+def power_compare(budget: str) -> dict[str, Any]:
+    """Compare products that differ in their power alone."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    from demo import commit, git
+
+    with tempfile.TemporaryDirectory() as scratch:
+        repository = Path(scratch)
+        for name, text in POWER.items():
+            path = repository / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        git(repository, "init", "--quiet", "--initial-branch=main")
+        commit(repository, "Zeros")
+        product = repository / "product.py"
+        product.write_text(product.read_text().replace("zeros", "rand"), encoding="utf-8")
+        git(repository, "checkout", "--quiet", "-b", "feature")
+        commit(repository, "Random numbers")
+        return compare(repository, "main", "feature", budget)
+
+
 def tests() -> dict[str, Any]:
     """Run the tests marked ``gpu``."""
     done = subprocess.run(
@@ -89,12 +131,13 @@ def parts(budget: str) -> dict[str, Callable[[], dict[str, Any]]]:
     }
     return made | {
         "tests": tests,
+        "power_compare": lambda: power_compare(budget),
         "same": lambda: demo("main", "main", budget),
         "slowed": lambda: demo("main", "feature", budget),
     }
 
 
-EXPECTED = {"slowed": 1}
+EXPECTED = {"slowed": 1, "power_compare": 1}
 """Exit codes; zero for all other parts."""
 
 

@@ -2,7 +2,9 @@
 
     python -m benchmarks.gpu.kernel_time
 
-``today`` is a pair of events around a call on an idle queue. ``hot`` and ``cold`` have the pair
+``perfci`` and ``perfci_cold`` are perfci's own loop, without and with ``flush_l2``; ``latency`` is
+its latency, and ``latency_with_records`` what two event records in it would make of it.
+``idle`` is a pair of events around a call on an idle queue. ``hot`` and ``cold`` have the pair
 behind a spinning kernel, so that no launch is waited for; ``cold`` writes over the L2 cache before
 it. ``batch`` has one pair around several calls. ``kernels`` sums the kernels' own durations, as the
 profiler (CUPTI) has them. ``do_bench`` is Triton's, with its median.
@@ -13,10 +15,14 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from perfci.worker.bursts import device_burst, synchronised_burst
+from perfci.worker.devices.cuda import Cuda
 
 ROUNDS = 60
 SPIN_CYCLES = 400_000
@@ -86,6 +92,20 @@ def between_events(
     return statistics.median(samples)
 
 
+def by_perfci(call: Callable[[], Any], flush: Callable[[], Any] | None) -> float:
+    """Return the median of perfci's own loop."""
+    device, samples, times = Cuda("cuda:0"), array("q"), array("q")
+
+    def settle() -> None:
+        if flush:
+            flush()
+        device.synchronize()
+
+    synchronised_burst(call, samples, device, settle, ROUNDS)
+    device_burst(call, times, device, settle, ROUNDS, int(statistics.median(samples)))
+    return statistics.median(times) / 1e3
+
+
 def kernels(call: Callable[[], Any]) -> float:
     """Return the sum of a call's kernels by the profiler, the mean of ten calls."""
     from torch.profiler import ProfilerActivity, profile
@@ -106,10 +126,12 @@ def measured(call: Callable[[], Any], flush: Callable[[], Any]) -> dict[str, flo
     return {
         "latency": latency(call, records=False),
         "latency_with_records": latency(call, records=True),
-        "today": between_events(call, spin=False),
+        "idle": between_events(call, spin=False),
         "hot": between_events(call, spin=True),
         "cold": between_events(call, spin=True, flush=flush),
-        "cold_today": between_events(call, spin=False, flush=flush),
+        "idle_cold": between_events(call, spin=False, flush=flush),
+        "perfci": by_perfci(call, None),
+        "perfci_cold": by_perfci(call, flush),
         "batch": between_events(call, spin=True, calls=BATCH),
         "kernels": kernels(call),
         "do_bench": do_bench(call, warmup=10, rep=60, return_mode="median") * 1e3,

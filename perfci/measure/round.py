@@ -15,6 +15,8 @@ from perfci.measure.machine.gpu_watch import (
     CardWatch,
     GpuState,
     GpuWatches,
+    average_power,
+    own_pids,
     set_aside_reason,
 )
 from perfci.measure.provenance.attribution import (
@@ -23,7 +25,7 @@ from perfci.measure.provenance.attribution import (
     record_removed,
     wrong_code,
 )
-from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, turns
+from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, long_turns, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS, metric_groups
 from perfci.model.case import Failure, unfit_reason
@@ -31,6 +33,7 @@ from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
 from perfci.model.words import sayable
 from perfci.model.worker import (
+    REPLACED,
     Measurement,
     MeasureSettings,
     WorkerBlock,
@@ -51,6 +54,8 @@ NO_ROOM_FOR_BOTH = "no_room_for_both"
 _MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
 _MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
 """Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
+_POWER_PART = 0.9
+"""Share of the time of calls alone over which their power is averaged."""
 _CLOCK_ROUNDING_S = 1e-6
 """Rounding of a clock's readings, as floating-point numbers."""
 
@@ -159,6 +164,7 @@ class _RoundWorkers:
             self._blocks()
             for slot in slots:
                 self._attempt(slot, RoundSide.watch_alone)
+            self._replace_short_turns()
             self._finish()
             _set_side_by_side(slots)
         finally:
@@ -243,9 +249,24 @@ class _RoundWorkers:
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
 
+    def _replace_short_turns(self) -> None:
+        """Measure again in long turns if a side reached its card's power limit for the first time.
+
+        The other side shared the clock that the limit set.
+        """
+        case = self.slots[0].task.order.case
+        limited = any(slot.at_power_limit for slot in self.slots)
+        if limited and case not in self.gpu.at_power_limit:
+            self.gpu.at_power_limit.add(case)
+            for slot in self.slots:
+                slot.blocks = [replace(block, set_aside=REPLACED) for block in slot.blocks]
+            self._blocks()
+
     def _plan(self) -> tuple[float, BurstPlan]:
         """Return the slower side's time of a call in s, and the turns of a round of such calls."""
         slowest = max(slot.call_s for slot in self.slots)
+        if self.slots[0].task.order.case in self.gpu.at_power_limit:
+            return slowest, long_turns(slowest)
         return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
 
     def _block(self, plan: BurstPlan, number: int) -> None:
@@ -319,6 +340,8 @@ class RoundSide:
         self.ran: Provenance | None = None
         self.measurement: Measurement | None = None
         self.bursts: Sequence[float | None] = ()
+        self.at_power_limit = False
+        self._calls_between = 0
         self._before: GpuState | None = None
         self._ordered = 0.0
         self._output: Mapping[str, object] = {}
@@ -366,8 +389,11 @@ class RoundSide:
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.wrong_clock(wrong)
         if self._before is not None and self.card is not None:
-            reason = set_aside_reason(self._before, self.card.read(), workers)
+            after = self.card.read()
+            reason = set_aside_reason(self._before, after, own_pids(self._before, after, workers))
             block = replace(block, set_aside=reason)
+        block = replace(block, calls_before=self._calls_between)
+        self._calls_between = 0
         for watch in self.watches:
             watch.after_block()
         self.measured_s += block.duration
@@ -384,16 +410,32 @@ class RoundSide:
         """The worker's process id."""
         return self.living.pid
 
-    def card_energy(self) -> float:
-        """Return what the card took so far in J: NaN where that isn't known."""
-        energy = self.card.read().energy if self.card else None
-        return math.nan if energy is None else energy
-
     def call_for(self, time_s: float) -> int:
         """Have the worker make calls for about that time, in no burst. Return their number."""
-        calls = max(1, int(time_s / (self.call_s + SAMPLE_S)))
-        self.living.send({"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None})
-        self.living.expect("block", self.task.timeout_s + calls * self.call_s)
+        return self._finish_calls(*self._begin_calls(time_s))
+
+    def call_energy(self, time_s: float) -> float:
+        """Return the energy of a call in J, from calls for about ``time_s``. NaN where unknown."""
+        if self.card is None:
+            return math.nan
+        calls, began = self._begin_calls(time_s)
+        power = average_power(self.card, _POWER_PART * time_s)
+        self.at_power_limit |= self.card.read().at_power_limit
+        self._finish_calls(calls, began)
+        return power * (self.living.now() - began) / calls
+
+    def _begin_calls(self, time_s: float) -> tuple[int, float]:
+        """Order calls for about ``time_s``. Return their number, and when they were ordered."""
+        calls = max(1, math.ceil(time_s / (self.call_s + SAMPLE_S)))
+        order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
+        ordered = self.living.now()
+        self.living.send(order)
+        return calls, ordered
+
+    def _finish_calls(self, calls: int, ordered: float) -> int:
+        within_s = self.task.timeout_s + calls * self.call_s
+        self.living.expect("block", within_s, since=ordered)
+        self._calls_between += calls
         return calls
 
     def learn_call(self) -> None:

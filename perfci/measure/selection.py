@@ -300,6 +300,9 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
         return None
 
 
+_LONG_TURN_S, _LONG_LEAD_IN_S = 1.0, 0.4
+
+
 @dataclass(frozen=True, slots=True)
 class BurstPlan:
     """The calls of a side in a round: ``blocks``, each of ``bursts`` in turn with the other side.
@@ -331,6 +334,16 @@ def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
     pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
     return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks)
+
+
+def long_turns(call_s: float) -> BurstPlan:
+    """Return the turns of a round on a card at its power limit: ABBA, each of more than a second.
+
+    The control loop of the clock needs some 100 ms to follow the side whose turn it is.
+    """
+    call_s += SAMPLE_S
+    lead_in, calls = (math.ceil(seconds / call_s) for seconds in (_LONG_LEAD_IN_S, _LONG_TURN_S))
+    return BurstPlan(calls, lead_in, bursts=1, blocks=2)
 
 
 def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:

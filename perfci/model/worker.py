@@ -107,6 +107,10 @@ class GraphEvent:
     count: int = 1
 
 
+REPLACED = "measured again in long turns"
+"""Why a block is excluded that later ones of its round replace."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerBlock:
     """One worker's part of a block: the bursts that one message ordered. Times in s.
@@ -115,6 +119,7 @@ class WorkerBlock:
     ``timed_apart`` calls for the device's own time. If these are none, the recorded ones gave it.
     ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
     the worker off its core. ``set_aside`` gives the reason why the block was excluded, or "".
+    ``calls_before`` were made between the block before and this one, for other readings.
     """
 
     bursts: int
@@ -125,6 +130,7 @@ class WorkerBlock:
     lead_in: int = 0
     set_aside: str = ""
     timed_apart: int = 0
+    calls_before: int = 0
 
     @property
     def calls(self) -> int:

@@ -27,6 +27,7 @@ from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
     DECIDING_ROUNDS,
     MOST_FIRST_CALLS,
+    REPLACED,
     Measurement,
     WorkerBlock,
     WorkerOutput,
@@ -185,6 +186,7 @@ def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequenc
     calls, begin = _in_seconds(encoded), 0
     bursts: list[Sequence[float]] = []
     for block in blocks:
+        begin += block.calls_before
         for _ in range(block.bursts):
             begin += block.lead_in
             bursts.append(calls[begin : begin + block.samples])
@@ -209,10 +211,12 @@ def _disturbances(
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
     """Return which bursts are kept: the undisturbed ones, but all if those are fewer than half.
 
-    Disturbance is then normal on this machine, and the report warns of it.
+    Disturbance is then normal on this machine, and the report warns of it. Bursts that others
+    replace are never kept.
     """
     kept = tuple(not reason for reason in disturbances)
-    return kept if 2 * sum(kept) >= len(kept) else tuple(True for _ in kept)
+    valid = tuple(reason != REPLACED for reason in disturbances)
+    return kept if 2 * sum(kept) >= sum(valid) else valid
 
 
 def _without(bursts: Sequence[Sequence[float]], kept: Sequence[bool]) -> list[Sequence[float]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,7 @@ def call():
 """
 
 
-def recorded(warm: Warm, root: Path, text: str) -> Sequence[Recorded]:
+def recorded(warm: Warm | FreshProcess, root: Path, text: str) -> Sequence[Recorded]:
     root.mkdir()
     (root / "model.py").write_text(text, encoding="utf-8")
     return [json.loads(warm.run(_RECORD, str(root)))]
@@ -198,17 +200,28 @@ def test_a_free_that_was_not_seen_requested_is_one() -> None:
     assert list(held_at_peak(events, in_tree).values()) == [110 * MIB]
 
 
+class FreshProcess:
+    """Runs a program as ``Warm`` does, but not in a fork: its parent may have initialised CUDA."""
+
+    def run(self, program: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+
 @pytest.mark.gpu
 @pytest.mark.torch
-def test_a_real_devices_peak_is_told_by_its_stack(warm: Warm, tmp_path: Path) -> None:
+def test_a_real_devices_peak_is_told_by_its_stack(tmp_path: Path) -> None:
+    fresh = FreshProcess()
     model = _MODEL.replace("torch.zeros(", 'torch.zeros(device="cuda", size=(').replace(
         ", 1024)", ", 1024))"
     )
     model = model.replace("size=(1024, 64)", "size=(1024, 64))").replace(
         "model, x = Model()", 'device, model, x = "cuda:0", Model().cuda()'
     )
-    base = recorded(warm, tmp_path / "a", model.format(rows=16, scratch=256))
-    head = recorded(warm, tmp_path / "b", "# moved\n" + model.format(rows=16, scratch=4096))
+    base = recorded(fresh, tmp_path / "a", model.format(rows=16, scratch=256))
+    head = recorded(fresh, tmp_path / "b", "# moved\n" + model.format(rows=16, scratch=4096))
     (one,) = differences(base, head)
     assert place(one)[:3] == ("memory-peak", "model.py", 13)
     assert one.bytes == pytest.approx((4096 - 256) * 4096, rel=0.1)

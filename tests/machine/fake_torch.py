@@ -85,6 +85,21 @@ def max_memory_allocated(name):
 
 
 max_memory_reserved = memory_allocated = max_memory_allocated
+
+
+def _segment(device, pool):
+    return {"device": device, "segment_pool_id": pool, "total_size": 3000, "allocated_size": 1000}
+
+
+def memory_snapshot():
+    return [_segment(1, (0, 0)), _segment(1, (0, 1)), _segment(0, (0, 2))]
+
+
+def _is_in_bad_fork():
+    return False
+
+
+def _sleep(cycles): ...
 """
 
 

@@ -76,7 +76,7 @@ def test_the_only_card_needs_no_number_and_of_two_none_is_guessed() -> None:
     ("later", "reason"),
     [
         ({}, ""),
-        ({"amdsmi_get_gpu_metrics_info": {"ppt_residency_acc": 8}}, "power cap"),
+        ({"amdsmi_get_gpu_metrics_info": {"vr_thm_residency_acc": 8}}, "power brake"),
         (
             {"amdsmi_get_gpu_process_list": [{"pid": 7}, {"pid": 9}]},
             "beside a foreign process (9)",

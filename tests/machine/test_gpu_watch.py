@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,10 +12,12 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.measure.machine import gpu_watch
 from perfci.measure.machine.gpu_watch import (
     GpuState,
     GpuWatches,
     UnwatchableCard,
+    average_power,
     open_gpu_watch,
     set_aside_reason,
     slowdown_name,
@@ -124,7 +128,7 @@ def test_a_session_without_a_device_asks_nvml_nothing() -> None:
 
 def test_the_gravest_slowdown_is_named_and_idling_is_none() -> None:
     assert slowdown_name(0x4 | 0x40) == "hardware thermal slowdown"
-    assert slowdown_name(0x4) == "power cap"
+    assert slowdown_name(0x4) == ""
     assert slowdown_name(0x1 | 0x2 | 0x10 | 0x100) == ""
 
 
@@ -132,20 +136,44 @@ def test_the_gravest_slowdown_is_named_and_idling_is_none() -> None:
     ("before", "after", "reason"),
     [
         (GOOD, GOOD, ""),
-        (state(slowdown="power cap"), GOOD, "power cap"),
+        (state(slowdown="hardware slowdown"), GOOD, "hardware slowdown"),
         (GOOD, state(slowdown="power brake"), "power brake"),
         (GOOD, state(compute_pids=frozenset({10, 99})), "beside a foreign process (99)"),
         (state(compute_pids=frozenset({10, 99})), GOOD, "beside a foreign process (99)"),
         # in a container the ids are others: ours aren't seen either
         (state(compute_pids=frozenset({99})), state(compute_pids=frozenset({99})), ""),
         (state(slowdown=None, compute_pids=None), state(slowdown=None, compute_pids=None), ""),
-        (state(slowdown=None), state(slowdown="power cap"), "power cap"),
+        (state(slowdown=None), state(slowdown="power brake"), "power brake"),
+        (state(at_power_limit=True), state(at_power_limit=True), ""),
     ],
 )
 def test_a_burst_is_set_aside_for_a_slowdown_or_a_foreign_process(
     before: GpuState, after: GpuState, reason: str
 ) -> None:
     assert set_aside_reason(before, after, own_pids=(10, 11)) == reason
+
+
+class SteppingCard:
+    """A card whose energy counter moves every few readings, as a real one's does."""
+
+    def __init__(self, *joules: float | None) -> None:
+        self.left = list(joules)
+
+    def energy(self) -> float | None:
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+def test_power_is_that_between_the_first_step_of_the_counter_and_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(gpu_watch, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(gpu_watch, "sleep", lambda _: None)
+    # steps at the second reading and at the sixth, of 1 s each; the first one's time is unknown
+    stepping = SteppingCard(100.0, 100.0, 130.0, 130.0, 130.0, 130.0, 170.0, 170.0)
+    assert average_power(stepping, 10.0) == pytest.approx(10.0)
+    assert math.isnan(average_power(SteppingCard(100.0, 130.0), 10.0))
+    assert math.isnan(average_power(SteppingCard(None), 10.0))
 
 
 HOLDING = """

@@ -89,7 +89,7 @@ def test_a_sound_card_is_read_through_the_binding(library: Library) -> None:
     ("before", "after", "reason"),
     [
         ("", "reasons 0x44", "hardware thermal slowdown"),
-        ("reasons 0x4", "", "power cap"),
+        ("reasons 0x80", "", "power brake"),
         ("", "reasons 0x1", ""),
         ("pid 7", "pid 7 99", "beside a foreign process (99)"),
         ("pid 7 8 9 10 11 12", "pid 7", "beside a foreign process (8)"),

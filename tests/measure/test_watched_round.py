@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from perfci.measure import selection
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
-from perfci.model.worker import MeasureSettings, Quiet, WorkerOutput, WorkOrder
+from perfci.model.worker import REPLACED, MeasureSettings, Quiet, WorkerOutput, WorkOrder
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
 from tests.machine.fake_torch import write_torch
@@ -134,13 +135,29 @@ def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
 def test_a_slowed_card_is_reported_though_the_bursts_are_kept_and_unknown_ids_are_not(
     tree: Tree,
 ) -> None:
-    nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x4)})
+    nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x80)})
     for output in measured(tree, GpuWatches(nvml), FIRST):
-        assert (output.bursts_set_aside, output.disturbance) == (0, "power cap")
+        assert (output.bursts_set_aside, output.disturbance) == (0, "power brake")
         assert output.bursts_disturbed > 0
     shared = card(nvmlDeviceGetComputeRunningProcesses=processes(41))
     for output in measured(tree, GpuWatches(FakeNvml({f"GPU-{FIRST}": shared})), FIRST):
         assert output.disturbance in {"", "core taken"}  # ours aren't seen: a container's ids
+
+
+def test_at_the_power_limit_the_sides_take_long_turns_in_this_round_and_in_later_ones(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "_LONG_TURN_S", 0.05)
+    monkeypatch.setattr(selection, "_LONG_LEAD_IN_S", 0.02)
+    limited = card(nvmlDeviceGetCurrentClocksEventReasons=0x4)
+    gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": limited}))
+    for output in measured(tree, gpu, FIRST):
+        assert output.disturbance == REPLACED
+        assert output.bursts_measured - output.bursts_set_aside == 2
+    assert gpu.at_power_limit == {"case"}
+    assert "reached its power limit in case" in gpu.notes()[0]
+    for output in measured(tree, gpu, FIRST):
+        assert (output.bursts_measured, output.bursts_set_aside) == (2, 0)
 
 
 def test_a_report_says_that_a_card_was_not_watched(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 import pytest
@@ -84,3 +85,24 @@ def test_a_worker_that_uses_no_card_names_none(bench: Bench) -> None:
     with bench.start(bench.order(path, "case")) as worker:
         ready = worker.wait_for("ready")
     assert (ready["on_device"], ready["uuid"]) == (False, "")
+
+
+def test_a_short_kernels_own_time_has_no_waiting_for_its_launch(bench: Bench) -> None:
+    measured = bench.measure(f"{HEAD}{SETUP}    return lambda: x + 1\n", growth=False)
+    wall, device = (samples(measured[name]) for name in ("samples_ns", "device_samples_ns"))
+    assert 0 < len(device) < len(wall)
+    assert statistics.median(device) < statistics.median(wall) / 2
+
+
+GRAPHED = f"""{HEAD}
+    x = torch.ones(16 << 20, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total = (x * 2 + 1).sum()
+    return lambda: graph.replay()
+"""
+
+
+def test_a_graphs_private_pool_counts(bench: Bench) -> None:
+    values = bench.measure(GRAPHED)["values"]
+    assert values["peak_device_memory"] >= 3 * 64 * MIB  # x, x * 2 and the sum's operand

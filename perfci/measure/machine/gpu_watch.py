@@ -1,15 +1,20 @@
 """The state of cards around each burst, read through NVML or amdsmi. Nothing on a card is set.
 
-A burst under thermal or power slowdown, or with a foreign process on the card, is excluded. What
-NVML can't read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never ends
-for it.
+A burst under a thermal slowdown or a power brake, or with a foreign process on the card, is
+excluded. A card at its power limit is in its normal state for large matrix products: both sides are
+then measured in long turns, because in short ones they share the clock that the control loop sets.
+What NVML can't read of a card (a laptop's, a virtual one) is unknown, and is noted: a session never
+ends for it.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,8 +24,9 @@ _SLOWDOWNS = (
     (0x0000000000000020, "software thermal slowdown"),
     (0x0000000000000040, "hardware thermal slowdown"),
     (0x0000000000000080, "power brake"),
-    (0x0000000000000004, "power cap"),
 )
+_POWER_LIMIT = 0x0000000000000004
+_AT_LIMIT = "power limit"
 PREFIX = "amd:"
 """Begins what a worker calls an AMD card; its serial number follows, if torch knows it."""
 _THROTTLED = (
@@ -28,11 +34,12 @@ _THROTTLED = (
     ("socket_thm_residency_acc", "hardware thermal slowdown"),
     ("hbm_thm_residency_acc", "hardware thermal slowdown"),
     ("vr_thm_residency_acc", "power brake"),
-    ("ppt_residency_acc", "power cap"),
+    ("ppt_residency_acc", _AT_LIMIT),
 )
 """Counters of MI300 and later that move while the card is throttled; the gravest first."""
 _OTHER_VERSIONS = (AttributeError, KeyError, TypeError, ValueError)
 """What an amdsmi that lacks a function, or answers otherwise, raises or causes."""
+_POLL_S = 0.002
 _ANY = "throttle_status"
 """What cards before them have: whether they are throttled now."""
 
@@ -41,13 +48,15 @@ _ANY = "throttle_status"
 class GpuState:
     """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it.
 
-    ``memory_errors`` are those that ECC could not correct since then; most cards have no ECC.
+    ``memory_errors`` are those that ECC could not correct since then; most cards have no ECC. With
+    ``at_power_limit``, the card's clock is what its power limit allows.
     """
 
     energy: float | None
     slowdown: str | None
     compute_pids: frozenset[int] | None
     memory_errors: int | None = None
+    at_power_limit: bool = False
 
 
 class UnwatchableCard(Exception):
@@ -70,12 +79,18 @@ class CardWatch(ABC):
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
+        throttling = self._reading("slowdowns", self._throttling)
         return GpuState(
-            energy=self._reading("energy", self._energy),
-            slowdown=self._reading("slowdowns", self._slowdown),
+            energy=self.energy(),
+            slowdown="" if throttling == _AT_LIMIT else throttling,
             compute_pids=self._reading("processes", self._pids),
             memory_errors=self._reading("memory errors", self._memory_errors),
+            at_power_limit=throttling == _AT_LIMIT,
         )
+
+    def energy(self) -> float | None:
+        """Return the card's energy counter in J, or None if it can't be read."""
+        return self._reading("energy", self._energy)
 
     def _reading(self, what: str, read: Callable[[], T]) -> T | None:
         try:
@@ -88,7 +103,8 @@ class CardWatch(ABC):
     def _energy(self) -> float: ...
 
     @abstractmethod
-    def _slowdown(self) -> str: ...
+    def _throttling(self) -> str:
+        """Return the gravest slowdown, the power limit if there is none, or an empty text."""
 
     @abstractmethod
     def _pids(self) -> frozenset[int]: ...
@@ -125,7 +141,7 @@ class GpuWatch(CardWatch):
     def _energy(self) -> float:
         return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
 
-    def _slowdown(self) -> str:
+    def _throttling(self) -> str:
         """The binding has the new name whatever the driver has: one before 535 knows the old."""
         nvml = self._nvml
         try:
@@ -133,7 +149,7 @@ class GpuWatch(CardWatch):
         except nvml.NVMLError_FunctionNotFound:
             reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
         self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
-        return slowdown_name(reasons)
+        return slowdown_name(reasons) or (_AT_LIMIT if reasons & _POWER_LIMIT else "")
 
     def _pids(self) -> frozenset[int]:
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
@@ -163,6 +179,8 @@ class GpuWatches:
         self._nvml = nvml
         self._amdsmi = amdsmi
         self._opened: dict[str, CardWatch | UnwatchableCard] = {}
+        self.at_power_limit: set[str] = set()
+        """Cases in which a card reached its power limit."""
 
     def of(self, uuid: str) -> CardWatch | None:
         """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
@@ -185,9 +203,14 @@ class GpuWatches:
 
     def notes(self) -> tuple[str, ...]:
         """Return what went unseen, and why: a sentence each, no two alike."""
-        return tuple(
-            dict.fromkeys(note for watch in self._opened.values() for note in _unseen(watch))
-        )
+        notes = [note for watch in self._opened.values() for note in _unseen(watch)]
+        if self.at_power_limit:
+            cases = ", ".join(sorted(self.at_power_limit))
+            notes.append(
+                f"The card reached its power limit in {cases}: both sides took turns of a second, "
+                "each at the clock that its own power allows."
+            )
+        return tuple(dict.fromkeys(notes))
 
 
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
@@ -244,6 +267,40 @@ def slowdown_name(reasons: int) -> str:
     return next((name for bit, name in _SLOWDOWNS if reasons & bit), "")
 
 
+def average_power(card: CardWatch, seconds: float) -> float:
+    """Return the card's power in W over up to ``seconds`` from now; NaN where it isn't known.
+
+    The counter moves in steps (100 ms apart on an H100), so the time between the first step and
+    the last one counts.
+    """
+    until = monotonic() + seconds
+    steps: list[tuple[float, float]] = []
+    last = card.energy()
+    while last is not None and (now := monotonic()) < until:
+        energy = card.energy()
+        if energy is not None and energy != last:
+            steps.append((now, energy))
+            last = energy
+        sleep(_POLL_S)
+    if len(steps) < 2:
+        return math.nan
+    (first_s, first_j), (last_s, last_j) = steps[0], steps[-1]
+    return (last_j - first_j) / (last_s - first_s)
+
+
+def own_pids(before: GpuState, after: GpuState, workers: Collection[int]) -> frozenset[int]:
+    """Return the ``workers``, and the processes on the card that are in a session of theirs."""
+    listed = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
+    return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended, or it is none of this system's view
+        return 0
+
+
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
@@ -281,7 +338,7 @@ class AmdWatch(CardWatch):
         counter = self._amdsmi.amdsmi_get_energy_count(self._handle)
         return float(counter["energy_accumulator"]) * float(counter["counter_resolution"]) / 1e6
 
-    def _slowdown(self) -> str:
+    def _throttling(self) -> str:
         """amdsmi has ``"N/A"`` for what a card doesn't count."""
         metrics = self._amdsmi.amdsmi_get_gpu_metrics_info(self._handle)
         counted = {
