@@ -78,13 +78,14 @@ def test_a_fork_that_hangs_is_given_up() -> None:
 @pytest.mark.gpu
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    ("program", "reason"),
+    ("program", "reasons"),
     [
-        ("import torch\ntorch.cuda.is_available()\n", ""),
-        ("import torch\ntorch.ones(1, device='cuda')\n", "initialised CUDA"),
-        ("import ctypes\nctypes.CDLL('libcuda.so.1').cuInit(0)\n", "initialised CUDA"),
+        # a driver of version 580 leaves a thread
+        ("import torch\ntorch.cuda.is_available()\n", {"", "left threads running"}),
+        ("import torch\ntorch.ones(1, device='cuda')\n", {"initialised CUDA"}),
+        ("import ctypes\nctypes.CDLL('libcuda.so.1').cuInit(0)\n", {"initialised CUDA"}),
     ],
     ids=["NVML asked", "torch's context", "the driver alone"],
 )
-def test_a_real_driver_shows_whether_it_was_initialised(program: str, reason: str) -> None:
-    assert answer(program + ASKED, PYTORCH_NVML_BASED_CUDA_CHECK="1") == reason
+def test_a_real_driver_shows_whether_it_was_initialised(program: str, reasons: set[str]) -> None:
+    assert answer(program + ASKED, PYTORCH_NVML_BASED_CUDA_CHECK="1") in reasons

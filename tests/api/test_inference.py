@@ -62,6 +62,7 @@ def test_inputs_that_can_be_moved_are_moved_to_the_device_asked_for():
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # Inductor's own imports
 def test_model_and_inputs_go_to_the_gpu_where_there_is_one():
     work = perfci.inference(model(), torch.ones(1, 8), mode="reduce-overhead")

@@ -16,7 +16,11 @@ FIRST, SECOND = "00112233445566aa", "ffeeddccbbaa9988"
 FUNCTIONS = {
     "amdsmi_get_gpu_asic_info": {"asic_serial": "0x00112233445566AA"},
     "amdsmi_get_energy_count": {"energy_accumulator": 2_000_000, "counter_resolution": 15.3},
-    "amdsmi_get_gpu_metrics_info": {"ppt_residency_acc": 7, "throttle_status": "N/A"},
+    "amdsmi_get_gpu_metrics_info": {
+        "ppt_residency_acc": 7,
+        "vr_thm_residency_acc": 7,
+        "throttle_status": "N/A",
+    },
     "amdsmi_get_gpu_process_list": [{"pid": 7, "memory_usage": {"vram_mem": 1 << 30}}],
     "amdsmi_get_gpu_total_ecc_count": {"correctable_count": 5, "uncorrectable_count": 0},
     "amdsmi_get_gpu_perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO",

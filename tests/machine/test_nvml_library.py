@@ -110,7 +110,7 @@ def test_a_card_that_falls_off_the_bus_is_noted_once_and_ends_nothing(library: L
     lost = f"status {IS_LOST}"
     seen = library.read("pid 7", lost, lost)
     assert seen["energy"] == [0.25, None, None]
-    unread = "energy, slowdowns, processes, memory errors, temperature, clocks"
+    unread = "slowdowns, energy, processes, memory errors, temperature, clocks"
     assert seen["notes"] == [f"NVML can't read the card's {unread} (GPU is lost)."]
 
 

@@ -99,7 +99,7 @@ GRAPHED = f"""{HEAD}
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         total = (x * 2 + 1).sum()
-    return lambda: graph.replay()
+    return lambda: (x, graph.replay())
 """
 
 
