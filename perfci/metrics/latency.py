@@ -26,8 +26,8 @@ METRICS = {
     Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the calls",
     Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest call",
     Metric("device_time_p50", "s", "sampled", 0.05, "warn"): (
-        "median time between two CUDA events around the call, with its launch not waited for; if it "
-        "is far below the latency, launching is the bottleneck"
+        "median time between two CUDA events around the call, with its launch not waited for; if "
+        "it is far below the latency, launching is the bottleneck"
     ),
     Metric("throughput", "items/s", "sampled", 0.05, "info", "higher"): (
         "`items` ÷ mean latency, if the benchmark gives `items`; higher is better"
