@@ -16,6 +16,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
