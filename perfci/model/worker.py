@@ -116,7 +116,7 @@ class WorkerBlock:
     """One worker's part of a block: the bursts that one message ordered. Times in s.
 
     Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were, then
-    ``timed_apart`` calls for the device's own time. If these are none, the recorded ones gave it.
+    ``timed_apart`` calls for the device's own time. If that is 0, the recorded calls gave it.
     ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
     the worker off its core. ``set_aside`` gives the reason why the block was excluded, or "".
     ``calls_before`` were made between the block before and this one, for other readings.

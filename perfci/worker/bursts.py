@@ -35,7 +35,7 @@ _FALLING = 0.99
 _HELD = 1.2
 """Share of a call's latency for which the device is held while the call is launched."""
 _TIMED_PART = 4
-"""One in so many calls of a burst is made once more for the device's own time."""
+"""A burst's recorded calls, divided by this, are made once more for the device's own time."""
 _SLOW_S = 0.5
 _SLOW_CALLS = 2
 """Calls that take half a second or more are warm after two."""

@@ -289,7 +289,7 @@ def average_power(card: CardWatch, seconds: float) -> float:
 
 
 def own_pids(before: GpuState, after: GpuState, workers: Collection[int]) -> frozenset[int]:
-    """Return the ``workers``, and the processes on the card that are in a session of theirs."""
+    """Return the ``workers``, and those processes on the card that are in a worker's session."""
     listed = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
     return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
 
@@ -297,7 +297,7 @@ def own_pids(before: GpuState, after: GpuState, workers: Collection[int]) -> fro
 def _session_of(pid: int) -> int:
     try:
         return os.getsid(pid)
-    except OSError:  # it has ended, or it is none of this system's view
+    except OSError:  # it has ended, or is outside this system's view
         return 0
 
 
