@@ -104,7 +104,7 @@ class CardWatch(ABC):
 
     @abstractmethod
     def _throttling(self) -> str:
-        """Return the gravest slowdown, the power limit if there is none, or an empty text."""
+        """Return the gravest slowdown. Without one, the power limit, or an empty text."""
 
     @abstractmethod
     def _pids(self) -> frozenset[int]: ...
