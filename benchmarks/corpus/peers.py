@@ -16,9 +16,8 @@ from pathlib import Path
 
 from scipy.stats import mannwhitneyu, ttest_ind
 
-from benchmarks.corpus.replay import FEWEST
 from benchmarks.corpus.score import LATENCY, Outcome
-from benchmarks.corpus.sessions import Recorded, planted_metric, recorded_sessions
+from benchmarks.corpus.sessions import FEWEST, Recorded, planted_metric, recorded_sessions
 from benchmarks.peers.tools.samples import usual_recipe
 from benchmarks.statistics.scoring import markdown
 from perfci.measure.kept_bursts import KeptRound, KeptWorker, read_kept

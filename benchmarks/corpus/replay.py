@@ -23,8 +23,6 @@ from perfci.verdict.stopping import rounds_of_ancestor
 
 SUITE = 20
 """Cases of the report that each replayed case is part of."""
-FEWEST = 8
-"""As one of twenty cases, a change isn't believed before the eighth round."""
 _SIDES = ("base", "head")
 
 

@@ -26,8 +26,15 @@ from functools import partial
 from pathlib import Path
 
 import perfci
-from benchmarks.corpus.replay import FEWEST, Replay, replayed
-from benchmarks.corpus.sessions import DATA, Recorded, planted_metric, recorded_sessions, true_share
+from benchmarks.corpus.replay import Replay, replayed
+from benchmarks.corpus.sessions import (
+    DATA,
+    FEWEST,
+    Recorded,
+    planted_metric,
+    recorded_sessions,
+    true_share,
+)
 from benchmarks.statistics.scoring import markdown, percent
 from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.model.report import Comparison
@@ -35,6 +42,21 @@ from perfci.verdict.policy import MetricPolicy, Policy
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "latency_p50"
+_BY_ANOTHER = """\
+import importlib.util, sys
+other, ours = sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, other)
+import perfci
+sys.path[0] = ours
+spec = importlib.util.spec_from_file_location(
+    "benchmarks.corpus.replay", f"{other}/benchmarks/corpus/replay.py"
+)
+replay = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(replay)
+from benchmarks.corpus.score import main
+main(sys.argv[1:])
+"""
+"""Another checkout's perfci, and its ``replay.py``, which knows its functions; the rest is ours."""
 POLICIES = {
     "5 %": Policy(),
     "2 %": Policy(metrics={LATENCY: MetricPolicy(0.02, "fail", "inconclusive")}),
@@ -149,11 +171,9 @@ def all_outcomes(folder: Path, kind: str = "", most: int | None = None) -> list[
 
 def outcomes_by(checkout: Path, folder: Path, kind: str) -> list[Outcome]:
     """Return the outcomes by the code of another checkout, in processes of its own."""
-    words = ["score", "--json", "--data", str(folder), *(["--kind", kind] if kind else [])]
+    words = ["--json", "--data", str(folder), *(["--kind", kind] if kind else [])]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.corpus", *words],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{ROOT}"},
+        [sys.executable, "-c", _BY_ANOTHER, str(checkout), str(ROOT), *words],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -109,11 +110,17 @@ def test_peers_rules_answer_on_the_same_bursts() -> None:
     assert {name for name, _, _ in answers} == set(peers.RULES)
 
 
-def test_the_rules_of_another_checkout_are_asked_in_a_process_of_their_own(
-    tmp_path: Path,
-) -> None:
-    recorded = json.loads((DATA / "sessions.jsonl").read_text().splitlines()[0])
-    (tmp_path / "sessions.jsonl").write_text(json.dumps(recorded) + "\n")
-    (tmp_path / recorded["file"]).write_bytes((DATA / recorded["file"]).read_bytes())
-    there = score.outcomes_by(score.ROOT, tmp_path, "tiny")
-    assert there == score.all_outcomes(tmp_path, "tiny")
+def test_the_rules_of_another_checkout_decide_in_a_process_of_their_own(tmp_path: Path) -> None:
+    other, data = tmp_path / "other", tmp_path / "data"
+    for part in ("perfci", "benchmarks/corpus"):
+        ignored = shutil.ignore_patterns("__pycache__", "data")
+        shutil.copytree(score.ROOT / part, other / part, ignore=ignored)
+    settings = other / "perfci" / "model" / "worker.py"
+    settings.write_text(settings.read_text().replace("rounds: int = 5\n", "rounds: int = 7\n"))
+    recorded = (DATA / "sessions.jsonl").read_text().splitlines()[0]
+    data.mkdir()
+    (data / "sessions.jsonl").write_text(recorded + "\n")
+    shutil.copy(DATA / json.loads(recorded)["file"], data)
+    here, there = score.all_outcomes(data, "tiny"), score.outcomes_by(other, data, "tiny")
+    assert {each.rounds for each in here} == {5}
+    assert {each.rounds for each in there} == {7}
