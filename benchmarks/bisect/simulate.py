@@ -156,7 +156,7 @@ def measured(
         assert test.df is not None
         assert test.lo is not None
         assert test.hi is not None
-        if is_decided(test.lo, test.hi, test.p, asked.margin, ALPHA):
+        if is_decided(test.lo, test.hi, test.p, asked.margin, ALPHA, two_sided=True):
             break
     return SessionAnswer(asked.position, test.estimate, test.se, test.df, rounds, asked.base)
 

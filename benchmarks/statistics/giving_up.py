@@ -19,6 +19,7 @@ from perfci.model.case import Case
 from perfci.model.report import Comparison
 from perfci.model.worker import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
+from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import chance, is_out_of_reach, rounds_of_ancestor, wants_rounds
@@ -85,8 +86,8 @@ def path(logs: np.ndarray) -> tuple[list[Comparison], bool]:
                 if not wants_rounds(rows[-1], POLICY, FAMILY):
                     return rows, True
             if count == MOST:
-                (row,) = adjust(rows[-1:], POLICY, float(FAMILY))
-                return rows, row.status != "inconclusive"
+                judged = adjust(rows[-1:], POLICY, float(FAMILY))
+                return rows, decide(judged, (), POLICY).status != "inconclusive"
 
 
 def main(runs: int) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 from benchmarks.statistics.paths import Outcome
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS
+from perfci.verdict.decision import decide
+from perfci.verdict.policy import Policy
 
 SEED = 20
 _NORMAL = 1.959963984540054
@@ -24,7 +26,8 @@ class Score:
     """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth.
 
     ``alarmed`` are reports with a comparison that is significant, of whatever size;
-    ``unchanged_early`` are cases that the least rounds showed to be unchanged.
+    ``unchanged_early`` are cases that the least rounds showed to be unchanged; ``passing`` are those
+    whose own verdict is a pass: unchanged, improved, or a regression is excluded.
     """
 
     model: str
@@ -46,6 +49,7 @@ class Score:
     improved: int = 0
     unchanged: int = 0
     unchanged_early: int = 0
+    passing: int = 0
 
     def add(self, outcome: Outcome, alpha: float) -> None:
         self.reports += 1
@@ -65,6 +69,7 @@ class Score:
         self.regressed += row.status == "regressed"
         self.improved += row.status == "improved"
         self.unchanged += row.status == "unchanged"
+        self.passing += decide((row,), (), Policy()).status == "pass"
         self.unchanged_early += (
             row.status == "unchanged"
             and row.base is not None

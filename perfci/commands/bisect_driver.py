@@ -146,7 +146,7 @@ class BisectDriver:
         whole = self.state.ranges[0]
         question = Question(len(whole.commits), 0.0)
         only = (self.options.case,) if self.options.case else ()
-        policy = self.project.config.policy
+        policy = replace(self.project.config.policy, two_sided=True)
         metric = self.options.metric
         if metric:
             policy = gated(policy, metric, ends_threshold(policy, metric, self.options.expected))
@@ -368,7 +368,7 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 
 
 def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
-    """Return a policy in which ``metric`` alone decides how many rounds a session has.
+    """Return a policy in which ``metric``, better or worse, decides how many rounds a session has.
 
     Without ``threshold`` the metric keeps its own.
     """
@@ -378,7 +378,7 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
     metrics = {name: replace(policy.of(known), gate="info") for name, known in METRICS.items()}
     metrics[metric] = MetricPolicy(usual.threshold if usual else 0.05, "fail", "inconclusive")
     margins = {} if threshold is None else {metric: threshold}
-    return replace(policy, metrics=metrics, margins=margins)
+    return replace(policy, metrics=metrics, margins=margins, two_sided=True)
 
 
 def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:

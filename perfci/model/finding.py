@@ -36,7 +36,7 @@ JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
         "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
-        "out-of-reach", "near-threshold", "more-rounds",
+        "out-of-reach", "near-threshold", "more-rounds", "no-regression",
     }
 )  # fmt: skip
 """Codes that only the correction over a family gives. When a row is judged in another family (a

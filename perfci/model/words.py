@@ -235,6 +235,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "near-threshold": _near_threshold,
     "more-rounds": _more_rounds,
+    "no-regression": lambda *, threshold, unit="": (
+        f"a regression of {_amount(threshold, unit)} is excluded; no rounds were spent on whether "
+        "it is better or unchanged"
+    ),
     # of a whole metric or case
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,

@@ -54,7 +54,8 @@ class Policy:
     without one keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins`` are
     thresholds that a search sets, by metric: they replace all others. With ``strict`` an
     inconclusive verdict exits with 3. ``allow_broken`` names cases that may fail on both sides, by
-    their id or benchmark, with ``*`` for any text.
+    their id or benchmark, with ``*`` for any text. ``two_sided``: rounds also decide whether head
+    is better or unchanged, which a search asks and no verdict does.
     """
 
     alpha: float = 0.01
@@ -62,6 +63,7 @@ class Policy:
     looks: tuple[int, int] = (_DEFAULT.rounds, _DEFAULT.max_rounds)
     strict: bool = False
     allow_broken: tuple[str, ...] = ()
+    two_sided: bool = False
     metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=dict)

@@ -114,7 +114,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         shown_unchanged, judged = False, (*judged, because("looks-unchanged", why_not))
     status: Status = direction or ("unchanged" if shown_unchanged else "inconclusive")
     if status == "inconclusive" and not judged:
-        judged = (_too_few(row) or _what_it_takes(row, alpha),)
+        judged = (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
     return replace(row, status=status, findings=(*row.findings, *judged))
 
 
@@ -188,6 +188,17 @@ def _too_few(row: Comparison) -> Finding | None:
     return finding(
         "too-few", count=fewest, what=what, needed=DECIDING_ROUNDS, setting=_setting(row)
     )
+
+
+def _no_regression(row: Comparison) -> Finding | None:
+    """Return that the interval of pairs excludes a regression, or None where it doesn't.
+
+    Rounds end there, as no verdict asks whether the row is better or unchanged.
+    """
+    _, _, worst = worse_by(row)
+    if row.method != "paired_t" or worst is None or worst >= threshold_of(row):
+        return None
+    return finding("no-regression", **_threshold_arguments(row))
 
 
 def _what_it_takes(row: Comparison, alpha: float) -> Finding:

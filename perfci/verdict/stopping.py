@@ -32,17 +32,26 @@ _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 
 
-def is_decided(lo: float, hi: float, p: float | None, threshold: float, level: float) -> bool:
+def is_decided(
+    lo: float,
+    hi: float,
+    p: float | None,
+    threshold: float,
+    level: float,
+    *,
+    two_sided: bool = False,
+) -> bool:
     """Say whether a change needs no further round.
 
     ``lo`` and ``hi`` are the report's own interval, corrected for the looks, of a logarithm or a
-    difference. The change is decided where the interval lies within the margin; or wholly beyond
-    one of its ends, with ``p`` below ``level`` (alpha ÷ the report's gating comparisons, what Holm
-    asks of the first of them): a session that ended earlier would call a clear slow-down
+    difference; more is worse. The change is decided where the interval lies below the threshold,
+    so that it excludes a regression (``two_sided``: where it lies within the margin); or wholly
+    beyond the threshold, with ``p`` below ``level`` (alpha ÷ the report's gating comparisons, what
+    Holm asks of the first of them): a session that ended earlier would call a clear slow-down
     inconclusive. p alone never stops a session: measuring until p is small finds a regression in
     any noise.
     """
-    if is_within(lo, hi, threshold):
+    if is_within(lo, hi, threshold) or (hi < threshold and not two_sided):
         return True
     return is_beyond(lo, hi, threshold) and p is not None and p < level
 
@@ -51,17 +60,20 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide a paired ``row``.
 
     They could where the interval is undecided, and where only few rounds, or a caveat that more
-    rounds may remove, keep a change from being believed.
+    rounds may remove, keep a change from being believed. An improvement that reaches the threshold
+    gets the few rounds that it takes to believe it, and no others: no verdict asks for it.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
-    _, lo, hi = worse_by(row)
-    if not_unchanged_reason(row) or lo is None or hi is None:
+    change, lo, hi = worse_by(row)
+    if not_unchanged_reason(row) or change is None or lo is None or hi is None:
         return True
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
-    if not is_decided(lo, hi, row.p, threshold, level):
+    if not is_decided(lo, hi, row.p, threshold, level, two_sided=policy.two_sided):
         return True
+    if hi < threshold and not policy.two_sided:
+        return change <= -threshold and is_unproven(row, family, policy.alpha)
     return is_beyond(lo, hi, threshold) and (bool(row.caveat) or awaits_rounds(row, policy, family))
 
 
@@ -273,6 +285,8 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
         se = spread / math.sqrt(final)
         for step in _STEPS:
             change = (lo + hi) / 2.0 + spread * left * step
-            moved = abs(change) >= max(threshold, believed * se)
-            decided += moved or is_within(change - sure * se, change + sure * se, threshold)
+            ends = change - sure * se, change + sure * se
+            decided += abs(change) >= max(threshold, believed * se) or is_decided(
+                *ends, None, threshold, level, two_sided=policy.two_sided
+            )
     return decided / (len(_SPREADS) * len(_STEPS))

@@ -13,12 +13,14 @@ from perfci.model.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy, is_within, worse_by
+from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import (
     Candidate,
     chance,
     is_out_of_reach,
     next_cases,
     rounds_to_decide,
+    wants_rounds,
     without_extreme_pair,
 )
 from tests.verdict.workers import case, side
@@ -51,16 +53,19 @@ def test_more_rounds_decide_more_likely() -> None:
     assert rounds_to_decide(row, POLICY, 1, half - 1) is None
 
 
-def test_the_chance_is_how_often_it_comes_to_that() -> None:
+@pytest.mark.parametrize("two_sided", [True, False])
+def test_the_chance_is_how_often_it_comes_to_that(two_sided: bool) -> None:
+    policy = replace(POLICY, two_sided=two_sided)
     rng = np.random.default_rng(4)
     chances, decided = [], []
     for _ in range(400):
         logs = rng.normal(rng.uniform(-0.2, 0.2), 0.06, 14).tolist()
         before, after = of_logs(logs[:6]), of_logs(logs)
-        chances.append(chance(before, POLICY, 1, 8))
-        change, _, _ = worse_by(after)
+        chances.append(chance(before, policy, 1, 8))
+        change, lo, hi = worse_by(after)
         moved = abs(change) >= math.log(1.05) and after.p < POLICY.alpha
-        decided.append(moved or is_within(*worse_by(after)[1:], math.log(1.05)))
+        lowest = lo if two_sided else 0.0
+        decided.append(moved or is_within(lowest, hi, math.log(1.05)))
     assert np.mean(chances) == pytest.approx(np.mean(decided), abs=0.06)
 
 
@@ -74,11 +79,25 @@ def test_a_spread_that_no_round_can_overcome_is_out_of_reach() -> None:
 def test_one_disturbed_pair_of_five_puts_nothing_out_of_reach(place: int) -> None:
     logs = [0.01, -0.01, 0.012, -0.008, 0.0]
     logs[place] += math.log(1.3)
-    row = of_logs(logs)
-    assert chance(row, POLICY, 20, 10) < 0.05
-    assert not is_out_of_reach(row, POLICY, 20, 10)
+    row, policy = of_logs(logs), replace(POLICY, two_sided=True)
+    assert chance(row, policy, 20, 10) < 0.05
+    assert not is_out_of_reach(row, policy, 20, 10)
     logs[place - 1] -= math.log(1.3)
-    assert is_out_of_reach(of_logs(logs), POLICY, 20, 10)
+    assert is_out_of_reach(of_logs(logs), policy, 20, 10)
+
+
+def test_rounds_end_where_a_regression_is_excluded_but_for_an_improvement_to_be_believed() -> None:
+    search = replace(POLICY, two_sided=True)
+    better_or_unchanged = seen(-0.03, 0.03)
+    assert not wants_rounds(better_or_unchanged, POLICY, 1)
+    assert wants_rounds(better_or_unchanged, search, 1)
+    (row,) = adjust([better_or_unchanged], POLICY)
+    assert (row.status, row.findings[-1].code) == ("inconclusive", "no-regression")
+    assert "a regression of 5 % is excluded" in row.warnings[-1]
+    improved = seen(-0.08, 0.02)
+    assert wants_rounds(improved, POLICY, 80)
+    assert not wants_rounds(seen(-0.08, 0.02, pairs=8), POLICY, 80)
+    assert not wants_rounds(seen(-0.04, 0.02), POLICY, 80)
 
 
 def test_the_most_extreme_pair_is_left_out_of_a_difference_too() -> None:

@@ -291,22 +291,24 @@ def test_numbers_of_one_side_stand_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lo", "hi", "decided"),
+    ("lo", "hi", "excluded", "decided"),
     [
-        (0.99, 1.01, True),
-        (1.06, 1.20, True),
-        (0.80, 0.90, True),
-        (0.99, 1.06, False),
-        (0.94, 1.01, False),
-        (0.50, 2.00, False),
-        (1.051, 1.052, True),
-        (0.951, 0.953, False),
+        (0.99, 1.01, True, True),
+        (1.06, 1.20, True, True),
+        (0.80, 0.90, True, True),
+        (0.99, 1.06, False, False),
+        (0.94, 1.01, True, False),
+        (0.50, 2.00, False, False),
+        (1.051, 1.052, True, True),
+        (0.951, 0.953, True, False),
     ],
 )
-def test_measuring_goes_on_while_an_end_of_the_margin_is_inside_the_interval(
-    lo: float, hi: float, decided: bool
+def test_measuring_goes_on_while_the_threshold_is_inside_the_interval(
+    lo: float, hi: float, excluded: bool, decided: bool
 ) -> None:
-    assert is_decided(math.log(lo), math.log(hi), 1e-4, math.log1p(0.05), 0.01) is decided
+    rule = math.log(lo), math.log(hi), 1e-4, math.log1p(0.05), 0.01
+    assert is_decided(*rule) is excluded
+    assert is_decided(*rule, two_sided=True) is decided
 
 
 def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
