@@ -26,8 +26,8 @@ class Score:
     """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth.
 
     ``alarmed`` are reports with a comparison that is significant, of whatever size;
-    ``unchanged_early`` are cases that the least rounds showed to be unchanged; ``passing`` are those
-    whose own verdict is a pass: unchanged, improved, or a regression is excluded.
+    ``unchanged_early`` are cases that the least rounds showed to be unchanged; ``passing`` cases
+    have a verdict of their own that passes: unchanged, improved, or a regression is excluded.
     """
 
     model: str

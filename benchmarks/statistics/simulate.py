@@ -28,6 +28,7 @@ from benchmarks.statistics import (
     false_alarms,
     few_rounds,
     modes_errors,
+    one_sided,
     percentiles,
     power,
     schedules,
@@ -35,7 +36,9 @@ from benchmarks.statistics import (
     sessions,
     start_order,
     stopping_levels,
+    tails,
     thresholds,
+    two_speeds,
     usual,
 )
 from benchmarks.statistics.noise import MODELS, Model
@@ -64,6 +67,9 @@ def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
         ("order", start_order, 40 * reports),
         ("schedules", schedules, reports // 5),
         ("serving", serving, reports // 4),
+        ("one_sided", one_sided, max(1, reports // 20)),
+        ("speeds", two_speeds, reports),
+        ("tails", tails, 20 * reports),
     ):
         tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]
     return [task for task in tasks if part in {"", task[0]}]

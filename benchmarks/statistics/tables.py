@@ -12,6 +12,7 @@ from benchmarks.statistics import (
     false_alarms,
     few_rounds,
     modes_errors,
+    one_sided,
     percentiles,
     power,
     schedules,
@@ -20,7 +21,9 @@ from benchmarks.statistics import (
     start_order,
     stopping_levels,
     summary,
+    tails,
     thresholds,
+    two_speeds,
     usual,
 )
 from benchmarks.statistics.thresholds import BOUNDARY_PATHS, COMPARE
@@ -58,6 +61,10 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
         "serving": serving.coverage_table,
         "serving_loads": serving.load_table,
         "serving_false": serving.false_table,
+        "one_sided": one_sided.table,
+        "speeds": two_speeds.table,
+        "speeds_seen": two_speeds.seen_table,
+        "tails": tails.table,
     }
     found = {name: table(results) for name, table in made.items()}
     return {name: text for name, text in found.items() if text}
@@ -90,6 +97,10 @@ HEADINGS = {
     "serving": "Serving: coverage of the 95 % interval, %",
     "serving_loads": "Serving: the same by load",
     "serving_false": "Serving: equal servers that fail",
+    "one_sided": "One-sided rounds: % passing; % `regressed`; % `improved`; rounds",
+    "speeds": "Two speeds: % passing; % regressed; % of intervals that hold; rounds",
+    "speeds_seen": "Two speeds seen where there is one",
+    "tails": "Tails that warn: % of identical reports (95 % interval), % of slower rows",
 }
 
 

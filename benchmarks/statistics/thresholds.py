@@ -28,8 +28,6 @@ COMPARE = "compare"
 BOUNDARY_PATHS = (COMPARE, "check, 3 sessions, confirmed")
 SHARES = (0.5, 1.0, 2.0)
 """The true change, in thresholds."""
-FASTER = (-1.0, -2.0)
-"""The same, where head is better."""
 IN_SPREADS = (0.5, 1.0)
 """The threshold, in spreads of a round's log ratio."""
 SCALED = (
@@ -48,7 +46,7 @@ def boundary(model: Model, path: str, reports: int) -> list[dict[str, Any]]:
     rng = rng_of("boundary", model.name, path)
     return [
         {"part": "boundary", **_score(model, path, share, THRESHOLD, reports, rng).plain()}
-        for share in (*SHARES, *FASTER)
+        for share in SHARES
     ]
 
 

@@ -316,7 +316,22 @@ def _compared(candidate: Any, reference: Any) -> Reading:
     loss = accuracy_loss(candidate, reference)
     if not math.isfinite(loss):
         return _missing("the distance to the reference is too large for a number")
-    return Reading({"accuracy_loss": loss})
+    where = first_nan(candidate)
+    remarks = {"accuracy_loss": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
+    return Reading({"accuracy_loss": loss}, remarks=remarks)
+
+
+def first_nan(output: Any) -> str:
+    """Return the path of the first tensor or number of an output that has a NaN, or nothing."""
+    import torch
+
+    for path, leaf in leaves(output):
+        number = leaf if isinstance(leaf, torch.Tensor) else None
+        if isinstance(leaf, float):
+            number = torch.tensor(leaf)
+        if number is not None and bool(torch.isnan(plain(f"output{path}", number)).any()):
+            return f"output{path}"
+    return ""
 
 
 def _out_of_memory() -> type[Exception]:

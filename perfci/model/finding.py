@@ -11,10 +11,15 @@ ANCESTORS_DIFFER = "ancestors-differ"
 """The code of a remark: variance between ancestors has widened the interval."""
 DELAYED_MORE = "delayed-more"
 """The code of a remark: head's bursts were kept off their core more often than base's."""
+TWO_SPEEDS = "two-speeds"
+"""The code of a remark: the change is that within each of two speeds of processes."""
+OVERSTATED = "may-be-overstated"
+"""The code of a remark: the interval of a regression reaches below its threshold."""
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
+        "output-nan",
     }
 )  # fmt: skip
 """Codes of the remarks that a worker may make on a metric. Others are not believed."""
@@ -22,7 +27,7 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
-        DELAYED_MORE, "busy-threads",
+        DELAYED_MORE, "busy-threads", OVERSTATED, TWO_SPEEDS, "does-nothing",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }
@@ -30,13 +35,18 @@ REMARKS = frozenset(
 """Codes of remarks on a row's numbers; they are no reason for its status."""
 NOTHING_EXERCISED = "nothing-exercised"
 """The code of a finding on a report: no case ran any code that the change touches."""
-WARNS = frozenset({"accepted", "warned", "warned-uncounted", "lost-metric", NOTHING_EXERCISED})
+WARNS = frozenset(
+    {
+        "accepted", "warned", "warned-uncounted", "warned-undecided", "lost-metric",
+        NOTHING_EXERCISED,
+    }
+)  # fmt: skip
 """Codes of reasons that warn, and fail nothing."""
 JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
         "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
-        "out-of-reach", "near-threshold", "more-rounds", "no-regression",
+        "out-of-reach", "near-threshold", "more-rounds", "no-regression", OVERSTATED,
     }
 )  # fmt: skip
 """Codes that only the correction over a family gives. When a row is judged in another family (a

@@ -97,6 +97,16 @@ def _more_rounds(*, change: float, threshold: float, rounds: int, setting: str) 
     )
 
 
+def _two_speeds(
+    *, apart: float, head_slow: int, base_slow: int, rounds: int, mean_lo: float, mean_hi: float
+) -> str:
+    return (
+        f"processes run at two speeds, {format_share(apart - 1.0)} apart, and are compared within "
+        f"each; of {rounds} rounds head alone was slow in {head_slow}, base alone in {base_slow}; "
+        f"over both speeds the mean changed by {format_change(mean_lo)} to {format_change(mean_hi)}"
+    )
+
+
 def _round_groups(*, low: float, high: float, low_count: int, high_count: int) -> str:
     return (
         f"rounds fall into two groups, {format_change(low)} and {format_change(high)}"
@@ -199,7 +209,20 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
         "their P95, P99 and mean include these bursts"
     ),
+    "two-speeds": _two_speeds,
+    "output-nan": (
+        "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
+        "on numbers"
+    ),
+    "does-nothing": lambda *, seconds: (
+        f"a call takes {format_value(seconds, 's')}, about as long as one that does nothing: "
+        "does the benchmark return its work as a function?"
+    ),
     # why a change, or its absence, is not believed
+    "more-are-slow": lambda *, worst, threshold: (
+        "more of head's processes may be slow: over both speeds its mean may be worse by "
+        f"{format_share(worst)}, beyond the threshold of {format_share(threshold)}"
+    ),
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "few-rounds-changed": "most rounds do not show the change",
     "few-workers-changed": "most workers do not show the change",
@@ -235,6 +258,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "near-threshold": _near_threshold,
     "more-rounds": _more_rounds,
+    "may-be-overstated": lambda *, least, threshold, unit="": (
+        f"the interval begins at {_amount(least, unit)}, below the threshold of "
+        f"{_amount(threshold, unit)}: changes so close to it are overstated on average"
+    ),
     "no-regression": lambda *, threshold, unit="": (
         f"a regression of {_amount(threshold, unit)} is excluded; no rounds were spent on whether "
         "it is better or unchanged"
@@ -339,6 +366,10 @@ def _warned(reason: Reason, **arguments: Any) -> str:
     return f"warning: {_regressed(reason, **arguments)}"
 
 
+def _warned_undecided(reason: Reason, **arguments: Any) -> str:
+    return f"{_warned(reason, **arguments)}, though undecided{_because(reason)}"
+
+
 def _accepted(reason: Reason, *, by: str, because: str, **arguments: Any) -> str:
     return f"accepted{f' by {by}' if by else ''}: {_regressed(reason, **arguments)}: {because}"
 
@@ -377,6 +408,11 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "accepted": _accepted,
     "uncounted": "{case}: {metric} cannot be counted{because}",
     "warned-uncounted": "warning: {case}: {metric} cannot be counted{because}",
+    "warned-undecided": _warned_undecided,
+    "rare-state": lambda _, *, rounds, share: (
+        f"strict: {rounds} equal rounds don't exclude a state that slows less than "
+        f"{format_share(share)} of head's processes; more `rounds` do"
+    ),
     "lost-metric": "warning: {case}: {metric}{because}",
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",

@@ -327,6 +327,7 @@ def _also(rows: Outline) -> str:
     improved = sum(row.status == "improved" for row in rows.moved)
     accepted = sum(row.accepted is not None for row in rows.moved)
     warned = sum(row.status == "regressed" for row in rows.moved) - accepted
+    warned += sum(known.code == "warned-undecided" for known in rows.report.verdict.findings)
     counts = {
         "accepted regression": accepted,
         "improvement": improved,

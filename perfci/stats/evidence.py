@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from perfci.model.finding import Finding, finding
+from perfci.stats.speeds import TwoSpeeds
 from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (
     CONFIDENCE,
@@ -24,6 +25,7 @@ from perfci.stats.t_tests import (
     nested_t,
     no_evidence,
     t_quantile,
+    t_test,
     variance,
     welch_t,
     welch_t_of_sessions,
@@ -80,10 +82,12 @@ def paired_evidence(
     fewest: int = 2,
     ancestors: Sequence[int] = (),
     confidence: float = CONFIDENCE,
+    speeds: TwoSpeeds | None = None,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p next to it.
 
     ``ancestors`` numbers each pair's ancestor, as in ``nested_t``. Empty: no two pairs share one.
+    ``speeds`` are those that were taken out of the values: one degree of freedom less.
 
     Notes
     -----
@@ -98,9 +102,13 @@ def paired_evidence(
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))  # 0: an ancestor that no other pair has
+    test = nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence)
+    if speeds and test.estimate is not None and test.se is not None and test.df is not None:
+        se, df = test.se * speeds.widening, test.df - 1.0
+        test = t_test(test.estimate, se, df, test.warnings, confidence)
     return scale.evidence(
         "paired_t",
-        nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence),
+        test,
         alpha,
         enough=len(before) >= fewest,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,

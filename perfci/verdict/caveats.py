@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 
-from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
+from perfci.model.finding import ANCESTORS_DIFFER, Finding, Reason, finding
 from perfci.model.report import Comparison
 from perfci.model.status import Cause, traits
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
+from perfci.verdict.policy import threshold_of
+from perfci.verdict.speeds import mean_over_speeds
 
 ONE_SESSION = finding("one-session")
 _SHARE_OF_ALPHA = 0.25
@@ -55,6 +57,23 @@ def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> 
     if min(base, head) < 1:
         return True
     return max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
+
+
+def rare_state(rows: Sequence[Comparison]) -> Reason | None:
+    """Return which rare slow state of head the unchanged rows don't exclude, or None without any.
+
+    Of n rounds without a slow process the share of slow ones is below ``1 - 0.05^(1/n)``, with 95 %
+    (Clopper & Pearson 1934, Biometrika 26:404-413).
+    """
+    rounds = [
+        min(draws(row))
+        for row in rows
+        if (row.status, row.gate, row.method) == ("unchanged", "fail", "paired_t")
+    ]
+    if not rounds:
+        return None
+    share = 1.0 - 0.05 ** (1.0 / max(1, min(rounds)))
+    return Reason("rare-state", arguments={"rounds": min(rounds), "share": share})
 
 
 def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
@@ -122,7 +141,10 @@ def not_unchanged_reason(row: Comparison) -> Finding | None:
     """Return what keeps an interval within the margin from showing "no change", or None."""
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
-    return None
+    mean = mean_over_speeds(row)
+    if mean is None or mean[1] < threshold_of(row):
+        return None
+    return finding("more-are-slow", worst=math.expm1(mean[1]), threshold=row.threshold)
 
 
 def caveat_of_workers(

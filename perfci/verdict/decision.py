@@ -14,7 +14,7 @@ from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
-from perfci.verdict.caveats import not_unchanged_reason
+from perfci.verdict.caveats import not_unchanged_reason, rare_state
 from perfci.verdict.policy import Policy, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
@@ -131,6 +131,7 @@ def decide(
         *(_row_reason("lost-metric", row) for row in lost_metrics(comparisons)),
         *(_acceptance_reason(row) for row in comparisons if row.accepted and row.gate != "info"),
         *_regressions(comparisons, gating=False),
+        *_undecided_warnings(comparisons),
     )
     if regressions:
         doubts = (Reason("unconfirmed"),) if unconfirmed else ()
@@ -214,6 +215,24 @@ def _broken_on_both(
             if failure.side != "base" and failure.case in on_base and failure.kind != WRONG_CODE
             if (failure.kind in _NOT_BROKEN or policy.may_be_broken(failure.case)) is allowed
         )
+    )
+
+
+def _undecided_warnings(rows: Sequence[Comparison]) -> tuple[Reason, ...]:
+    """Return the undecided rows of metrics that warn, whose whole interval is beyond the threshold.
+
+    A tail gets no rounds of its own, so among all tests of a report it is rarely significant. What
+    it costs in false alarms: docs/results/tails.md.
+    """
+    beyond = [
+        row
+        for row in rows
+        if (row.status, row.gate, row.method) == ("inconclusive", "warn", "paired_t")
+        and (worse_by(row)[1] or 0.0) > threshold_of(row)
+    ]
+    return tuple(
+        replace(_change_reason(row, warns=True), code="warned-undecided", because=reason_of(row))
+        for row in sorted(beyond, key=_severity, reverse=True)
     )
 
 
@@ -383,6 +402,8 @@ def with_verdict(report: Report, policy: Policy) -> Report:
     )
     if not report.shard:  # only the report of all shards knows if anything gates or is exercised
         verdict = _with_exercise(require_gate(verdict, rows), report.findings, rows, policy)
+        if policy.strict and verdict.status == "pass" and (state := rare_state(rows)):
+            verdict = replace(verdict, findings=(*verdict.findings, state))
     return replace(report, results=rows, verdict=verdict)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfci.metrics import METRICS
-from perfci.model.finding import JUDGED, Finding, Plain, because, finding
+from perfci.model.finding import JUDGED, OVERSTATED, Finding, Plain, because, finding
 from perfci.model.report import Comparison
 from perfci.model.status import Status
 from perfci.model.worker import DECIDING_ROUNDS
@@ -98,6 +98,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
                 judged = (because(f"looks-{_direction_of(change)}", why_not),)
             else:
                 direction = _direction_of(change)
+                judged = _overstatement(row)
         elif large:
             judged = (finding("below-threshold", **_threshold_arguments(row)),)
         else:
@@ -116,6 +117,20 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     if status == "inconclusive" and not judged:
         judged = (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
     return replace(row, status=status, findings=(*row.findings, *judged))
+
+
+def _overstatement(row: Comparison) -> tuple[Finding, ...]:
+    """Return the remark that a regression may be below its threshold, where its interval says so.
+
+    Of such changes only estimates that reach the threshold are reported, which are too large on
+    average (type M error: Gelman & Carlin 2014, Perspectives on Psychological Science 9:641-651).
+    """
+    change, lo, _ = worse_by(row)
+    if change is None or lo is None or not 0.0 < lo < threshold_of(row) <= change:
+        return ()
+    in_unit: dict[str, Plain] = {} if row.difference is None else {"unit": row.unit}
+    least = lo if row.difference is not None else math.expm1(lo)
+    return (finding(OVERSTATED, least=least, threshold=row.threshold, **in_unit),)
 
 
 def _direction_of(change: float) -> Status:
@@ -197,6 +212,8 @@ def _no_regression(row: Comparison) -> Finding | None:
     """
     _, _, worst = worse_by(row)
     if row.method != "paired_t" or worst is None or worst >= threshold_of(row):
+        return None
+    if not_unchanged_reason(row):
         return None
     return finding("no-regression", **_threshold_arguments(row))
 

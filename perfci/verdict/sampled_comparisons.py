@@ -36,6 +36,7 @@ from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired
 from perfci.stats.quantile import median, tail_quantile, upper_median
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.policy import Policy, standard_error
+from perfci.verdict.speeds import at_one_speed, speeds_finding, speeds_of
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 _T = TypeVar("_T")
@@ -43,6 +44,8 @@ _SAMPLES, _DEVICE_SAMPLES = attrgetter("samples"), attrgetter("device_samples")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 _DELAYED = "core taken"
+_IDLE_S = 3e-7
+"""Below this a call's time is mostly that of the clock and of calling a function at all (1e-7)."""
 _EVIDENCE_FIELDS = {field.name for field in fields(Evidence)} & {
     field.name for field in fields(Comparison)
 }
@@ -294,7 +297,10 @@ def with_calls(row: Comparison, before: Values | None, after: Values) -> Compari
         else estimate
         for estimate, side in ((row.base, before), (row.head, after))
     )
-    return replace(row, base=base, head=head)
+    centers = [side.center for side in (base, head) if side and side.center is not None]
+    idle = [center for center in centers if center < _IDLE_S]
+    remarks = (finding("does-nothing", seconds=max(idle)),) if idle else ()
+    return replace(row, base=base, head=head, findings=(*remarks, *row.findings))
 
 
 def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
@@ -402,19 +408,45 @@ def compare_pairs(
     base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
+    ancestors = [_common_ancestor(before[number], after[number]) for number in rounds]
+    speeds = speeds_of(metric, base.values, head.values, ancestors)
+    sides = at_one_speed(base.values, head.values, speeds)
     evidence = paired_evidence(
-        base.values,
-        head.values,
+        *sides,
         alpha=policy.alpha,
         absolute=metric.absolute,
         step=metric.step,
         fewest=DECIDING_ROUNDS,
-        ancestors=[_common_ancestor(before[number], after[number]) for number in rounds],
+        ancestors=ancestors,
         confidence=policy.confidence(metric),
+        speeds=speeds,
     )
-    caveat = caveat_of_rounds(base.values, head.values, evidence.ratio)
+    caveat = caveat_of_rounds(*sides, evidence.ratio)
+    if speeds:
+        empty = replace(empty, findings=(*empty.findings, speeds_finding(speeds)))
     row = _tested(empty, evidence, base, head)
+    if evidence.logarithmic and evidence.ratio is not None and len(rounds) > 1:
+        row = _at_typical_round(row, base, head, evidence.ratio)
     return replace(with_pairs(row, base, head), caveat=caveat, ancestors=evidence.ancestors)
+
+
+def _at_typical_round(row: Comparison, base: Values, head: Values, ratio: float) -> Comparison:
+    """Return ``row`` with the sides' centres at the level of the median round, ``ratio`` apart.
+
+    The means of the sides have that ratio, too, but one disturbed round moves both to a level that
+    no round was at.
+    """
+    logs = [math.log(b) + math.log(h) for b, h in zip(base.values, head.values, strict=True)]
+    level = math.exp(median(logs) / 2.0)
+    sides = (row.base, level / math.sqrt(ratio)), (row.head, level * math.sqrt(ratio))
+    before, after = (side and _centred(side, center) for side, center in sides)
+    return replace(row, base=before, head=after)
+
+
+def _centred(side: Estimate, center: float) -> Estimate:
+    if side.lo is None or side.hi is None:
+        return replace(side, center=center)
+    return replace(side, center=center, lo=min(side.lo, center), hi=max(side.hi, center))
 
 
 def compare_unpaired(

@@ -11,6 +11,7 @@ from perfci.metrics import METRICS
 from perfci.model.report import Comparison
 from perfci.model.worker import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.quantile import median
+from perfci.stats.speeds import SHARE_CONFIDENCE
 from perfci.stats.spread import Spread, upper_bound
 from perfci.stats.t_tests import mean, t_quantile, variance
 from perfci.verdict.caveats import (
@@ -22,6 +23,7 @@ from perfci.verdict.caveats import (
     shares_ancestors,
 )
 from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
+from perfci.verdict.speeds import mean_over_speeds
 
 _ENOUGH_WITHOUT_SPREAD = 10
 """Rounds without any spread after which more rounds are expected to be the same."""
@@ -67,10 +69,12 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
     change, lo, hi = worse_by(row)
-    if not_unchanged_reason(row) or change is None or lo is None or hi is None:
+    if change is None or lo is None or hi is None:
         return True
     level, threshold = policy.alpha / max(1, family), threshold_of(row)
     if not is_decided(lo, hi, row.p, threshold, level, two_sided=policy.two_sided):
+        return True
+    if hi < threshold and not_unchanged_reason(row):
         return True
     if hi < threshold and not policy.two_sided:
         return change <= -threshold and is_unproven(row, family, policy.alpha)
@@ -220,10 +224,10 @@ def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> 
 def without_extreme_pair(row: Comparison) -> Comparison:
     """Return ``row`` with the mean and spread of its pairs without the farthest from their median.
 
-    Its counts stay. A row whose pairs' values are unknown is returned as it is.
+    Its counts stay. A row whose pairs' values are unknown, or of two speeds, is returned as it is.
     """
     changes = _changes(row)
-    if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None:
+    if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None or mean_over_speeds(row):
         return row
     middle = median(changes)
     kept = sorted(changes, key=lambda change: abs(change - middle))[:-1]
@@ -289,4 +293,18 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
             decided += abs(change) >= max(threshold, believed * se) or is_decided(
                 *ends, None, threshold, level, two_sided=policy.two_sided
             )
-    return decided / (len(_SPREADS) * len(_STEPS))
+    of_change = decided / (len(_SPREADS) * len(_STEPS))
+    return of_change if lo > threshold else of_change * _chance_of_mean(row, pairs, more)
+
+
+def _chance_of_mean(row: Comparison, pairs: int, more: int) -> float:
+    """Return the chance that the mean over two speeds ends within the threshold; 1 of one speed."""
+    both = mean_over_speeds(row)
+    if both is None:
+        return 1.0
+    middle, worst = both
+    final, half = pairs + more, worst - middle
+    sd = half / t_quantile(SHARE_CONFIDENCE, pairs - 1) * math.sqrt(1.0 - pairs / final)
+    left = half * math.sqrt(pairs / final)
+    ends = (middle + sd * step + left for step in _STEPS)
+    return sum(end < threshold_of(row) for end in ends) / len(_STEPS)

@@ -11,6 +11,7 @@ from perfci.metrics.accuracy import (  # noqa: E402
     AccuracyMismatch,
     AccuracyUnsupported,
     accuracy_loss,
+    first_nan,
 )
 
 EPS = torch.finfo(torch.float32).eps
@@ -120,3 +121,10 @@ def test_python_numbers_are_compared_too():
 
 def test_sparse_outputs_are_compared_by_value():
     assert accuracy_loss(torch.ones(2).to_sparse(), wide(1, 1).to_sparse()) == 0
+
+
+def test_an_output_with_nan_is_found_wherever_it_is():
+    whole, broken = torch.ones(2), torch.tensor([1.0, math.nan])
+    assert first_nan({"a": whole, "b": [whole, broken]}) == "output['b'][1]"
+    assert first_nan((whole, math.nan)) == "output[1]"
+    assert first_nan({"a": whole, "count": 3, "inf": math.inf}) == ""

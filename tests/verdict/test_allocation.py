@@ -82,7 +82,7 @@ def test_one_disturbed_pair_of_five_puts_nothing_out_of_reach(place: int) -> Non
     row, policy = of_logs(logs), replace(POLICY, two_sided=True)
     assert chance(row, policy, 20, 10) < 0.05
     assert not is_out_of_reach(row, policy, 20, 10)
-    logs[place - 1] -= math.log(1.3)
+    logs[place - 1] -= math.log(1.7)
     assert is_out_of_reach(of_logs(logs), policy, 20, 10)
 
 
