@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from perfci.model.case import Metric
-from perfci.model.worker import GraphEvent, Measurement, WorkerOutput, WorkOrder
+from perfci.model.worker import GraphEvent, Measurement, ResultsFile, WorkerOutput, WorkOrder
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
@@ -190,7 +190,8 @@ class Reading:
     ``remarks`` are findings on metrics, by metric, with codes of ``finding.OF_WORKERS``.
     ``bursts`` are for ``reduce`` alone: for a metric whose bursts are compared side by side, the
     median of each burst in turn, or None if it was excluded. ``calls`` are for observers alone: by
-    metric, the times in s of the calls since ``begin`` that its value is made from.
+    metric, the times in s of the calls since ``begin`` that its value is made from. ``results`` are
+    the files of results that these calls wrote.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -200,6 +201,7 @@ class Reading:
     bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    results: tuple[ResultsFile, ...] = ()
 
     def joined(self, other: Reading) -> Reading:
         """Return both as one reading, ``other``'s last."""
@@ -211,6 +213,7 @@ class Reading:
             {**self.bursts, **other.bursts},
             {**self.remarks, **other.remarks},
             {**self.calls, **other.calls},
+            self.results + other.results,
         )
 
 

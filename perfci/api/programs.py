@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, median
 from time import sleep
@@ -18,11 +19,13 @@ from types import NoneType
 from typing import IO, Any
 
 from perfci.api import all_of, are_texts, how_it_ended, require_right, tied_command
+from perfci.api.results_files import ResultsFiles, results_of, wrongs_of_results
 from perfci.clock import monotonic
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Reading
 from perfci.metrics.observed.processes import left_by_children, resident
+from perfci.model.case import Gate
 
 _SHOWN_LINES, _SHOWN_BYTES = 5, 2000
 _KIB = 1024
@@ -43,18 +46,30 @@ def command(
     input: str | bytes | None = None,  # noqa: A002 (subprocess' own name of it)
     exit_codes: Sequence[int] = (0,),
     shell: bool = False,
+    results: str | os.PathLike[str] | None = None,
+    format: str = "",  # noqa: A002 (a user's word)
+    threshold: float | str = 0.05,
+    gate: Gate = "fail",
 ) -> Work:
     """Return the work of one run of a command, from its start until it has ended.
 
     ``line`` is the program and its arguments, or with ``shell`` a line for ``/bin/sh``. ``cwd`` is
     relative to the side's tree, ``env`` is added to the worker's environment, ``input`` is what
-    standard input holds. Any other exit code than ``exit_codes`` fails the case. Raises
-    BenchmarkError, with file and line, where it is written wrongly.
+    standard input holds. Any other exit code than ``exit_codes`` fails the case.
+
+    ``results`` is a file that each run writes, relative to ``cwd``, in the ``format`` of an
+    importer (``nvbench``, ``google-benchmark``, ``vllm``, …; by default its content shows it). Each
+    result in it is a metric. ``threshold`` and ``gate`` are of those that stand for a result.
+
+    Raises BenchmarkError, with file and line, where it is written wrongly.
     """
     require_right(
         "command",
         "bad-command",
-        _wrongs_of_command(line, env, input, exit_codes, shell=shell),
+        chain(
+            _wrongs_of_command(line, env, input, exit_codes, shell=shell),
+            wrongs_of_results(results, format, threshold, gate),
+        ),
         'Write a list, perfci.command(["tool", "--option"]), or a line for a shell, '
         'perfci.command("tool | other", shell=True).',
     )
@@ -65,6 +80,7 @@ def command(
         environment={**os.environ, **(env or {})},
         exit_codes=frozenset(exit_codes),
         stdin=_file_of(input),
+        results=results_of(results, cwd, format, threshold, gate),
     )
     sys.audit("perfci.command", run.words[0])
     return Work(run, observer=run)
@@ -105,6 +121,7 @@ class _Command:
     environment: Mapping[str, str]
     exit_codes: frozenset[int]
     stdin: IO[bytes] | None
+    results: ResultsFiles | None = None
     _stderr: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
     _user: list[float] = field(default_factory=list)
     _system: list[float] = field(default_factory=list)
@@ -113,6 +130,8 @@ class _Command:
     def __call__(self) -> None:
         if self.stdin:
             self.stdin.seek(0)
+        if self.results:
+            self.results.remove()
         process = self._started()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -121,6 +140,8 @@ class _Command:
         if self._stderr.tell():  # the descriptor's place is the child's, too
             self._stderr.seek(0)
             self._stderr.truncate()
+        if self.results:
+            self.results.keep(self._name)
         self._user.append(usage.ru_utime)
         self._system.append(usage.ru_stime)
         self._peak.append(float(usage.ru_maxrss * _KIB))
@@ -148,6 +169,8 @@ class _Command:
             )
         for values in (self._user, self._system, self._peak):
             values.clear()
+        if self.results:
+            self.results.begin()
 
     def reading(self) -> Reading:
         """Return what the runs took.
@@ -163,12 +186,15 @@ class _Command:
             "command_user_time": fmean(self._user),
             "command_system_time": fmean(self._system),
         }
+        missing = {}
         peak, own = median(self._peak), resident("VmHWM")
         if own is None or peak <= own:
             least = f"{own / (1 << 20):.0f} MiB" if own else "unknown"
             why = f"no more than the worker's own peak ({least}), which Linux counts as the child's"
-            return Reading(values, {"command_peak_memory": why})
-        return Reading(values | {"command_peak_memory": peak})
+            missing["command_peak_memory"] = why
+        else:
+            values["command_peak_memory"] = peak
+        return Reading(values, missing, results=self.results.files() if self.results else ())
 
     def _failure(self, code: int) -> Unusable:
         size = self._stderr.seek(0, os.SEEK_END)

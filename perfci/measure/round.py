@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from perfci.errors import UsageError
+from perfci.errors import PerfciError, UsageError
+from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.machine.gpu_watch import (
     CardWatch,
@@ -488,6 +489,10 @@ class RoundSide:
 
     def _reduced(self, values: Mapping[str, object], round_number: int) -> WorkerResult:
         raw = self.living.field(values, "measurement", Measurement)
+        try:
+            raw = with_results(raw)
+        except PerfciError as error:
+            raise self.living.bad_results(error) from error
         for metric in raw.extra_metrics:
             if wrong := unfit_reason(metric):
                 raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import perfci.worker
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, PerfciError
 from perfci.measure.machine.quiet import remove_worker
 from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
@@ -358,6 +358,10 @@ class Worker:
     def broken_plugin(self, what: str) -> WorkerEnded:
         """Return the end of a worker whose numbers another distribution's metric can't take."""
         return WorkerEnded(self._failure("broken_plugin", what))
+
+    def bad_results(self, error: PerfciError) -> WorkerEnded:
+        """Return the end of a worker whose command wrote a file that is none of results."""
+        return WorkerEnded(self._failure("bad_results", f"{error.message}\n{error.advice}"))
 
     def close(self) -> int:
         """End the worker's group and whatever left it; return how many processes it left behind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perfci.model.case import Failure, Metric
+from perfci.model.case import Failure, Gate, Metric
 from perfci.model.finding import Finding
 
 MOST_FIRST_CALLS = 40
@@ -144,6 +144,21 @@ class WorkerBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultsFile:
+    """A file of results that one run of a command wrote; ``content``'s characters are its bytes.
+
+    ``format`` is the importer's name, empty where the content shows it. ``threshold`` and ``gate``
+    are of the metrics that stand for its results.
+    """
+
+    name: str
+    content: str
+    format: str
+    threshold: float
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """A worker's raw answer, which the parent reduces to a ``WorkerOutput``.
 
@@ -151,7 +166,8 @@ class Measurement:
     base64 of little-endian signed 64-bit integers. ``values`` holds the metrics that are not
     derived from samples, in base units. By metric, ``missing`` has the reason why it is absent,
     and ``remarks`` a remark on its value. ``observed_ns`` has, by metric and encoded likewise, the
-    time that each call of the blocks spent in it, lead-in calls included.
+    time that each call of the blocks spent in it, lead-in calls included. ``results`` are files
+    that the parent reads.
     """
 
     samples_ns: tuple[str, ...]
@@ -169,6 +185,7 @@ class Measurement:
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     first_calls: tuple[float, ...] = ()
     observed_ns: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[ResultsFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ class _Measuring:
             graph_events=reading.events,
             warnings=reading.warnings,
             remarks=reading.remarks,
+            results=reading.results,
             first_calls=tuple(taken / 1e9 for taken in early),
             observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
             extra_metrics=(

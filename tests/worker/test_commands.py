@@ -118,3 +118,21 @@ def test_what_is_no_command_is_refused_where_it_is_written(
 ) -> None:
     with pytest.raises(BenchmarkError, match=r"test_commands\.py:\d+: perfci\.command"):
         perfci.command(line, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "nvbench"},
+        {"results": ""},
+        {"results": 3},
+        {"results": "/tmp/out.json"},
+        {"results": "../out.json"},
+        {"results": "out.json", "format": None},
+        {"results": "out.json", "threshold": 5},
+        {"results": "out.json", "gate": "stop"},
+    ],
+)
+def test_what_is_no_file_of_results_is_refused_where_it_is_written(options: dict[str, Any]) -> None:
+    with pytest.raises(BenchmarkError, match=r"test_commands\.py:\d+: perfci\.command"):
+        perfci.command(["true"], **options)

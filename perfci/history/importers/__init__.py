@@ -43,29 +43,32 @@ class Importer(Protocol):
 
 
 @cache
-def importers() -> tuple[Importer, ...]:
-    """Return perfci's own importers, then those of other distributions.
+def importers() -> Mapping[str, Importer]:
+    """Return perfci's own importers by name, then those of other distributions.
 
-    Raises UsageError for a broken one.
+    A name has hyphens. Raises UsageError for a broken one.
     """
     added = added_plugins(
         GROUP, lambda plugin: missing_attributes(plugin, "TOOL", "COMPANIONS", "recognised", "read")
     )
     plugins = (*built_in_modules(sys.modules[__name__]), *added)
-    return tuple(cast("Importer", plugin) for _, plugin in plugins)
+    return {name.replace("_", "-"): cast("Importer", plugin) for name, plugin in plugins}
 
 
-def read_foreign(content: bytes, name: str, measured_at: str = "") -> ForeignResults:
-    """Return the content of the file ``name``.
+def read_foreign(
+    content: bytes, name: str, measured_at: str = "", form: str = ""
+) -> ForeignResults:
+    """Return the content of the file ``name``, which is of the importer ``form``, if that is given.
 
     ``measured_at`` (ISO 8601, UTC) stands in where the file has no time. Without either, the run is
-    skipped. Raises UsageError for JSON that is no file of results, and DamagedFile for a damaged
-    one.
+    skipped. Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
+    DamagedFile for a damaged file.
     """
+    chosen = _chosen(form)
     plain = load(content, name)
-    importer = _importer_of(plain)
+    importer = _importer_of(plain, chosen)
     if importer is None:
-        raise _unknown(plain, name)
+        raise _unknown(plain, name, chosen)
     return _dated(importer.read(plain, name, lambda _: None), name, measured_at)
 
 
@@ -78,19 +81,24 @@ def foreign_parts(
     and ``machine.json``) are read first. A file that can't be read is yielded as skipped. Raises
     UsageError at the end if the folder has no file of results.
     """
-    readers = {file: read for importer in importers() for file, read in importer.COMPANIONS.items()}
+    readers = {
+        file: read
+        for importer in importers().values()
+        for file, read in importer.COMPANIONS.items()
+    }
+    every = tuple(importers().values())
     companions: dict[str, Any] = {}
     read_files = 0
     reasons: list[str] = []
     for path in sorted(paths, key=lambda path: (_file_name(path) not in readers, path)):
         try:
             plain = load(content_of(path), path)
-            importer = _importer_of(plain)
+            importer = _importer_of(plain, every)
             if importer is None and _file_name(path) in readers:
                 companions[path] = readers[_file_name(path)](plain, path)
                 continue
             if importer is None:
-                raise _unknown(plain, path)
+                raise _unknown(plain, path, every)
             results = importer.read(plain, path, partial(_nearest, companions, path))
         except PerfciError as error:
             reasons.append(error.message)
@@ -131,15 +139,26 @@ def _dated(foreign: ForeignResults, name: str, measured_at: str) -> ForeignResul
     return replace(foreign, runs=runs, skipped=skipped)
 
 
-def _importer_of(plain: Any) -> Importer | None:
-    return next((importer for importer in importers() if importer.recognised(plain)), None)
+def _chosen(form: str) -> tuple[Importer, ...]:
+    known = importers()
+    if not form:
+        return tuple(known.values())
+    if (importer := known.get(form.replace("_", "-"))) is not None:
+        return (importer,)
+    raise UsageError(
+        "foreign-format", f"{visible(form, 40)!r} is no format", f"Formats: {listed([*known])}."
+    )
 
 
-def _unknown(plain: Any, name: str) -> UsageError:
+def _importer_of(plain: Any, chosen: Iterable[Importer]) -> Importer | None:
+    return next((importer for importer in chosen if importer.recognised(plain)), None)
+
+
+def _unknown(plain: Any, name: str, chosen: Iterable[Importer]) -> UsageError:
     return UsageError(
         "foreign-unknown",
         f"{visible(name, 300)} is no file of results of "
-        f"{listed([importer.TOOL for importer in importers()])}: {_appearance(plain)}",
+        f"{listed([importer.TOOL for importer in chosen])}: {_appearance(plain)}",
         "Give the JSON that the tool itself writes; docs/foreign.md says how.",
     )
 

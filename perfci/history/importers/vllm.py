@@ -1,0 +1,75 @@
+"""vLLM: the file of ``vllm bench serve --save-result``. Its times are in ms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from perfci.history.foreign import ForeignResults, RunBuilder, environment_of
+from perfci.model.case import Direction
+
+TOOL = "vllm"
+COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+_TIME = re.compile(r"(?P<kind>mean|median|p\d+(?:\.\d+)?)_(?P<what>[a-z0-9_]+)_ms")
+_METRICS = {"mean": "latency_mean", "median": "latency_p50"}
+_RATES = {
+    "request_throughput": ("requests", "throughput", "requests/s"),
+    "request_goodput": ("requests", "goodput", "requests/s"),
+    "output_throughput": ("output", "throughput", "tokens/s"),
+    "total_token_throughput": ("tokens", "throughput", "tokens/s"),
+}
+_LOAD = ("backend", "model_id", "num_prompts", "request_rate", "burstiness", "max_concurrency")
+_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
+
+
+def recognised(plain: Any) -> bool:
+    """Return whether ``plain`` is a file of vLLM's serving benchmark."""
+    return isinstance(plain, dict) and {"completed", "request_throughput"} <= plain.keys()
+
+
+def read(plain: Any, _name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+    """Return the run of a file: a result each for the kinds of time (``ttft``) and of rate.
+
+    Where requests failed, all results have failed: what is left is quick because of them.
+    """
+    builder = RunBuilder(TOOL)
+    broken = _failed_requests(plain)
+    for case, metric, unit, value, direction in _points(plain):
+        if broken:
+            builder.fail(case, f"{broken} requests failed")
+        elif not isinstance(value, (int, float)) or isinstance(value, bool):
+            builder.skip(case, f"its {metric} is no number")
+        else:
+            builder.add_point(case, metric, unit, value, (value,), direction)
+    load = {key: plain.get(key) for key in _LOAD}
+    date = _DATE.fullmatch(str(plain.get("date")))
+    run = builder.run(
+        environment_of(
+            TOOL, (plain.get("model_id"),), load, {"tokenizer": plain.get("tokenizer_id")}
+        ),
+        measured_at=builder.time("{}-{}-{}T{}:{}:{}".format(*date.groups())) if date else "",
+    )
+    return builder.results(run)
+
+
+def _points(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any, Direction]]:
+    for key, value in plain.items():
+        if key in _RATES and value is not None:
+            case, metric, unit = _RATES[key]
+            yield case, metric, unit, value, "higher"
+        elif match := _TIME.fullmatch(key):
+            kind = match["kind"]
+            seconds = value / 1e3 if isinstance(value, (int, float)) else value
+            yield match["what"], _METRICS.get(kind, f"latency_{kind}"), "s", seconds, "lower"
+
+
+def _failed_requests(plain: Mapping[str, Any]) -> int:
+    """Return how many requests failed. Older files only say how many were to be made."""
+    failed = plain.get("failed")
+    if isinstance(failed, int):
+        return failed
+    asked_for, completed = plain.get("num_prompts"), plain.get("completed")
+    if isinstance(asked_for, int) and isinstance(completed, int):
+        return max(0, asked_for - completed)
+    return 0

@@ -1,0 +1,79 @@
+"""A command's file of results: each result is compared, and a file that is none is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.builders.project import Project, rows
+
+pytestmark = pytest.mark.processes
+BENCHMARKS = """\
+import sys
+import perfci
+
+def run(tool, **options):
+    return perfci.command([sys.executable, "-S", tool], results="out.json", **options)
+
+@perfci.benchmark(metrics=[])
+def suite():
+    return run("suite.py", format="nvbench")
+
+@perfci.benchmark(metrics=[])
+def silent():
+    return run("silent.py")
+
+@perfci.benchmark(metrics=[])
+def other():
+    return run("suite.py", format="vllm")
+"""
+SUITE = """\
+import json, random
+from speeds import SPEEDS
+states = lambda seconds: [{"summaries": [
+    {"tag": f"nv/cold/time/{clock}/mean",
+     "data": [{"name": "value", "type": "float64", "value": str(seconds * random.gauss(1, 0.001))}]}
+    for clock in ("gpu", "cpu")
+]}]
+with open("out.json", "w") as file:
+    json.dump({
+        "meta": {"version": {"nvbench": {}}},
+        "benchmarks": [
+            {"name": name, "states": states(seconds)} for name, seconds in SPEEDS.items()
+        ],
+    }, file)
+"""
+
+
+def test_each_result_of_a_suite_is_compared_and_what_fails_is_named(project: Project) -> None:
+    project.write("benchmarks/bench_suite.py", BENCHMARKS)
+    project.write("suite.py", SUITE)
+    project.write("silent.py", "")
+    project.write("out.json", "{}")  # an old one, which no run may be measured by
+    project.write("speeds.py", "SPEEDS = {'copy': 1e-3, 'sort': 2e-3, 'gone': 1.0}\n")
+    project.commit("base")
+    slower = "SPEEDS = {'copy': 1.08e-3, 'sort': 2e-3, 'new': 1.0}\n"
+    project.commit("slower", **{"speeds.py": slower})
+    listed = project.perfci("list").out
+    assert "suite" in listed
+
+    report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "5")
+    suite = rows(report, "suite")
+    copy, sort = suite["copy.device_time_mean"], suite["sort.device_time_mean"]
+    assert (copy["status"], copy["gate"], copy["unit"]) == ("regressed", "fail", "s")
+    assert copy["ratio"] == pytest.approx(1.08, rel=0.005)
+    assert sort["status"] == "unchanged"
+    assert suite["copy.latency_mean"]["gate"] == "info"
+    assert suite["gone.device_time_mean"]["head"] is None
+    assert suite.keys() == {
+        f"{name}.{metric}"
+        for name in ("copy", "sort")
+        for metric in ("device_time_mean", "latency_mean")
+    } | {"gone.device_time_mean"}
+    reasons = json.dumps(report["verdict"])
+    assert "gone.device_time_mean" in reasons
+    kinds = {failure["case"]: failure["kind"] for failure in report["failures"]}
+    assert kinds == {"silent": "no_results", "other": "bad_results"}
+    (wrong,) = {f["message"] for f in report["failures"] if f["kind"] == "bad_results"}
+    assert "out.json is no file of results of vllm" in wrong
