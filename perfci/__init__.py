@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from perfci.api.distributed import distributed
     from perfci.api.generation import generate
     from perfci.api.programs import command, server
+    from perfci.api.scripts import script, timer
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
@@ -37,7 +38,9 @@ __all__ = [
     "inference",
     "load",
     "metric",
+    "script",
     "server",
+    "timer",
     "training_step",
 ]
 
@@ -46,6 +49,7 @@ _DEFINITION = "perfci.api.definition"
 _MODULES = {
     **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
     **dict.fromkeys(("command", "server"), "perfci.api.programs"),
+    **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
     "distributed": "perfci.api.distributed",
     "generate": "perfci.api.generation",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),

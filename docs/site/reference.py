@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "docs" / "reference"
 MEANINGS = tomllib.loads((FOLDER / "fields.toml").read_text(encoding="utf-8"))
 NAMES = (
-    *("benchmark", "inference", "training_step", "command", "generate", "server", "distributed"),
-    *("metric", "compare", "check", "load", "PerfciError"),
+    *("benchmark", "inference", "training_step", "command", "timer", "script", "generate"),
+    *("server", "distributed", "metric", "compare", "check", "load", "PerfciError"),
 )
 _GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")

@@ -1,0 +1,320 @@
+"""``perfci.timer`` and ``perfci.script``: a statement as work, and scripts that time such.
+
+A script for ``torch.utils.benchmark.Timer`` or ``triton.testing`` runs as it is, except for its
+timing: each timed call is a case. A worker runs the script up to the call of its case, and measures
+that one from within, because what it uses may be another value later.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import runpy
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+from perfci.api import is_count, require_right, user_frame
+from perfci.api.definition import Benchmark
+from perfci.collector import Work
+from perfci.errors import BenchmarkError, Unusable
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
+_LONGEST_LABEL, _LONGEST_NAME = 60, 120
+_PLACEHOLDER = 1.0
+"""The time that the script is given for each call, in s or ms."""
+
+
+def timer(
+    stmt: str = "pass",
+    setup: str = "pass",
+    globals: Mapping[str, Any] | None = None,  # noqa: A002 (timeit's name of it)
+    *,
+    num_threads: int | None = None,
+) -> Work:
+    """Return the work of a statement, as ``torch.utils.benchmark.Timer`` times it.
+
+    ``setup`` runs once, in the same names as ``stmt``: those in ``globals``, and ``torch``.
+    ``num_threads`` are torch's. Raises BenchmarkError, with file and line, where it is written
+    wrongly.
+    """
+    require_right(
+        "timer",
+        "bad-timer",
+        _wrongs_of_timer(stmt, setup, globals, num_threads),
+        'Write perfci.timer("model(x)", "x = torch.ones(8)", {"model": model}).',
+    )
+    names = dict(globals or {})
+    if "torch" not in names:
+        import torch
+
+        names["torch"] = torch
+    exec(compile(setup, "<setup>", "exec"), names)  # noqa: S102 (the benchmark's own code)
+    return Work(_with_threads(_compiled(stmt, names), num_threads))
+
+
+def _wrongs_of_timer(stmt: Any, setup: Any, names: Any, num_threads: Any) -> Iterator[str]:
+    for what, code in (("stmt", stmt), ("setup", setup)):
+        if not isinstance(code, str):
+            yield f"{what} is {code!r}; give Python as text"
+            continue
+        try:
+            ast.parse(code)
+        except SyntaxError as error:
+            yield f"{what} is no Python: {error}"
+    if not isinstance(names, Mapping | None):
+        yield f"globals is {type(names).__name__}; give values by name"
+    if num_threads is not None and not is_count(num_threads):
+        yield f"num_threads is {num_threads!r}; give a number from 1"
+
+
+def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
+    """Return a function of the statements that gives the value of the last, if that has any."""
+    tree, body = ast.parse("def call(): pass"), ast.parse(stmt).body
+    assigned = {
+        node.id
+        for part in body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    if body and isinstance(body[-1], ast.Expr):
+        body[-1] = ast.Return(body[-1].value)
+    shared: list[ast.stmt] = [ast.Global(sorted(assigned))] if assigned else []
+    function = tree.body[0]
+    if isinstance(function, ast.FunctionDef) and body:
+        function.body = [*shared, *body]
+    exec(compile(ast.fix_missing_locations(tree), "<stmt>", "exec"), names)  # noqa: S102
+    call: Callable[[], Any] = names["call"]
+    return call
+
+
+def _with_threads(call: Callable[[], Any], number: int | None) -> Callable[[], Any]:
+    """Return ``call`` with torch's threads set in its first call: set-up ends with perfci's own."""
+    if number is None:
+        return call
+    pending = True
+
+    def with_threads() -> Any:
+        nonlocal pending
+        if pending:
+            import torch
+
+            torch.set_num_threads(number)
+            pending = False
+        return call()
+
+    return with_threads
+
+
+def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
+    """Return the benchmarks of a script that times by torch's ``Timer`` or ``triton.testing``.
+
+    ``path`` is relative to the calling file, in its folder or below, and ``arguments`` are the
+    script's. Each call of ``timeit``, ``blocked_autorange``, ``adaptive_autorange``, ``do_bench``
+    and of a ``perf_report`` is a case. perfci measures the call: the script gets 1 for its times.
+    BenchmarkError where the script lies elsewhere, fails, or times nothing.
+    """
+    where = user_frame()
+    file, _, line = where.rpartition(":")
+    folder = Path(file).parent.resolve()
+    place = (folder / path).resolve()
+    if not place.is_relative_to(folder) or not place.is_file():
+        raise BenchmarkError(
+            "no-script",
+            f"{where}: there is no {path} in {folder.name}/",
+            "Both sides run head's files of one folder: put this file next to the script.",
+        )
+    run = _ScriptRun(place, arguments)
+    run.to_end(where)
+    return tuple(
+        Benchmark(
+            name=name,
+            function=partial(_measured, place, arguments, name)
+            if len(labels) > 1
+            else partial(_measured, place, arguments, name, case=labels[0]),
+            axes={"case": tuple(labels)} if len(labels) > 1 else {},
+            labels={"case": tuple(labels)} if len(labels) > 1 else {},
+            tags=tuple(tags),
+            skip=None,
+            timeout=None,
+            thresholds={},
+            metrics=None,
+            file=file,
+            line=int(line),
+            hands_over=True,
+            sources=(str(place),),
+        )
+        for name, labels in run.cases.items()
+    )
+
+
+def _measured(
+    place: Path, arguments: Sequence[str], name: str, go_on: Callable[[Any], None], *, case: str
+) -> None:
+    """Run the script up to the call that is the case, and go on with it from there."""
+    run = _ScriptRun(place, arguments, (name, case), go_on)
+    run.to_end("")
+    if run.raised:
+        raise run.raised
+    if not run.went_on:
+        raise Unusable("no_such_case", f"{place.name} did not time {name} this time")
+
+
+class _Measured(BaseException):
+    """The case is measured: the rest of the script need not run, whatever errors it expects."""
+
+
+class _ScriptRun:
+    """One run of a script, with stand-ins for what times; ``go_on`` takes the wanted call."""
+
+    def __init__(
+        self,
+        place: Path,
+        arguments: Sequence[str],
+        wanted: tuple[str, str] | None = None,
+        go_on: Callable[[Any], None] = lambda _: None,
+    ) -> None:
+        self.cases: dict[str, list[str]] = {}
+        self.raised: BaseException | None = None
+        self.went_on = False
+        self._place = place
+        self._arguments = arguments
+        self._wanted = wanted
+        self._go_on = go_on
+        self._report: tuple[str, str] | None = None
+
+    def to_end(self, where: str) -> None:
+        """Run the script. BenchmarkError, at ``where``, if it ends by an error or times nothing."""
+        argv, folders = sys.argv, list(sys.path)
+        with ExitStack() as replaced:
+            for holder, name, stand_in in self._stand_ins():
+                replaced.enter_context(_replaced(holder, name, stand_in))
+            sys.argv = [str(self._place), *self._arguments]
+            sys.path.append(str(self._place.parent))
+            try:
+                runpy.run_path(str(self._place), run_name="__main__")
+            except _Measured:
+                return
+            except SystemExit as ended:
+                if ended.code not in {None, 0}:
+                    raise _unusable_script(where, self._place, f"exits with {ended.code}") from None
+            finally:
+                sys.argv, sys.path[:] = argv, folders
+        if not self.cases:
+            raise _unusable_script(where, self._place, "times nothing by torch or triton")
+
+    def _stand_ins(self) -> Iterator[tuple[Any, str, Any]]:
+        from torch.utils.benchmark import Timer
+
+        for method in ("timeit", "blocked_autorange", "adaptive_autorange"):
+            yield Timer, method, lambda timer, *_, **__: self._timer(timer)
+        try:
+            testing = importlib.import_module("triton.testing")
+        except ImportError:
+            return
+        for name in ("do_bench", "do_bench_cudagraph"):
+            if hasattr(testing, name):
+                yield testing, name, self._do_bench
+        yield testing, "perf_report", partial(self._perf_report, testing.perf_report)
+
+    def _timer(self, made: Any) -> Any:
+        """Take a ``Timer``, and return a measurement of the placeholder."""
+        from torch.utils.benchmark import Language, Measurement
+
+        spec = made._task_spec  # noqa: SLF001 (there is no other way to what it times)
+        threads = f"{spec.num_threads}-threads" if spec.num_threads != 1 else ""
+        label = ".".join(filter(None, (spec.sub_label, spec.description, threads)))
+
+        def work() -> Work:
+            if made._language != Language.PYTHON:  # noqa: SLF001
+                raise Unusable("timer_of_cpp", f"the statement of {spec.title} is C++")
+            return timer(spec.stmt, spec.setup, made._globals, num_threads=spec.num_threads)  # noqa: SLF001
+
+        self._take(spec.label or spec.stmt, label, work)
+        return Measurement(number_per_run=1, raw_times=[_PLACEHOLDER], task_spec=spec)
+
+    def _do_bench(
+        self,
+        fn: Callable[[], Any],
+        *_: Any,
+        grad_to_none: Sequence[Any] | None = None,
+        quantiles: Sequence[float] | None = None,
+        return_mode: str = "mean",
+        **__: Any,
+    ) -> Any:
+        """Take the function, and return the placeholder in the form that was asked for."""
+
+        def call() -> Any:
+            for tensor in grad_to_none or ():
+                tensor.grad = None
+            return fn()
+
+        caller = sys._getframe(1).f_code.co_name  # noqa: SLF001
+        name, label = self._report or (caller.strip("<>"), "")
+        self._take(name, label, lambda: Work(call if grad_to_none else fn))
+        if quantiles:
+            return [_PLACEHOLDER] * len(quantiles)
+        return [_PLACEHOLDER] if return_mode == "all" else _PLACEHOLDER
+
+    def _perf_report(self, original: Callable[[Any], Any], benchmarks: Any) -> Callable[[Any], Any]:
+        """Return triton's decorator, of a function whose arguments name its cases."""
+
+        def decorate(fn: Callable[..., Any]) -> Any:
+            @wraps(fn)
+            def named(*args: Any, **kwargs: Any) -> Any:
+                before = self._report
+                self._report = fn.__name__, ".".join(f"{k}-{v}" for k, v in kwargs.items())
+                try:
+                    return fn(*args, **kwargs)
+                finally:
+                    self._report = before
+
+            return original(benchmarks)(named)
+
+        return decorate
+
+    def _take(self, name: str, label: str, work: Callable[[], Work]) -> None:
+        """Name a timed call. Where it is the wanted one, have it measured and end the script."""
+        whole = f"{self._place.stem}.{name}"
+        fit = _UNFIT.sub("_", whole).strip("_.+-")[:_LONGEST_NAME]
+        labels = self.cases.setdefault(fit, [])
+        labels.append(_label(label, labels))
+        if self._wanted != (fit, labels[-1]):
+            return
+        self.went_on = True
+        try:
+            self._go_on(work())
+        except BaseException as error:  # noqa: BLE001 (raised in the end: the script may expect errors, and go on
+            self.raised = error
+        raise _Measured
+
+
+def _label(text: str, taken: Sequence[str]) -> str:
+    """Return the label of a call; those that would be alike get a number."""
+    label = _UNFIT.sub("_", text).strip("_")[:_LONGEST_LABEL]
+    if label and label not in taken:
+        return label
+    number = str(len(taken) + 1)
+    return f"{label[: _LONGEST_LABEL - len(number) - 1]}-{number}" if label else number
+
+
+@contextmanager
+def _replaced(holder: Any, name: str, stand_in: Any) -> Iterator[None]:
+    original = getattr(holder, name)
+    setattr(holder, name, stand_in)
+    try:
+        yield
+    finally:
+        setattr(holder, name, original)
+
+
+def _unusable_script(where: str, place: Path, why: str) -> BenchmarkError:
+    return BenchmarkError(
+        "unusable-script",
+        f"{where}: {place.name} {why}",
+        'Give its arguments: perfci.script("speed.py", "--device", "cpu").',
+    )
