@@ -147,7 +147,11 @@ def measure_both(
         failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
         report = replace(
             report,
-            notes=(*report.notes, *_laxer(context, workplace)),
+            notes=(
+                *report.notes,
+                *_definitions_note(workplace, options),
+                *_laxer(context, workplace),
+            ),
             failures=advised(failures, absent),
         )
         report = conclude(
@@ -338,6 +342,15 @@ def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]
         for name in {*configured, *written_thresholds}
     }
     return replace(policy, thresholds=both)
+
+
+def _definitions_note(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
+    """Return a note on benchmark files that the commits have in different versions."""
+    changed = sorted({name for side in workplace.plan.sides for name in side.overlay.changed})
+    if not changed:
+        return ()
+    of = options.benchmarks_of.rev if options.benchmarks_of else "head"
+    return (f"Benchmark files changed: {first_of(changed, 8)}. Both sides ran {of}'s.",)
 
 
 def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:

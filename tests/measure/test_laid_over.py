@@ -34,17 +34,22 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project", Simulated())
 
 
-def compare(project: Project, *more: str) -> None:
+def compare(project: Project, *more: str) -> str:
+    """Compare ``case``, and return the report's notes."""
     report = project.report("compare", *more, "--rounds", "5", "--all", "-k", "case")
     assert not report["failures"]
     assert rows(report, "case")["latency_p50"]["base"]["workers"] == 5
+    return "\n".join(report["notes"])
 
 
 def test_data_of_the_benchmarks_is_heads_on_both_sides(project: Project) -> None:
     text = READING.replace("NAME", "data")
     project.commit("base", **{BENCH: text, "benchmarks/data": "1", "expected": "2"})
     project.commit("head", **{"benchmarks/data": "2"})
-    compare(project, "HEAD~", "HEAD")
+    notes = compare(project, "HEAD~", "HEAD")
+    assert "Benchmark files changed: benchmarks/data. Both sides ran head's." in notes
+    project.commit("library", **{"other.py": ""})
+    assert "Benchmark files changed" not in compare(project, "HEAD~", "HEAD")
 
 
 def test_both_sides_have_the_benchmark_files_of_another_commit(project: Project) -> None:
@@ -52,7 +57,8 @@ def test_both_sides_have_the_benchmark_files_of_another_commit(project: Project)
     project.commit("old", **{"expected": "3", BENCH: "import perfci\n"})
     project.commit("new", other="")
     project.commit("newest", **{BENCH: text, "benchmarks/data": "3"})
-    compare(project, "HEAD~2", "HEAD~", "--benchmarks-of", "HEAD")
+    notes = compare(project, "HEAD~2", "HEAD~", "--benchmarks-of", "HEAD")
+    assert f"Benchmark files changed: {BENCH}. Both sides ran HEAD's." in notes
 
 
 def test_a_working_tree_is_left_as_it_is(project: Project) -> None:

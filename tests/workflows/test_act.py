@@ -60,7 +60,7 @@ class Gated:
     ) -> subprocess.CompletedProcess[str]:
         pull = {
             "number": 7,
-            "head": {"ref": BRANCH, "sha": self.head},
+            "head": {"ref": BRANCH, "sha": self.head, "repo": {"full_name": REPOSITORY}},
             "base": {"ref": "main"},
         }
         event = {"action": action, "number": 7, "pull_request": pull, **event}
