@@ -119,8 +119,7 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
     BenchmarkError where the script lies elsewhere, fails, or times nothing.
     """
     where = user_frame()
-    file, _, line = where.rpartition(":")
-    folder = Path(file).parent.resolve()
+    folder = Path(where.rpartition(":")[0]).parent.resolve()
     place = (folder / path).resolve()
     if not place.is_relative_to(folder) or not place.is_file():
         raise BenchmarkError(
@@ -128,6 +127,14 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
             f"{where}: there is no {path} in {folder.name}/",
             "Both sides run head's files of one folder: put this file next to the script.",
         )
+    return script_benchmarks(place, arguments, where, tags)
+
+
+def script_benchmarks(
+    place: Path, arguments: Sequence[str], where: str, tags: Sequence[str] = ()
+) -> tuple[Benchmark, ...]:
+    """Return the benchmarks of the script at ``place``, which ``where`` (``file:line``) names."""
+    file, _, line = where.rpartition(":")
     run = _ScriptRun(place, arguments)
     run.to_end(where)
     return tuple(

@@ -360,7 +360,7 @@ class Worker:
         return WorkerEnded(self._failure("broken_plugin", what))
 
     def bad_results(self, error: PerfciError) -> WorkerEnded:
-        """Return the end of a worker whose command wrote a file that is none of results."""
+        """Return the end of a worker whose command wrote a file without results."""
         return WorkerEnded(self._failure("bad_results", f"{error.message}\n{error.advice}"))
 
     def close(self) -> int:
