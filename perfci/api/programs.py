@@ -57,9 +57,10 @@ def command(
     relative to the side's tree, ``env`` is added to the worker's environment, ``input`` is what
     standard input holds. Any other exit code than ``exit_codes`` fails the case.
 
-    ``results`` is a file that each run writes, relative to ``cwd``, in the ``format`` of an
-    importer (``nvbench``, ``google-benchmark``, ``vllm``, …; by default its content shows it). Each
-    result in it is a metric. ``threshold`` and ``gate`` are of those that stand for a result.
+    ``results`` is a file that each run writes, relative to ``cwd`` or in the temporary folder, in
+    the ``format`` of an importer (``nvbench``, ``google-benchmark``, ``vllm``, …; by default its
+    content shows it). Each result in it is a metric. ``threshold`` and ``gate`` are of those that
+    stand for a result.
 
     Raises BenchmarkError, with file and line, where it is written wrongly.
     """

@@ -6,6 +6,7 @@ A worker only keeps the files. The parent reads them, by the importers of other 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,8 +77,11 @@ def wrongs_of_results(path: Any, form: Any, threshold: Any, gate: Any) -> Iterat
         return
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         yield f"results is {path!r}; give the path of the file that the command writes"
-    elif Path(path).is_absolute() or ".." in Path(path).parts:
-        yield f"results is {str(path)!r}; give a path below the command's folder: each side has one"
+    elif ".." in Path(path).parts or not _is_own(Path(path)):
+        own = (
+            "a path below the command's folder, or in tempfile.gettempdir(): each side has its own"
+        )
+        yield f"results is {str(path)!r}; give {own}"
     if not isinstance(form, str):
         yield f"format is {form!r}; give an importer's name"
     try:
@@ -86,3 +90,7 @@ def wrongs_of_results(path: Any, form: Any, threshold: Any, gate: Any) -> Iterat
         yield f"threshold is {threshold!r}; give {error}"
     if gate not in get_args(Gate):
         yield f"gate is {gate!r}; give fail, warn or info"
+
+
+def _is_own(path: Path) -> bool:
+    return not path.is_absolute() or path.is_relative_to(tempfile.gettempdir())

@@ -10,11 +10,14 @@ from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
 BENCHMARKS = """\
-import sys
+import os, sys, tempfile
 import perfci
 
 def run(tool, **options):
-    return perfci.command([sys.executable, "-S", tool], results="out.json", **options)
+    out = os.path.join(tempfile.gettempdir(), "out.json")
+    with open(out, "w") as file:
+        file.write("{}")  # an old one, which no run may be measured by
+    return perfci.command([sys.executable, tool, out], results=out, **options)
 
 @perfci.benchmark(metrics=[])
 def suite():
@@ -29,14 +32,14 @@ def other():
     return run("suite.py", format="vllm")
 """
 SUITE = """\
-import json, random
+import json, random, sys
 from speeds import SPEEDS
 states = lambda seconds: [{"summaries": [
     {"tag": f"nv/cold/time/{clock}/mean",
      "data": [{"name": "value", "type": "float64", "value": str(seconds * random.gauss(1, 0.001))}]}
     for clock in ("gpu", "cpu")
 ]}]
-with open("out.json", "w") as file:
+with open(sys.argv[1], "w") as file:
     json.dump({
         "meta": {"version": {"nvbench": {}}},
         "benchmarks": [
@@ -50,7 +53,6 @@ def test_each_result_of_a_suite_is_compared_and_what_fails_is_named(project: Pro
     project.write("benchmarks/bench_suite.py", BENCHMARKS)
     project.write("suite.py", SUITE)
     project.write("silent.py", "")
-    project.write("out.json", "{}")  # an old one, which no run may be measured by
     project.write("speeds.py", "SPEEDS = {'copy': 1e-3, 'sort': 2e-3, 'gone': 1.0}\n")
     project.commit("base")
     slower = "SPEEDS = {'copy': 1.08e-3, 'sort': 2e-3, 'new': 1.0}\n"

@@ -126,7 +126,7 @@ def test_what_is_no_command_is_refused_where_it_is_written(
         {"format": "nvbench"},
         {"results": ""},
         {"results": 3},
-        {"results": "/tmp/out.json"},
+        {"results": "/nowhere/out.json"},
         {"results": "../out.json"},
         {"results": "out.json", "format": None},
         {"results": "out.json", "threshold": 5},
