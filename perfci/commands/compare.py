@@ -147,11 +147,7 @@ def measure_both(
         failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
         report = replace(
             report,
-            notes=(
-                *report.notes,
-                *_definitions_note(workplace, options),
-                *_laxer(context, workplace),
-            ),
+            notes=(*report.notes, *_laxer(context, workplace)),
             failures=advised(failures, absent),
         )
         report = conclude(
@@ -436,7 +432,11 @@ def undecided_report(
         head=sides["head"],
         environment=head,
         base_environment=base if base and base.key != head.key else None,
-        notes=(*workplace.notes, *_left_out(workplace, options)),
+        notes=(
+            *workplace.notes,
+            *_left_out(workplace, options),
+            *_definitions_note(workplace, options),
+        ),
         benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
         injected=workplace.plan.config.settings.inject,
         shard=str(part.shard or ""),
