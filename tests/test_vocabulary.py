@@ -52,7 +52,7 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 268,
+    "modules": 270,
     "lines": 68_500,
 }
 
