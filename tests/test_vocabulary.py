@@ -52,7 +52,7 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 270,
+    "modules": 273,
     "lines": 68_500,
 }
 
