@@ -158,7 +158,7 @@ def size(row: Comparison) -> float:
 def replay_command(report: Report) -> str:
     """Return the command that compares both commits again, up to the case, or nothing.
 
-    There is none for a working tree, which is no commit, nor for a side that was measured alone.
+    A working tree, which is no commit, has none, nor has a side that was measured alone.
     """
     sides = (report.base, report.head)
     if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
