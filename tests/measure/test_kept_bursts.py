@@ -88,6 +88,7 @@ def test_a_round_that_failed_on_one_side_is_not_kept(tmp_path: Path) -> None:
         gzip.compress(b"no MessagePack"),
         gzip.compress(msgspec.msgpack.encode({"schema": "perfci.bursts/1"})),
     ],
+    ids=["empty", "no gzip", "no MessagePack", "no session"],
 )
 def test_what_was_not_kept_by_perfci_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "odd.bursts"
