@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import time
-import warnings
 from pathlib import Path
 
 from perfci.clock import monotonic_ns
@@ -21,7 +20,7 @@ _DEVICES = ("/dev/kfd", "/dev/dri")
 """What ROCm opens. NVIDIA's files say nothing: NVML opens those that CUDA opens."""
 _TRIAL_NS = 10_000_000_000
 _END_NS = 1_000_000_000
-_FITS, _NO_CUDA = 0, 3
+_FITS, _FAILED, _NO_CUDA = 0, 1, 3
 _NOT_INITIALIZED = 3
 """``CUDA_ERROR_NOT_INITIALIZED``: the driver's answer in a fork of a process that uses CUDA."""
 
@@ -40,16 +39,18 @@ def unforkable_reason() -> str:
 
 
 def _trial_fork() -> int:
-    """Fork a child that ends at once. Return its exit code, or -1 if it had to be killed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python's, of threads: counted below
-        pid = os.fork()
+    """Fork a child that ends at once. Return its exit code, or -1 if it had to be killed.
+
+    The C library forks, not Python, whose hooks would report a child of the work to the watch.
+    """
+    c_library = ctypes.PyDLL(None)
+    pid = int(c_library.fork())
     if pid == 0:
-        code = -1
+        code = _FAILED
         try:
             code = _NO_CUDA if _cuda_is_lost() else _FITS
         finally:
-            os._exit(code & 0xFF)
+            c_library._exit(code)  # noqa: SLF001 (its name in C)
     until = monotonic_ns() + _TRIAL_NS
     while monotonic_ns() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -64,7 +65,8 @@ def _trial_fork() -> int:
 def _cuda_is_lost() -> bool:
     """Return whether this fork can't use CUDA because its parent has initialised it."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda._is_in_bad_fork():  # noqa: SLF001 (torch has no other)
+    is_lost = getattr(getattr(torch, "cuda", None), "_is_in_bad_fork", None)  # torch's own, private
+    if is_lost is not None and is_lost():
         return True
     if "/libcuda.so" not in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"):
         return False
