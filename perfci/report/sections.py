@@ -39,7 +39,7 @@ _MOST_ACCEPTED = 5
 LONGEST_REASON = 140
 """Characters of a reason in a cell. A longer one stands whole below the table."""
 MOST_REASONS = 5
-MOST_TABLE_ROWS = 1_000
+MOST_TABLE_ROWS = 500
 """A comment has room for fewer, and an untrusted report may hold 20,000."""
 _MOST_ROWS = 8
 _FEWEST_ROWS = 4

@@ -14,10 +14,23 @@ from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json
 from tests.forges.github.conftest import HEAD, Comment, report_of
 
-MOST_S = 5.0
+MOST_TIMES = 60
+"""About 5 s where nothing else runs: 15,000 rows take 25 to 35 times ``plain_work``."""
 ROWS = 15_000
 ODD = "ünseen\u202e `x` <b> @all #1 ::error:: http://a.b/c "
 Plain = dict[str, Any]
+
+
+def plain_work() -> float:
+    """Return the CPU time of a fixed amount of Python's work, the least of three tries."""
+
+    def once() -> float:
+        before = time.process_time()
+        texts = [f"{number:.3g} {number!r}" for number in range(300_000)]
+        json.loads(json.dumps(texts))
+        return time.process_time() - before
+
+    return min(once() for _ in range(3))
 
 
 def of_status(*statuses: str) -> Callable[[Plain], None]:
@@ -64,7 +77,7 @@ def failures(report: Plain) -> None:
         pytest.param(failures, id="failures"),
     ],
 )
-def test_a_report_as_large_as_one_may_be_is_posted_within_5_s_of_cpu(
+def test_a_report_as_large_as_one_may_be_is_posted_within_some_s_of_cpu(
     grow: Callable[[Plain], None], comment: Comment, tmp_path: Path
 ) -> None:
     plain = json.loads(render_json(report_of(HEAD)))
@@ -76,4 +89,4 @@ def test_a_report_as_large_as_one_may_be_is_posted_within_5_s_of_cpu(
     done = comment(path, "--page", tmp_path / "page.html")
     spent = time.process_time() - before
     assert done.code == 0, done.text[-500:]
-    assert spent < MOST_S
+    assert spent < MOST_TIMES * plain_work()
