@@ -37,6 +37,7 @@ T = TypeVar("T")
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"
 _ACCEPT = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*perfci\s*\.\s*)?accept\s*\]\]")
+"""A line that begins an ``[[accept]]`` table."""
 S = TypeVar("S", bound=Struct)
 _MOST_SHOWN = 200
 """Characters of a wrong value in a message."""
@@ -61,8 +62,8 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``, or the defaults.
 
     ``explicit`` names the file. Without it, perfci.toml is preferred to pyproject.toml. Raises
-    UsageError if the file can't be read or understood, or where the current folder has a nearer
-    one.
+    UsageError if the file can't be read or understood, or if there is a configuration nearer to
+    the current folder.
     """
     if explicit is None:
         _require_none_nearer(root, Path.cwd())
@@ -91,7 +92,10 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
 
 
 def _with_suite(config: Config, root: Path) -> Config:
-    """Return the configuration, of a suite for another tool if there are no files of perfci's."""
+    """Return the configuration, for another tool's benchmarks if there are none of perfci's.
+
+    It is returned unchanged if the user has set ``benchmarks``, ``pattern`` or saved models.
+    """
     benchmarks, pattern = ProjectKeys().benchmarks, ProjectKeys().pattern
     if (config.benchmarks, config.pattern) != (benchmarks, pattern) or config.saved:
         return config
@@ -104,7 +108,7 @@ def _with_suite(config: Config, root: Path) -> Config:
 def _require_none_nearer(root: Path, here: Path) -> None:
     """Raise UsageError if a folder from ``here`` up to below ``root`` has a configuration.
 
-    It may be a package of a monorepo. If its file were ignored, its gate would be missing.
+    That folder may be a package of a monorepo. If its file were ignored, its gate would be missing.
     """
     if root not in here.parents:
         return
@@ -203,13 +207,13 @@ def _config(keys: Keys, location: KeyLocation, root: Path) -> Config:
 
 
 def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
-    """Return a ``kind`` of ``more`` and of the keys that are named like its fields."""
+    """Return a ``kind`` from the keys of ``table`` that are named like its fields, and ``more``."""
     names = {field.name for field in fields(kind)} & set(table.__struct_fields__)  # type: ignore[arg-type]
     return kind(**{name: getattr(table, name) for name in names} | more)
 
 
 def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> None:
-    """Raise UsageError if a new name is renamed again to a name that it had."""
+    """Raise UsageError if aliases go in a circle, from a name by others back to this name."""
     for old, new in aliases.items():
         if new == old:  # it stays itself: it was not renamed
             continue
@@ -468,9 +472,9 @@ def _is_struct(kind: Any) -> bool:
 def nearest(key: str, names: Iterable[str]) -> str:
     """Return the name most like ``key``, or an empty string.
 
-    Of equally similar names it is the one with the longest common beginning. Where that begins with
-    ``key`` and ``_``, it is the first name that does: `latency` gives `latency_p50`. `round` gives
-    `rounds`, not `round_time`.
+    Of equally similar names, the one with the longest common beginning is the nearest. If it begins
+    with ``key`` and ``_``, the first such name is returned: `latency` gives `latency_p50`. `round`
+    gives `rounds`, not `round_time`.
     """
     names = list(names)
 

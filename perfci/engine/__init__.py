@@ -1,4 +1,4 @@
-"""Comparisons in parts, elsewhere: an array of commands goes in, report files come out.
+"""Runs a comparison in parts, here or elsewhere: commands go in, report files come out.
 
-An engine knows nothing of measuring and hands nothing over but words on a command line.
+An engine knows nothing of measuring. All that it passes to a part is a command line.
 """

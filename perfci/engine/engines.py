@@ -1,4 +1,4 @@
-"""The engines: this machine runs some commands at once, Slurm an array of them."""
+"""The engines: one runs some commands at once on this machine, the other an array by Slurm."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ from perfci.errors import OutsideError, UsageError
 from perfci.units import signal_name
 
 _GRACE_S = 60.0
-"""Time that interrupted commands get for a report of what was measured until then."""
+"""Time that interrupted commands get for a report of what they have measured so far."""
 _TIED_TO_PARENT = (sys.executable, "-I", parent_death.__file__)
+"""Goes before a process id and a command: the kernel kills the command if that process dies."""
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
 """Longest time of one of Slurm's programs."""
 _CANCEL_S = 90.0
-"""Slurm gives a job KillWait to write its results, which is 30 s by default."""
+"""Longest wait for cancelled jobs. Slurm gives each KillWait (30 s by default) for its results."""
 _SIGNALLED = 128
-"""A shell's exit code of a command that a signal ended is larger."""
+"""If a signal ended a command, a shell's exit code is above this number."""
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "SPECIAL_EXIT"}
+"""Slurm's states of a task that doesn't run at the moment, but will."""
 _OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
+"""Options of ``sbatch`` that the user can't give, because perfci decides them."""
 _WORDS = {
     "TIMEOUT": "it ran out of time",
     "NODE_FAIL": "its node failed",
@@ -45,11 +48,11 @@ _WORDS = {
 
 @dataclass(slots=True)
 class LocalEngine:
-    """Runs at most one command in each of ``slots``. The next one begins at a ``poll``.
+    """Runs at most one command in each of ``slots``. ``poll`` starts the commands that wait.
 
-    Each has cores of its own, and a GPU of its own. The kernel kills them when their submitter
-    dies, because they would disturb the next measurement. Reports of those that had ended are kept
-    in the job's folder.
+    Each slot has cores of its own, and a GPU if there are several. The kernel kills the commands
+    when the process that submitted them dies, because they would disturb the next measurement. The
+    job's folder keeps the reports of commands that had ended.
     """
 
     folder: JobFolder
@@ -89,7 +92,8 @@ class LocalEngine:
                 each["slot"] for number, each in kept.items() if self._process(int(number), kept)
             }
             free = [at for at in range(len(self.slots)) if at not in busy]
-            if not free or len(busy) >= len(self.slots):  # another command may have had more
+            # more slots than there are now may be busy, if the job began with more of them
+            if not free or len(busy) >= len(self.slots):
                 return
             number = self._queue.popleft()
             self.folder.keep_submitted(kept | {str(number): self._start(plan, number, free[0])})
@@ -100,7 +104,7 @@ class LocalEngine:
         before = os.sched_getaffinity(0)
         with self.folder.log(number).open("wb") as log:
             try:
-                os.sched_setaffinity(0, slot.cores)  # inherited from the first instruction on
+                os.sched_setaffinity(0, slot.cores)  # the child has them from its first instruction
                 child = subprocess.Popen(
                     [*_TIED_TO_PARENT, str(os.getpid()), *plan.commands[number - 1]],
                     cwd=plan.folder,
@@ -146,7 +150,7 @@ class LocalEngine:
 
 
 def _wait(processes: Sequence[psutil.Process], within_s: float) -> None:
-    """Wait until they have ended, but no longer than ``within_s``."""
+    """Wait until all processes have ended, but no longer than ``within_s``."""
     end = time.monotonic() + within_s
     while time.monotonic() < end and any(map(_lives, processes)):
         time.sleep(0.05)
@@ -161,11 +165,11 @@ def _lives(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SlurmEngine:
-    """Submits an array with ``options``, words that ``sbatch`` takes. ``name`` is this job's alone.
+    """Submits an array of tasks with ``options`` of ``sbatch``. No other job has its ``name``.
 
     submitit was considered: it runs pickled functions, and what it adds to Slurm's programs
-    (parsing ``sacct``, a name for each option) is little. Accounting is asked for the reason of an
-    end only, as a cluster may have none.
+    (parsing ``sacct``, a name for each option) is little. Accounting is asked only why a task
+    ended, because a cluster may have no accounting.
     """
 
     folder: JobFolder
@@ -189,7 +193,7 @@ class SlurmEngine:
         self.folder.keep_submitted(kept | {str(each): number for each in numbers})
 
     def poll(self, plan: Plan) -> Mapping[int, CommandState]:
-        """Ask for the tasks that wait or run; those that were submitted and don't have ended."""
+        """Ask Slurm for the tasks that wait or run. All other submitted tasks have ended."""
         kept = self.folder.submitted()
         queued = self._queued()
         if queued is None:
@@ -203,9 +207,9 @@ class SlurmEngine:
         }
 
     def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
-        """Cancel by name: also an array whose number was never read. Wait until none runs.
+        """Cancel by name, so that an array of unknown number is included. Wait until none runs.
 
-        OutsideError if Slurm doesn't take that: all may run on.
+        OutsideError if Slurm doesn't cancel: all tasks may run on.
         """
         done = _run_program("scancel", f"--name={self.name}")
         if done.returncode != 0:
@@ -220,7 +224,7 @@ class SlurmEngine:
             time.sleep(1.0)
 
     def _queued(self) -> dict[int, CommandState] | None:
-        """Return the tasks that Slurm has still to end, or None if it doesn't answer."""
+        """Return the tasks that haven't ended, or None if Slurm doesn't answer."""
         done = _run_program(
             "squeue", "--noheader", "--array", f"--name={self.name}", "--format=%K|%T|%r"
         )
@@ -234,7 +238,7 @@ class SlurmEngine:
         path = self.folder.exit_path(number)
         code = path.read_text(encoding="ascii").strip() if path.exists() else ""
         known = [f"exit code {code}"] if code else []
-        if not code or int(code) > _SIGNALLED:  # by Slurm, perhaps: the script outlives its command
+        if not code or int(code) > _SIGNALLED:  # perhaps Slurm's: the script outlives its command
             known.insert(0, _reason(f"{job}_{number}"))
         return CommandState("ended", ", ".join(filter(None, known)))
 
@@ -296,7 +300,7 @@ def array_script(plan: Plan, folder: JobFolder) -> str:
 
 
 def queued_tasks(printed: str) -> dict[int, CommandState]:
-    """Return where each task is that ``squeue`` lists as ``%K|%T|%r``."""
+    """Return the state of each task in the output of ``squeue``, whose lines are ``%K|%T|%r``."""
     states = {}
     for line in printed.splitlines():
         task, phase, reason = line.split("|", 2)
@@ -307,7 +311,7 @@ def queued_tasks(printed: str) -> dict[int, CommandState]:
 
 
 def _reason(task: str) -> str:
-    """Return why a task ended that could write no exit code, in words, or nothing if unknown."""
+    """Return in words why a task ended, as Slurm recorded it. Empty if unknown."""
     for command in (
         ("sacct", "--jobs", task, "--allocations", "--parsable2", "--noheader",
          "--format=State,NodeList"),

@@ -1,6 +1,6 @@
 """A job: its plan of commands, the engine that runs them, its folder, and waiting for its reports.
 
-What is missing is submitted, and cancelled on Ctrl-C.
+Commands without a report are submitted. Ctrl-C cancels them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from perfci.model.codec import CodecError, decode, encode
 
 T = TypeVar("T")
 _LAST_BYTES = 1 << 16
+"""How much of a log's end is read."""
 _FIRST_PAUSE_S = 0.1
+"""The first pause between two polls. Each pause is twice the last, up to ``pause_s``."""
 Phase = Literal["absent", "waiting", "running", "ended"]
 """``absent``: never submitted."""
 
@@ -29,9 +31,9 @@ Phase = Literal["absent", "waiting", "running", "ended"]
 class Plan:
     """An array of commands that run in ``folder``. The first one is number 1.
 
-    Each leaves a report in its own file, named by ``reports``. ``time_limit_s`` is what one of
-    them may take. ``engine`` is which one has them run: another could not find them again.
-    ``configuration`` is a mark of the one that they are run under.
+    Each command writes its report to its own file, named in ``reports``, and may take
+    ``time_limit_s``. ``engine`` names the engine that runs the commands: another engine could not
+    find them again. ``configuration`` is a hash of the configuration that they run under.
     """
 
     folder: str
@@ -56,20 +58,20 @@ class CommandState:
 
 
 class Engine(Protocol):
-    """Runs a plan's commands. What finds them again after a kill lies in the job's folder."""
+    """Runs a plan's commands. The job's folder has what finds them again after a kill."""
 
     @property
     def settle_s(self) -> float:
         """Return the longest delay until the report of a command that ended can be seen."""
 
     def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
-        """Have the commands of these numbers run, each once."""
+        """Start the commands with these numbers, or queue them. Each runs once."""
 
     def poll(self, plan: Plan) -> Mapping[int, CommandState]:
-        """Return where each command of ``plan`` is."""
+        """Return the state of each command of ``plan``, by its number."""
 
     def cancel(self, plan: Plan) -> None:
-        """Have those end that haven't yet, with what they have measured so far."""
+        """End all commands that haven't ended. They report what they have measured so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class MachineSlot:
 
 
 def mark_of(*words: object) -> str:
-    """Return a name that only the same plan has."""
+    """Return a short hash of ``words``, as a name that only equal words have."""
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:12]
 
 
@@ -92,9 +94,9 @@ class JobFolder:
     path: Path
 
     def make(self) -> None:
-        """Make the folder. OutsideError if there can be none, or nothing can be written in it.
+        """Make the folder. OutsideError if it can't be made, or nothing can be written in it.
 
-        What can't be written later on would be lost with all that was measured for it.
+        Writing is tried now, because a measurement is lost if its report can't be written later.
         """
         try:
             require_writable(self.path / ".writable")
@@ -108,9 +110,9 @@ class JobFolder:
             ) from error
 
     def open(self, plan: Plan) -> bool:
-        """Keep ``plan``; return whether it was there already, to be taken up again.
+        """Save ``plan``. Return whether it was saved before, so that the job goes on.
 
-        UsageError if another one is kept: its commands may still run, and would write here.
+        UsageError if the folder has another plan: its commands may still run and write here.
         """
         kept = self._kept("plan.json", Plan)
         if kept == plan:
@@ -160,7 +162,7 @@ class JobFolder:
         return next((event for event in events if event.get("event") == "error"), {})
 
     def _last(self, number: int) -> Iterator[str | dict[str, Any]]:
-        """Yield what command ``number`` printed, the last line first, and JSON objects as such."""
+        """Yield the lines that command ``number`` printed, the last first, with JSON parsed."""
         try:
             with self.log(number).open("rb") as file:
                 file.seek(0, 2)
@@ -180,20 +182,20 @@ class JobFolder:
         return self._kept("slots.json", tuple[MachineSlot, ...]) or ()
 
     def keep_slots(self, slots: Sequence[MachineSlot]) -> None:
-        """Keep what the job begins with, unless it has begun before."""
+        """Save the slots that the job begins with, unless it has begun before."""
         if not self.slots():
             write_file(self.path / "slots.json", encode(tuple(slots)))
 
     def submitted(self) -> dict[str, Any]:
-        """Return what an engine kept, or nothing before the first submission."""
+        """Return what the engine saved, or nothing before the first submission."""
         return self._kept("submitted.json", dict[str, Any]) or {}
 
     def keep_submitted(self, kept: dict[str, Any]) -> None:
-        """Keep what finds the commands again."""
+        """Save what the engine needs to find its commands again."""
         write_file(self.path / "submitted.json", json.dumps(kept) + "\n")
 
     def _kept(self, name: str, kind: type[T]) -> T | None:
-        """Return what is kept in a file, or None. DamagedFile if it can't be read."""
+        """Return what a file stores, or None without the file. DamagedFile if it can't be read."""
         try:
             return decode(read_regular(self.path / name), kind)
         except FileNotFoundError:
@@ -208,9 +210,9 @@ class JobFolder:
 
 @dataclass(frozen=True, slots=True)
 class GatheredReports:
-    """The reports that are there, by their commands' numbers, and how the commands ended.
+    """The reports that were written, and how the commands ended, both by the commands' numbers.
 
-    ``ends`` has what is known of it; of one without a report also what it printed last.
+    For a command without a report, ``ends`` also has the last line that it printed.
     """
 
     reports: Mapping[int, Path]
@@ -227,9 +229,9 @@ def gather(
     shown: Callable[[str], None],
     pause_s: float,
 ) -> GatheredReports:
-    """Have all commands of ``plan`` run that have no report, and wait for them.
+    """Run the commands of ``plan`` that have no finished report, and wait for all commands.
 
-    ``finished`` says of a report that was there before whether its command need not run again.
+    ``finished(report)`` tells whether an earlier report is complete: its command is then skipped.
     """
     began = engine.poll(plan)
     again = []

@@ -35,34 +35,39 @@ _QUOTED_OR_SHELL = re.compile(
     r"""\\. | '[^']*' | "(?:\\.|[^"\\])*" | (?P<shell> && | \|\| | >> | \$\( | [;|&<>`] )""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is quoted is skipped, so that what is found as ``shell`` stands outside."""
+"""Matches quoted text, to skip it, and outside of quotes an operator of a shell as ``shell``."""
 FOLDER = ".perfci-env"
-"""The environment's folder in the side's tree: kept, given up and checked as all that is built."""
+"""The folder of a side's own environment, in its tree. It is kept like all that is built."""
 _SITES = (
     "import site; user = site.getusersitepackages(); "
     "print(*[user] * bool(site.ENABLE_USER_SITE), *site.getsitepackages(), sep='\\n')"
 )
+"""Prints the folders that a Python has its packages in, one a line."""
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
 _METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
+"""A metadata folder's name: the distribution's name and, if it has one, the version."""
 _LISTED = "Available versions:"
+"""Begins the line in which pip lists a package's versions."""
 _TIMEOUT_S = 1800.0
+"""Longest time of each command that installs a release."""
 _WHEELS = ("--only-binary", ":all:")
-"""Installing a wheel runs none of its code."""
+"""Only wheels: installing a wheel runs none of its code."""
 Run = Callable[..., str]
 """Runs a command and returns what it prints."""
 Installed = Mapping[str, tuple[int, int]]
-"""Stamps of what a Python has installed, by path."""
+"""By path of what a Python has installed: when it changed, in ns, and its size in bytes."""
 _TAIL_BYTES, _TAIL_LINES = 4000, 30
+"""How much of the end of a build's log an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRecipe:
-    """A build: its commands as they are configured, and how they are run. ``timeout`` is in s.
+    """A build: its commands as configured, and how to run them. All have ``timeout`` s together.
 
-    ``{python}`` in a command is ``python``, or with an ``own_environment`` the Python of that.
-    ``enter`` is a command that goes before each: it keeps other processes closed to them. Variables
-    that are ``passed`` make another build where they have other values. ``SideFolders`` adds the
-    ``tree`` (and a ``commit`` of it), and the ``submodules`` that it checks out first.
+    ``{python}`` in a command stands for ``python``, or for the Python of the side's
+    ``own_environment``. ``enter`` is put before each command, and closes other processes to it.
+    ``passed`` names variables whose values are part of the build's ``key``. ``SideFolders`` adds
+    the ``tree``, a ``commit`` with this tree, and the ``submodules`` to check out before the build.
     """
 
     build: tuple[str, ...] = ()
@@ -83,14 +88,15 @@ class BuildRecipe:
 
     @property
     def checks_out_submodules(self) -> bool:
-        """Return whether a command names git's ``submodule``, and so fetches them itself."""
+        """Return whether a command names git's ``submodule``, and so checks them out itself."""
         return any("submodule" in word for command in self.commands() for word in command)
 
     @property
     def key(self) -> str:
-        """Equal for builds that can stand for each other: same tree, commands and Python.
+        """A hash that is equal for builds that are interchangeable.
 
-        The rest of the environment and what is installed in that Python are not part of it.
+        It covers the tree, submodules, commands, Python, ``own_environment`` and the ``passed``
+        variables. It covers neither the other variables nor what is installed in that Python.
         """
         parts = [self.tree, self.python, *("\0".join(command) for command in self.commands())]
         parts += ["own environment"] if self.own_environment else ["watched"]
@@ -143,7 +149,7 @@ def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
 def _run(
     command: tuple[str, ...], recipe: BuildRecipe, folder: Path, output: BinaryIO, deadline: float
 ) -> str:
-    """Return what went wrong, or nothing."""
+    """Run a command until ``deadline``. Return what went wrong, or an empty text."""
     if recipe.enter and not _is_there(command[0], recipe, folder):
         return f"could not be started: {os.strerror(errno.ENOENT)}"
     try:
@@ -162,7 +168,7 @@ def _run(
         status = process.wait(timeout=max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         return f"was not done after {format_duration(recipe.timeout)} and was ended"
-    finally:  # also of Ctrl-C, and of what a command that succeeded left running
+    finally:  # also after Ctrl-C, and for processes that a successful command left running
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -172,6 +178,7 @@ def _run(
 
 
 def _is_there(program: str, recipe: BuildRecipe, folder: Path) -> bool:
+    """Return whether ``program`` exists: with ``enter``, starting a missing one raises nothing."""
     if "/" in program:
         return (folder / program).exists()
     return shutil.which(program, path=recipe.environment.get("PATH")) is not None
@@ -199,9 +206,9 @@ def python_in(tree: Path) -> str:
 
 
 def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
-    """Make an environment at ``place`` that sees what ``python`` has, and goes before it.
+    """Make a virtual environment at ``place`` on top of what ``python`` has installed.
 
-    ``pip`` is installed in it where asked for.
+    Its own packages come first. ``pip`` tells whether it gets a pip of its own.
     """
     beneath = run(python, "-c", _SITES).splitlines()
     run(python, "-m", "venv", *([] if pip else ["--without-pip"]), str(place))
@@ -211,7 +218,7 @@ def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
 
 
 def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
-    """Make the environment of a side in its ``tree``; return the recipe with it as the active."""
+    """Make a side's own environment in its ``tree``. Return the recipe with it activated."""
     place = tree / FOLDER
     run = partial(_printed, recipe)
     with explaining(f"making {place}"):
@@ -221,7 +228,7 @@ def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
 
 
 def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
-    """Return the variables with which ``python``'s environment is the active one."""
+    """Return ``environment`` with the virtual environment of ``python`` activated."""
     scripts = Path(python).parent
     path = environment.get("PATH", os.defpath)
     return {
@@ -232,9 +239,9 @@ def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
 
 
 def installed_for(recipe: BuildRecipe) -> Installed:
-    """Return what lies in the folders that the measuring Python has its packages in.
+    """Return stamps of what is installed in the Python that measures.
 
-    None if that Python can't be started here, behind a launcher, say.
+    Empty if that Python can't be started here, because it is behind a launcher, say.
     """
     try:
         folders = _printed(recipe, recipe.python, "-c", _SITES).splitlines()
@@ -251,7 +258,7 @@ def installed_for(recipe: BuildRecipe) -> Installed:
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
-    """Return what changes with each installation of a distribution."""
+    """Return two numbers that change whenever a distribution is installed."""
     path = Path(entry.path)
     if entry.is_dir():
         files = (path / name for name in ("RECORD", "PKG-INFO"))
@@ -333,8 +340,8 @@ def _unmade(command: Sequence[str], trouble: str) -> MeasureError:
 class Releases:
     """The releases of ``package`` for ``python``, from the index that pip's settings name.
 
-    Each has an environment below ``folder``, laid over the one that ``python`` has: what the
-    release asks for and that one doesn't have is installed with it. ``environment`` are the
+    Each release has an environment below ``folder``, on top of what ``python`` has installed.
+    Dependencies that ``python`` lacks are installed with the release. ``environment`` are the
     variables that pip gets.
     """
 
@@ -344,14 +351,14 @@ class Releases:
     environment: Mapping[str, str] = field(repr=False)
 
     def versions(self) -> tuple[str, ...]:
-        """Return those with a wheel for this Python and machine, the oldest first."""
+        """Return the versions with a wheel for this Python and machine, the oldest first."""
         printed = self._pip("index", "versions", *_WHEELS, self.package)
         lines = (line for line in printed.splitlines() if line.startswith(_LISTED))
         listed = next(lines, _LISTED)[len(_LISTED) :].split(",")
         return tuple(version.strip() for version in reversed(listed) if version.strip())
 
     def python_of(self, version: str) -> str:
-        """Return the Python of the environment that has ``version``, made if it isn't there."""
+        """Return the Python of the environment with ``version``. Make one if it is missing."""
         identity = f"{self.python}\0{self.package}\0{version}".encode(errors="surrogateescape")
         place = self.folder / hashlib.sha256(identity).hexdigest()[:16]
         done = place / "installed"

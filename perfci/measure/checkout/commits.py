@@ -12,6 +12,7 @@ from perfci.measure.checkout.git import Repository, attempt, git, readable
 from perfci.units import counted
 
 _BACK = re.compile(r"(.+)~(\d+)")
+"""A revision such as ``main~20``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Commit:
 
 
 def commits(repository: Repository, wanted: str, *, most: int | None = None) -> tuple[Commit, ...]:
-    """Return the commits of ``OLD..NEW``, or of one branch, ``most`` or all, the newest first.
+    """Return the commits of ``OLD..NEW`` or of one branch, the newest first, at most ``most``.
 
     UsageError for a range that can't be read or is empty.
     """
@@ -73,9 +74,9 @@ def _require_as_long(repository: Repository, old: str) -> None:
 
 
 def newer_on_base(repository: Repository, base: str, head: str) -> tuple[int, str]:
-    """Return how many commits of ``base`` ``head`` lacks, and the commit where both parted.
+    """Return how many commits of ``base`` are missing from ``head``, and the last common commit.
 
-    The commit is empty where they share no history, or where one contains the other.
+    Return 0 and an empty text if they share no history, or if one contains the other.
     """
     parted = attempt(repository.root, "merge-base", base, head)
     if parted.status != 0 or parted.output in {base, head}:
@@ -89,16 +90,16 @@ def commit_of(repository: Repository, rev: str) -> Commit:
 
 
 def parents_of(repository: Repository, sha: str) -> tuple[str, ...]:
-    """Return the commits that ``sha`` was made on: several of a merge, none of a first commit."""
+    """Return the parents of the commit ``sha``: several for a merge, none for a first commit."""
     return tuple(git(repository.root, "show", "--no-patch", "--format=%P", sha).split())
 
 
 def branch_of(repository: Repository, rev: str) -> str:
-    """Return the name under which runs of ``rev`` are recorded: its branch's, without a remote.
+    """Return the branch under which runs of ``rev`` are recorded, without ``origin/``.
 
-    Where ``rev`` names none (a commit by itself, as CI checks out), the default branch's.
+    If ``rev`` names no branch (CI checks out a commit by itself), it is the default branch.
     """
-    repository.resolve(rev)  # what begins with a dash is refused there
+    repository.resolve(rev)  # raises for a text that git would take for an option
     named = attempt(repository.root, "rev-parse", "--abbrev-ref", rev)
     known = named.output if named.status == 0 and named.output not in {"", "HEAD"} else ""
     return (known or repository.default_base() or "main").removeprefix("origin/")
@@ -107,8 +108,8 @@ def branch_of(repository: Repository, rev: str) -> str:
 def first_commit(root: Path) -> str | None:
     """Return the commit that HEAD's history began with, along first parents.
 
-    It identifies a repository, whatever clone, and whatever was merged into it. None
-    where there is no repository, or no commit, or this clone lacks the first one.
+    It identifies a repository: it is equal in all clones, whatever was merged into them. None
+    without a repository or a commit, or if this clone lacks the first commit.
     """
     shallow = attempt(root, "rev-parse", "--is-shallow-repository")
     if shallow.status != 0 or shallow.output == "true":
@@ -140,6 +141,7 @@ def _moment(seconds: int) -> str:
 # The tags of a repository, by the commit that each names.
 
 _FORMAT = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname:short)"
+"""A tag's object, the object that an annotated tag points to, and the tag's name."""
 
 
 def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
@@ -149,7 +151,7 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
     )
     names_of_commit: dict[str, list[str]] = {}
     for line in listed.splitlines():
-        # without a commit behind the tag both of its places are empty: two blanks
+        # A tag that isn't annotated points to nothing further: both fields with `*` are empty.
         sha, kind, peeled, peeled_kind, name = line.split(" ", 4)
         commit = sha if kind == "commit" else peeled if peeled_kind == "commit" else ""
         if commit:
@@ -158,11 +160,11 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
 
 
 NOT_COMMITTED = "a change that isn't committed"
-"""Who wrote a line that no commit has."""
+"""Stands for the author of a line that isn't committed."""
 
 
 def author_of(root: Path, file: Path, first: int, last: int) -> str:
-    """Return who changed lines ``first`` to ``last`` of ``file`` last, as git blame has it.
+    """Return the author of the latest change to lines ``first`` to ``last``, by git blame.
 
     Empty if git knows no such file.
     """
@@ -189,6 +191,6 @@ def author_of(root: Path, file: Path, first: int, last: int) -> str:
 
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:
-    """Return the text of ``file`` in ``commit``, or None if that doesn't have it."""
+    """Return the text of ``file`` in ``commit``, or None if the commit lacks the file."""
     result = attempt(repository.root, "show", f"{commit}:{file}")
     return result.output if result.status == 0 else None

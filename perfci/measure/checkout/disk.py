@@ -17,13 +17,15 @@ from typing import Self
 from perfci.errors import OutsideError
 
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+"""The system's words for a full disk, or a used-up quota."""
 _REFUSED = tuple(os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.EPERM))
+"""The system's words for a disk or a folder that may not be written."""
 
 
 def disk_error(doing: str, text: str) -> OutsideError | None:
-    """Return the error for a disk that is full or refuses writes, or None if ``said`` is neither.
+    """Return the error for a disk that is full or refuses writes, or None for any other trouble.
 
-    ``said`` is what git or the system reported; both use the same words.
+    ``text`` is what git or the system reported. Both use the same words.
     """
     if any(words in text for words in _FULL):
         return OutsideError(
@@ -60,8 +62,8 @@ def explaining(doing: str) -> Iterator[None]:
 def remove_folder(folder: Path) -> None:
     """Remove ``folder`` and all below it, write-protected and very deep folders included.
 
-    OSError if it can't; what it can remove is removed all the same. Of a link that stands in its
-    place, the link alone.
+    If ``folder`` is a link, only the link is removed. OSError if something can't be removed; the
+    rest is removed all the same.
     """
     if folder.is_symlink():
         folder.unlink()
@@ -69,8 +71,8 @@ def remove_folder(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError):
-        # a process that is still at work there removed something first; or folders are protected,
-        # or deeper than Python goes, which holds each open on its way down
+        # Another process removed something first, or folders are protected, or they are nested
+        # deeper than Python can go, because it keeps each one open on its way down.
         with suppress(OSError, RecursionError):
             _open_up(folder)
         _remove_by_program(folder)
@@ -91,7 +93,7 @@ def _remove_by_program(folder: Path) -> None:
 def _open_up(folder: Path) -> None:
     """Let the owner into ``folder`` and all folders below it.
 
-    Each before ``os.walk`` gets to it, which passes over one that it can't list.
+    Each folder is opened up before ``os.walk`` reaches it, which skips folders that it can't list.
     """
     folder.chmod(stat.S_IRWXU)
     for below, names, _ in os.walk(folder):
@@ -101,14 +103,14 @@ def _open_up(folder: Path) -> None:
 
 
 class FolderLock:
-    """A held ``flock``. Children don't inherit it: a worker that lives on holds nothing."""
+    """A held ``flock``. Children don't inherit it: a worker that outlives perfci holds no lock."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
 
     def release(self, *, remove: bool = False) -> None:
-        """Let go; with ``remove``, of the file too (while held, so that no one else has it)."""
+        """Release the lock. ``remove`` deletes its file first, while no one else can hold it."""
         try:
             if remove:
                 self.path.unlink(missing_ok=True)
@@ -154,11 +156,11 @@ def _take(path: Path, *, shared: bool, wait: bool) -> FolderLock:
             raise
         if same:
             return FolderLock(path, descriptor)
-        os.close(descriptor)  # removed between opening and locking: that lock protects nothing
+        os.close(descriptor)  # the file was removed before it was locked: this lock is worthless
 
 
 def _opened(path: Path) -> int:
-    """Open the lock file. An empty folder in its place is removed; OutsideError for another."""
+    """Open the lock file. Remove an empty folder in its place. OutsideError for another folder."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except IsADirectoryError:
@@ -182,9 +184,9 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def scratch_folder(cache: Path) -> Iterator[Path]:
-    """Give the session a folder of its own; what a killed session left is removed first.
+    """Yield a folder for this session alone. First remove the folders that killed sessions left.
 
-    A folder's lock file is held while its session lives, however it dies.
+    A session holds its folder's lock file. The system releases the lock however the session ends.
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,7 @@ _SETTINGS = (
     "log.showSignature=false",
 )
 _ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+"""git takes no lock that it can do without, and asks for no password."""
 _HOOK_VARIABLES = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -42,20 +43,24 @@ _HOOK_VARIABLES = (
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 )
-"""From ``git rev-parse --local-env-vars``, less the configuration (it carries safe.directory).
+"""Variables that perfci's git commands don't get, from ``git rev-parse --local-env-vars``.
 
-Under a git hook these name the user's index: a checkout that believed them would write it.
+A git hook has them set to the user's index, and a check-out by perfci would then write that index.
+The variables that carry configuration are passed, because they may hold safe.directory.
 """
 _BUSY = re.compile(
     r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
 )
+"""Messages of git that mean that another git is at work in the repository."""
 _TRIES = 6
-"""Tries of a command that finds a lock of another git. Each waits longer than the last."""
+"""How often a command is tried while another git holds a lock. Each wait is twice the last."""
 _FIRST_WAIT_S = 0.05
 _OLDEST_GIT = (2, 31)
 _NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
 WORKING_TREE = "."
+"""The revision that means the working tree with its uncommitted changes."""
 _SHORT_SHA = 10
+"""Digits of a shortened sha."""
 _CHANGE_FOLDER = "Run perfci in a git repository: `cd` to it, or `git init` and commit."
 _ADDRESS = re.compile(
     r"(?:https?://(?:[^/@\s]*@)?|ssh://(?:[^/@\s]*@)?|git://|[\w.-]+@)"
@@ -63,11 +68,12 @@ _ADDRESS = re.compile(
     r"(?P<path>[\w.~-]+(?:/[\w.~-]+)+)/?",
     re.ASCII,
 )
+"""A remote's address (HTTP, SSH or git's own protocol) with its ``host`` and ``path``."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """The end of one git command. ``output`` is without its last newline."""
+    """The exit status of a git command, and what it printed. ``output`` lacks its last newline."""
 
     status: int
     output: str
@@ -82,8 +88,8 @@ def attempt(
 ) -> GitResult:
     """Run git in ``folder`` and return how it ended, whatever its exit status.
 
-    ``given`` is a file that it reads as its standard input. Waits a little and tries again where
-    another git holds a lock. OutsideError without git.
+    ``given`` is its standard input. Waits a little and tries again if another git holds a lock.
+    OutsideError if git is missing.
     """
     wait = _FIRST_WAIT_S
     for _ in range(_TRIES - 1):
@@ -104,7 +110,7 @@ def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
 
 
 def failure(outcome: GitResult, *arguments: str) -> PerfciError:
-    """Return the error that says what git said, and what to do."""
+    """Return the error with git's own message, and with what to do."""
     reason = readable(outcome.error or outcome.output).strip() or f"exit status {outcome.status}"
     doing = f"git {' '.join(arguments[:2])}"
     if _BUSY.search(reason):
@@ -120,7 +126,7 @@ def failure(outcome: GitResult, *arguments: str) -> PerfciError:
 
 
 def readable(text: str) -> str:
-    """Return ``text`` with the bytes that were no UTF-8 as question marks."""
+    """Return ``text`` with a question mark for each byte that wasn't UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -151,14 +157,17 @@ def _once(
             with_extended_output=True,
             with_exceptions=False,
         )
-    except library.GitCommandNotFound as missing:  # a folder that went away looks the same
+    except library.GitCommandNotFound as missing:  # raised for a missing folder, too
         reason = f"{folder} is gone" if not folder.is_dir() else "the command git was not found"
         raise OutsideError("no-git", reason, _NO_GIT_ADVICE) from missing
     return GitResult(status, output, error)
 
 
 def _without_hook_variables() -> list[str]:
-    """GitPython can set variables for a command, but not take one away."""
+    """Return what goes before ``git`` to unset the variables that a git hook has set.
+
+    GitPython can set variables for a command, but can't unset them.
+    """
     present = [name for name in _HOOK_VARIABLES if name in os.environ]
     return ["env", *(f"--unset={name}" for name in present)] if present else []
 
@@ -179,9 +188,9 @@ def _gitpython() -> Any:
 def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     """Return the tree and the commit of all that ``git add --all`` would take, on top of ``head``.
 
-    Untracked files are in it, ignored ones are not. So are changes that the user has git overlook
-    (``update-index --assume-unchanged`` or ``--skip-worktree``). The commit carries head's date, so
-    that the same changes give the same commit. UsageError in the middle of a merge with conflicts.
+    Untracked files are in it, and also changes that the user has git overlook (``update-index
+    --assume-unchanged`` or ``--skip-worktree``). Ignored files aren't. The commit has head's date,
+    so that the same changes give the same commit. UsageError in a merge with conflicts.
     """
     if git(root, "ls-files", "--unmerged"):
         raise UsageError(
@@ -211,9 +220,10 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
 
 
 def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
-    """Have an index name the files again that git was to overlook, where they are there.
+    """Clear the flags in an index by which git overlooks changes of files.
 
-    A sparse checkout's are not, and stay as they are committed.
+    Files that a sparse checkout leaves out don't exist. They keep ``--skip-worktree``, and stay as
+    they are committed.
     """
     listed = git(root, "ls-files", "-v", "-z", environment=environment)
     entries = [entry.split(" ", 1) for entry in listed.split("\0") if entry]
@@ -235,11 +245,12 @@ def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRev:
-    """A rev, resolved.
+    """A rev and the commit that it means.
 
-    ``commit`` is what to check out. ``sha`` is what reports say: the same, or for a working
-    tree with changes (``dirty``) ``<head's sha>+<tree's short sha>``, where ``commit`` is a
-    commit of those changes that no ref names. ``subject`` is the (head) commit's.
+    ``commit`` is what to check out, and ``sha`` is what reports show. Both are equal, except for a
+    working tree with changes (``dirty``). Then ``commit`` is a commit of the changes that no ref
+    names, and ``sha`` is ``<head's sha>+<tree's short sha>``. ``subject`` is the commit's, or
+    head's if ``dirty``.
     """
 
     rev: str
@@ -269,7 +280,7 @@ class Repository:
     def resolve(self, rev: str) -> ResolvedRev:
         """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
 
-        Raises UsageError for what is no commit, OutsideError if git fails.
+        Raises UsageError if ``rev`` is no commit, OutsideError if git fails.
         """
         if rev == WORKING_TREE:
             return self._resolve_working_tree()
@@ -287,7 +298,7 @@ class Repository:
     def changes(self, side: ResolvedRev) -> tuple[str, ...]:
         """Return the files in which ``side``'s commit differs from the one before it, sorted.
 
-        Of a working tree with changes these are the changes.
+        For a working tree with changes, these are the changed files.
         """
         names = git(
             self.root,
@@ -297,7 +308,7 @@ class Repository:
         return tuple(readable(name) for name in names.split("\0") if name)
 
     def is_dirty(self) -> bool:
-        """Return whether the working tree has changes or new files; ignored ones are none."""
+        """Return whether the working tree has changes or new files. Ignored files don't count."""
         return bool(git(self.root, "status", "--porcelain", "--untracked-files=normal"))
 
     def default_base(self) -> str | None:
@@ -440,9 +451,9 @@ def _refused(path: Path, text: str) -> PerfciError | None:
 
 
 def forge_of(repository: Repository | None) -> str:
-    """Return the repository's page on its forge, as ``https://github.com/octo/models``, or nothing.
+    """Return the repository's page on its forge, such as ``https://github.com/octo/models``.
 
-    What is secret in the remote's address (a user, a token) is no part of it.
+    Secrets in the remote's address (a user, a token) are left out. Empty if there is no page.
     """
     if repository is None:
         return ""
@@ -458,10 +469,10 @@ def remotes_of(root: Path) -> frozenset[str]:
 
 
 def comparable_address(address: str, root: Path | None = None) -> str:
-    """Return an address that is equal for all ways to write it; nothing for one that has no form.
+    """Return a remote's address in a form that is equal for all ways to write the address.
 
     SSH and HTTPS, a user, a port, the case of the host and ``.git`` make no difference. A path is
-    relative to ``root``, and absolute without one.
+    resolved relative to ``root``. Without ``root`` it must be absolute. Empty for any other text.
     """
     if page := web_page(address):
         return page
@@ -473,6 +484,6 @@ def comparable_address(address: str, root: Path | None = None) -> str:
 
 
 def web_page(remote: str) -> str:
-    """Return the page of a remote's address; nothing for a path, or an address that has none."""
+    """Return the web page of a remote's address. Empty for a path or an unknown kind of address."""
     match = _ADDRESS.fullmatch(remote.strip())
     return f"https://{match['host'].lower()}/{match['path'].removesuffix('.git')}" if match else ""

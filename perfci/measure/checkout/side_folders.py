@@ -34,17 +34,17 @@ from perfci.units import counted, first_of
 
 _CACHE = "__pycache__"
 KEPT = 6
-"""Builds that are kept although no one uses them."""
+"""Builds to keep. Above this number, those that have been unused for longest are removed."""
 
 
 class SideFolders:
     """The worktrees of one repository below ``cache``.
 
-        <cache>/<repository id>/trees/<name>    one use; removed at its end
-                                builds/<name>   kept; see ``KeptBuilds``
+        <cache>/<repository id>/trees/<name>    used once, then removed
+                                builds/<name>   kept for later runs; see ``KeptBuilds``
 
-    Each has ``<name>.lock`` next to it, which its user holds. An unlocked folder was left by a
-    process that was killed. ``notes`` are the report's notes on the trees.
+    Next to each folder is ``<name>.lock``, which the folder's user holds. An unlocked tree was left
+    by a process that was killed. ``notes`` are the report's notes on the trees.
     """
 
     def __init__(self, cache: Path, repository: Repository) -> None:
@@ -56,16 +56,16 @@ class SideFolders:
 
     @contextmanager
     def side(self, resolved: ResolvedRev, recipe: BuildRecipe | None = None) -> Iterator[Path]:
-        """Give ``resolved`` a folder of its own, built by ``recipe``.
+        """Yield a folder with the ``tree`` of ``resolved``, built by ``recipe``.
 
-        Its ``tree`` is checked out, which may have other benchmark files than its ``commit``. A
-        recipe with commands shares its folder with all that want the same build. Submodules that
-        the user's clone has are checked out, unless a command does so. Raises UsageError for a
-        command that can't be read, MeasureError if a submodule's commit is missing, OutsideError if
-        git, the disk or a command fails.
+        The tree may have other benchmark files than the ``commit``. A recipe with commands gets a
+        kept build, which all sessions that want the same build share. Submodules that the user's
+        clone has are checked out, unless a command does so. Raises UsageError for a command that
+        can't be read, MeasureError if a submodule's commit is missing, OutsideError if git, the
+        disk or a command fails.
         """
         recipe = replace(recipe or BuildRecipe(), tree=resolved.tree, commit=resolved.commit)
-        recipe.commands()  # one that can't be read costs no check-out
+        recipe.commands()  # raises for a command that can't be read, before the check-out
         self._prepare()
         self._note_what_is_missing(resolved)
         recipe = replace(recipe, submodules=self._submodules(resolved, recipe))
@@ -108,7 +108,7 @@ class SideFolders:
             self._builds.evict()
 
     def _end(self, path: Path, lock: FolderLock) -> bool:
-        """Remove a tree and its lock file. A failure to remove must not cost the results."""
+        """Remove a tree and its lock file. Return whether it worked: a failure costs no results."""
         try:
             remove_tree(self._repository, path)
         except OutsideError as error:
@@ -125,7 +125,7 @@ class SideFolders:
         with explaining(f"making the cache folder {self._cache}"):
             self._trees.mkdir(parents=True, exist_ok=True)
             ignore = self._cache / ".gitignore"
-            if not ignore.exists():  # a cache inside the repository is no change of the user's
+            if not ignore.exists():  # so that git ignores a cache inside the repository
                 ignore.write_text("*\n", encoding="utf-8")
 
     def _note(self, text: str) -> None:
@@ -133,7 +133,7 @@ class SideFolders:
             self.notes.append(text)
 
     def _submodules(self, resolved: ResolvedRev, recipe: BuildRecipe) -> tuple[Submodule, ...]:
-        """Return the submodules to check out. Note those that the clone leaves empty, too."""
+        """Return the submodules to check out. Add a note on those that the clone leaves empty."""
         if recipe.checks_out_submodules:
             return ()
         submodules = submodules_of(self._repository, resolved.tree)
@@ -155,6 +155,7 @@ class SideFolders:
         return tuple(module for module in submodules if module.available)
 
     def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
+        """Add a note if the tree has files in Git LFS, and this machine doesn't fetch them."""
         root = self._repository.root
         uses = attempt(
             root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
@@ -168,7 +169,7 @@ class SideFolders:
 
 @dataclass(frozen=True, slots=True)
 class TreeDifferences:
-    """Paths below the tree. ``bytecode`` is what Python writes next to what it imports."""
+    """Paths below a tree that differ. ``bytecode`` is what Python writes next to its sources."""
 
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -176,12 +177,12 @@ class TreeDifferences:
 
 
 def make_manifest(tree: Path) -> str:
-    """Return the manifest of all that lies below ``tree``, which no process writes to. OSError."""
+    """Return the manifest of all below ``tree``. No process may write there. Raises OSError."""
     return json.dumps({name: _identity(entry) for name, entry in _entries(tree)})
 
 
 def changed_since(before: str, after: str) -> tuple[str, ...]:
-    """Return the paths of the manifest ``before`` that ``after`` lacks, or has as another file."""
+    """Return the paths of manifest ``before`` that ``after`` lacks or has changed. No bytecode."""
     old, new = json.loads(before), json.loads(after)
     return tuple(
         name for name in sorted(old) if new.get(name) != old[name] and not _is_bytecode(name)
@@ -189,9 +190,9 @@ def changed_since(before: str, after: str) -> tuple[str, ...]:
 
 
 def compare_with(manifest: str, tree: Path) -> TreeDifferences:
-    """Return how ``tree`` differs from ``manifest``. ValueError if that is no manifest.
+    """Return how ``tree`` differs from ``manifest``. ValueError if the text isn't a manifest.
 
-    Bytecode that differs is listed separately: Python makes it again. Added files aren't read.
+    Bytecode is listed separately, because Python makes it again. Added files aren't read.
     """
     kept = json.loads(manifest)
     if not isinstance(kept, dict) or not kept:
@@ -213,7 +214,7 @@ def compare_with(manifest: str, tree: Path) -> TreeDifferences:
                 changed.add(name)
             else:
                 added.append(name)
-    except OSError as error:  # a folder that may no longer be read was changed
+    except OSError as error:  # a folder that can't be read any more counts as changed
         changed.add(os.path.relpath(error.filename, tree) if error.filename else ".")
     return TreeDifferences(tuple(sorted(changed | left)), tuple(sorted(added)), tuple(bytecode))
 
@@ -221,9 +222,9 @@ def compare_with(manifest: str, tree: Path) -> TreeDifferences:
 def _entries(
     tree: Path, enter: Callable[[str], bool] = lambda _: True
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the paths below ``tree``, but nothing below folders that ``enter`` refuses.
+    """Yield each path below ``tree`` with its entry, but nothing below folders ``enter`` refuses.
 
-    Links aren't followed. Without recursion: a benchmark can nest folders without end.
+    Links aren't followed. There is no recursion, because a benchmark can nest folders very deep.
     """
     waiting = [""]
     while waiting:
@@ -263,11 +264,11 @@ def _is_bytecode(name: str) -> bool:
 
 
 class _BuildFolder:
-    """The folder of one build. Its users share the lock. Its builder holds the lock alone.
+    """The files of one build. Its users share the lock. Its builder holds the lock alone.
 
-    The ``marker`` is written after every command succeeded. Its time is that of the last use. Its
-    first line names the commit's files that the build changed, the rest is the manifest of what was
-    built. ``partial`` is the marker while it is written.
+    The ``marker`` is written after all commands have succeeded. The marker's time is that of the
+    build's last use. Its first line names the commit's files that the build changed, and the rest
+    is the manifest of what was built. ``partial`` is the marker while it is being written.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -301,7 +302,7 @@ class _BuildFolder:
 
 
 class KeptBuilds:
-    """The builds of one repository in ``folder``, at most six that no one uses."""
+    """The builds of one repository in ``folder``, of which ``KEPT`` stay for later runs."""
 
     def __init__(self, folder: Path, repository: Repository, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -309,12 +310,12 @@ class KeptBuilds:
         self._note = note
 
     def ready(self, recipe: BuildRecipe) -> tuple[Path, FolderLock]:
-        """Return the built tree and the lock that keeps it there. Build it if no one did.
+        """Return the built tree, and the lock that protects it from removal. Build it if missing.
 
-        If another process builds the same, wait. Raises OutsideError if a command fails, and the
-        next call tries again. What was measured in the tree before may have changed it. Then it is
-        put back or built again, and that is noted. If another session is at work in it, raises
-        MeasureError. Files of the commit that the build itself changed are noted, too.
+        Waits while another process makes the same build. Raises OutsideError if a command fails;
+        the next call tries again. An earlier measurement may have changed the tree. Then the tree
+        is put back or built again, with a note. If another session is using the changed tree,
+        raises MeasureError. Files of the commit that the build itself changed are noted, too.
         """
         place = _BuildFolder(self._folder, PREFIX + recipe.key)
         with explaining(f"building in {self._folder}"):
@@ -325,7 +326,7 @@ class KeptBuilds:
                     with alone:
                         if not (place.complete() and self._put_back(place)):
                             self._build(recipe, place)
-                # Taken again and not changed to a shared one: flock lets go in between anyway.
+                # Taken again as a shared lock: flock can't convert a lock without releasing it.
                 lock = take(place.lock, shared=True)
                 if place.complete():
                     if not alone:
@@ -336,7 +337,7 @@ class KeptBuilds:
                 lock.release()
 
     def evict(self) -> None:
-        """Remove the builds whose last use is longest ago, but none in use."""
+        """Remove builds until ``KEPT`` are left, the longest unused first, but none in use."""
         with explaining(f"giving up old builds in {self._folder}"):
             markers = sorted(self._folder.glob("*.complete"), key=_last_use)
             excess = len(markers) - KEPT
@@ -390,7 +391,7 @@ class KeptBuilds:
         return True
 
     def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
-        """Raise if a file changed. Files that other sessions add meanwhile don't count."""
+        """Raise MeasureError if a file changed. Files that other sessions add don't count."""
         differences = place.differences()
         if differences.changed:
             lock.release()
@@ -427,10 +428,10 @@ class KeptBuilds:
             if not built:
                 self._remove_tree(place)
         place.partial.write_text(f"{json.dumps(changed)}\n{manifest}", encoding="utf-8")
-        place.partial.replace(place.marker)  # whole, or not at all
+        place.partial.replace(place.marker)  # atomic: the marker is never half written
 
     def _remove(self, place: _BuildFolder, lock: FolderLock) -> bool:
-        """Remove a build. The marker goes first: from then on what is left is no build."""
+        """Remove a build, the marker first: without a marker, what remains isn't a build."""
         place.marker.unlink(missing_ok=True)
         removed = self._remove_tree(place)
         if removed:
@@ -440,7 +441,10 @@ class KeptBuilds:
         return removed
 
     def _remove_tree(self, place: _BuildFolder) -> bool:
-        """Remove the tree. A failure must hide neither the results nor an error on its way."""
+        """Remove the tree and return whether that worked.
+
+        A failure only adds a note: it must hide neither the results nor another error.
+        """
         try:
             remove_tree(self._repository, place.tree)
         except OutsideError as error:

@@ -1,7 +1,7 @@
 """Git's trees: a tree with another tree's benchmark files, and how two trees differ.
 
-Both sides have the same benchmark files, each in its own tree. So what a benchmark reaches through
-``__file__`` is its own side's. Nothing is written to a working tree or to the user's index.
+Both sides get the same benchmark files, each side in its own tree. So a benchmark reaches its own
+side's files through ``__file__``. Nothing is written to a working tree or to the user's index.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_o
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
-"""Modes and ids by path."""
+"""By path: git's mode, and the id of the content."""
 _LINK = "120000"
+"""git's mode of a symbolic link."""
 _MOST_LINKS = 40
-"""As many as Linux follows before it gives up."""
+"""How many links are followed one after the other: as many as Linux follows."""
 MOST_FOLLOWED = 5_000
-"""If more files differ, their use isn't followed: a change so large is measured anyway."""
+"""If more files differ, their use isn't tracked: a change that large is measured in any case."""
 _UNWATCHABLE = frozenset({"120000", MODE})
-"""git's modes of a symbolic link, which is followed without being opened, and of a submodule."""
+"""git's modes of what no watch can see: a link (followed without an open) and a submodule."""
 _COMPARING = ("diff-tree", "-r", "--raw", "--no-renames", "-z")
 _BYTECODE = "__pycache__"
 KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
+"""The kinds of changed files, in the order in which they are reported."""
 _SOURCES = frozenset(
     {
         *(".py", ".pyx", ".pxd", ".pxi", ".pth", ".so", ".pyd", ".rs", ".go", ".zig"),
@@ -48,6 +50,7 @@ _SOURCES = frozenset(
 _NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
 """Folders whose files no benchmark of the library runs."""
 _NOT_IMPORTED = ("test_*.py", "*_test.py", "conftest.py", "noxfile.py", "tasks.py")
+"""Python files that no benchmark imports."""
 _LOCKS = ("*.lock", "conda-lock.yml", "pylock.toml", "pylock.*.toml")
 _REQUIREMENTS = (
     *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "Pipfile", "pixi.toml"),
@@ -66,6 +69,8 @@ _CI_FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitlab/", ".forgejo/", ".gitea/"),
     *(".circleci/", ".buildkite/", ".devcontainer/"),
 )
+# What in a pyproject.toml decides which code runs: keys of `project` (the first two), tables of
+# `tool`, and keys of `tool.poetry`.
 _PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
 _ENTRY_POINTS = ("scripts", "gui-scripts", "entry-points")
 _BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-python", "pdm", "uv")
@@ -77,9 +82,9 @@ _SHA1_DIGITS = 40
 class Overlay:
     """A commit's git ``tree`` with the benchmark files of another commit.
 
-    The commit lacks the files ``added``, and has the files ``changed`` with another content. For
-    the files ``converted`` the commits have different ``.gitattributes``, so git may check out
-    another content of them. All are paths relative to the tree's root.
+    The commit itself lacks the files ``added``, and has the files ``changed`` with other content.
+    For the files ``converted`` the two commits have different ``.gitattributes``, so that git may
+    check them out with other content. All are paths relative to the tree's root.
     """
 
     tree: str
@@ -92,8 +97,8 @@ class Overlay:
 class BenchmarkFiles:
     """The benchmarks of a tree: the ``folder``, or only the files of ``pattern`` in it.
 
-    ``python_path`` are the folders that libraries are imported from. ``excluded`` are files that
-    each side has of its own, such as saved models. All paths are relative to the tree's root.
+    ``python_path`` are the folders that libraries are imported from. Of the files ``excluded``,
+    such as saved models, each side keeps its own. All paths are relative to the tree's root.
     """
 
     folder: str
@@ -104,11 +109,11 @@ class BenchmarkFiles:
     def selection(
         self, names: Collection[str], target_of: Callable[[str], str | None]
     ) -> tuple[Callable[[str], bool], Mapping[str, str]]:
-        """Return a predicate of paths that are benchmark files, and the links out of these.
+        """Return a predicate that is true for paths of benchmark files, and the links out of these.
 
         ``names`` are the files of the tree whose benchmarks run. ``target_of`` returns where a
-        symbolic link of that tree leads, and None for any other path. The links are benchmark
-        files, each with the file outside of the benchmarks that it leads to.
+        symbolic link of that tree leads, and None for any other path. The returned links are
+        benchmark files, each with the file outside of the benchmarks that it leads to.
         """
         folder = PurePosixPath(self.folder)
         real = _resolved(folder, target_of)
@@ -127,7 +132,9 @@ class BenchmarkFiles:
             and target_of(name) is not None
         }
         outside = {name: target for name, target in links.items() if not is_benchmark(target)}
+        # a link's target counts as a benchmark file, too, if its name matches the pattern
         behind = {place for place in outside.values() if PurePosixPath(place).match(self.pattern)}
+        # and so does a link among the folder and its parents
         parts = map(str, (folder, *folder.parents))
         through = {name for name in parts if target_of(name) is not None}
         links = {name: target for name, target in outside.items() if target not in behind}
@@ -136,8 +143,9 @@ class BenchmarkFiles:
     def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
         """Return whether all of the folder belongs to the benchmarks, helpers and data included.
 
-        If libraries are imported from it (``benchmarks = "."``), or if it is in such a package
-        (``benchmarks = "mylib"``), what lies next to the benchmark files is the library.
+        It doesn't if libraries are imported from the folder (``benchmarks = "."``), or if the
+        folder is in a library's package (``benchmarks = "mylib"``): the library's files then lie
+        next to the benchmark files.
         """
         libraries = [PurePosixPath(os.path.normpath(entry)) for entry in self.python_path]
         return folder.parts != () and not any(
@@ -174,8 +182,8 @@ def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> Pu
 def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
     """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
 
-    UsageError for a benchmark that is a link to a file that differs between the sides: each would
-    run its own. OutsideError if git fails.
+    UsageError if a benchmark is a link to a file that differs between the sides: each side would
+    run its own version. OutsideError if git fails.
     """
     if tree == source:
         return Overlay(tree)
@@ -215,7 +223,7 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
 
 
 def _converted(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> frozenset[str]:
-    """Return the files that lie below ``.gitattributes`` which differ between the trees."""
+    """Return the benchmark files below a ``.gitattributes`` that differs between the trees."""
     folders = {
         PurePosixPath(name).parent
         for name in {**tree_files, **source_files}
@@ -227,10 +235,10 @@ def _converted(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> 
 
 
 def _declarations(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> _Entries:
-    """Return the ``.gitmodules`` of the source if it declares all submodules that are there.
+    """Return the source's ``.gitmodules``, which submodules among the benchmarks need.
 
-    Submodules among the benchmarks need it. Return nothing if there are none, or if that file would
-    leave out a submodule outside of the benchmarks.
+    Return nothing if there are no such submodules, or if the file would leave out a submodule that
+    the tree has outside of the benchmarks.
     """
 
     def submodules(entries: _Entries) -> frozenset[str]:
@@ -259,7 +267,7 @@ def _written(
     added: _Entries,
 ) -> str:
     """Return the id of ``tree`` without the files ``removed`` and with those ``added``."""
-    lines = [f"0 {'0' * len(tree)}\t{name}\0" for name in removed]
+    lines = [f"0 {'0' * len(tree)}\t{name}\0" for name in removed]  # mode 0 removes the path
     lines += [f"{mode} {blob}\t{name}\0" for name, (mode, blob) in added.items()]
     with (
         explaining("making an index"),
@@ -278,13 +286,13 @@ def _written(
 
 
 def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
-    """Return the paths, relative to both roots, of the files that differ or are in one root only.
+    """Return the files that differ between two worktrees or that only one of them has.
 
-    ``trees`` are git's hashes of what was checked out. ``.git`` is among the paths, because it
-    names the commit. Submodules that are checked out in both are looked into. None if a link,
-    another submodule or ``.gitattributes`` (what git makes of a file as it checks it out) differs,
-    or if more than ``MOST_FOLLOWED`` files do. Bytecode that Python makes of a source counts as its
-    source. OutsideError if git fails.
+    The paths are relative to either root. ``trees`` are git's ids of what was checked out. ``.git``
+    is among the paths, because it names the commit. Submodules that both have checked out are
+    compared file by file. None if a link, another submodule or a ``.gitattributes`` (by which git
+    converts files on check-out) differs, or if more than ``MOST_FOLLOWED`` files do. Bytecode that
+    Python makes of a source counts as its source. OutsideError if git fails.
     """
     changed = _differing(path, other, trees)
     return frozenset(changed) if changed is not None and len(changed) <= MOST_FOLLOWED else None
@@ -298,7 +306,7 @@ def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | Non
     for name in (_not_as_committed(base) | _not_as_committed(head)) - submodules:
         pair = (base / name, head / name)
         if any(path.is_symlink() or path.is_dir() for path in pair):
-            return None  # or another repository in this one
+            return None  # a link, or a folder: another repository inside of this one
         if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
             changed.add(name)
     for name in submodules:
@@ -312,9 +320,9 @@ def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | Non
 
 
 def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) -> set[str] | None:
-    """Return the files in which two git trees differ, or None if one of them can't be watched.
+    """Return the files that differ between two git trees, or None if such a file can't be watched.
 
-    The files of ``submodules`` are left out. None, too, if this repository lacks one of the trees.
+    The ``submodules`` are left out. None, too, if this repository lacks one of the trees.
     """
     outcome = attempt(root, *_COMPARING, *trees)
     if outcome.status != 0:
@@ -337,7 +345,7 @@ def _raw_changes(output: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def _not_as_committed(root: Path) -> set[str]:
-    """Return what was changed, removed or added there since it was checked out."""
+    """Return the files in ``root`` that were changed, removed or added since the check-out."""
     listing = git(root, "ls-files", "--modified", "--deleted", "--others", "-z")
     names = filter(None, listing.split("\0"))
     return {name for name in names if _BYTECODE not in Path(name).parts}
@@ -399,6 +407,8 @@ def _runs_otherwise(base: Path, head: Path) -> bool:
 
 
 def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
+    """Return the parts of a pyproject.toml that decide which code is installed and run."""
+
     def parts(table: Any, names: tuple[str, ...]) -> list[Any]:
         return [table.get(name) if isinstance(table, dict) else None for name in names]
 
@@ -415,8 +425,8 @@ def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
 def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
     """Return the path of each file in git's ``tree``, with the id of its content.
 
-    Files of submodules are among them, as their commit in ``tree`` has them, where the user's clone
-    has that commit. OutsideError if git fails.
+    A submodule's files are among them, as in the commit that ``tree`` has for it, if the user's
+    clone has that commit. OutsideError if git fails.
     """
     files = _blobs(repository.git_dir, tree)
     for submodule in submodules_of(repository, tree):

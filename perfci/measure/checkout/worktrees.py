@@ -1,6 +1,6 @@
-"""A git worktree of perfci's: made, looked at and removed, with the submodules of its tree.
+"""Makes, inspects and removes perfci's git worktrees, with the submodules of their trees.
 
-Submodules come from the user's own clone: no server is asked.
+Submodules come from the user's own clone, never from a server.
 """
 
 from __future__ import annotations
@@ -17,25 +17,29 @@ from perfci.measure.checkout.disk import explaining, remove_folder
 from perfci.measure.checkout.git import GitResult, Repository, attempt, failure, git, readable
 
 PREFIX = "perfci-"
-"""Begins the last part of each path, after which git names the registration."""
+"""Begins the name of each worktree's folder. git names the worktree's registration like it."""
 MODE = "160000"
 """git's mode of a submodule in a tree."""
 SUBMODULE_COMMIT_MISSING = "submodule-commit-missing"
-"""The slug where the user's clone of a submodule lacks the commit that a tree wants."""
+"""The error's slug if the user's clone of a submodule lacks the commit that a tree wants."""
 _OWN_FOLDER = "perfci-submodules"
-"""Holds the submodules' git folders in a worktree's registration, and goes with it."""
+"""The folder in a worktree's registration for its submodules' git folders. Removed with it."""
 _FILE = ".gitmodules"
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1"}
+"""Keeps git from fetching objects that a partial clone lacks."""
 _PROBE_BYTES = 1 << 20
+"""Size of a file that is written after a failed check-out, to learn why the disk refuses."""
 _TRIES = 3
+"""How often git is asked to register a worktree."""
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
 _BUILT = (".perfci-build", "build", "__pycache__")
+"""Folders whose files come from a build or from Python."""
 
 
 def new_name() -> str:
-    """Return a name that no other worktree has; all have one length, and so have the paths.
+    """Return a new worktree's name. All names have the same length, and so do the paths.
 
-    A path's length moves a process's stack, which can change what is measured.
+    A path's length shifts a process's stack, which can change what is measured.
     """
     return PREFIX + secrets.token_hex(8)
 
@@ -47,11 +51,10 @@ def add_tree(
     tree: str,
     submodules: Sequence[Submodule] = (),
 ) -> None:
-    """Check ``tree`` out at ``path`` as a worktree of ``commit``, which no branch follows.
+    """Check ``tree`` out at ``path`` as a worktree of ``commit`` with a detached HEAD.
 
-    The tree is the commit's own, or has other benchmark files. The
-    ``submodules`` are checked out in it.
-    OutsideError if that fails; ``remove_tree`` then removes what there is.
+    The tree is the commit's own, or the same with other benchmark files. The ``submodules`` are
+    checked out in it. OutsideError if that fails; ``remove_tree`` then removes what was made.
     """
     # In two steps, so that nothing is locked in the repository while files are written.
     _register(repository, path, commit)
@@ -66,9 +69,9 @@ def add_tree(
 
 
 def _register(repository: Repository, path: Path, commit: str) -> None:
-    """Try again where it fails: another git that runs now can take a folder from under it.
+    """Register a worktree. Try again if that fails: another git may have removed a folder.
 
-    ``git worktree prune`` removes the folder of all registrations while it is empty, for instance.
+    ``git worktree prune``, for instance, removes the folder of all registrations if it is empty.
     """
     arguments = ("worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit)
     for _ in range(_TRIES - 1):
@@ -80,9 +83,9 @@ def _register(repository: Repository, path: Path, commit: str) -> None:
 def remove_tree(repository: Repository, path: Path) -> None:
     """Remove the worktree at ``path``, whole or half made, and its registration.
 
-    Only ever by its own path: ``git worktree prune`` would take the user's worktrees on a disk
-    that is not mounted at the moment. And by hand: ``git worktree remove`` does not know one
-    whose making was cut short. OutsideError if it can't be removed.
+    git's own commands aren't used: ``git worktree prune`` would also remove the user's worktrees on
+    a disk that isn't mounted now, and ``git worktree remove`` doesn't know a worktree whose making
+    was cut short. OutsideError if a folder can't be removed.
     """
     registration = repository.common_dir / "worktrees" / path.name
     # The folder `worktrees` stays, even empty: another git may be about to write into it.
@@ -109,7 +112,7 @@ class Submodule:
 def submodules_of(repository: Repository, tree: str) -> tuple[Submodule, ...]:
     """Return the submodules of git's ``tree``, each before those inside of it.
 
-    Those inside of one that is not available aren't known. OutsideError if git fails.
+    Submodules inside of one that isn't available aren't known. OutsideError if git fails.
     """
     folders = dict.fromkeys((repository.git_dir, repository.common_dir))
     return tuple(_submodules(tuple(folders), repository.root, tree))
@@ -152,12 +155,12 @@ def _git_dir_of(place: Path) -> Path:
     """Return the git folder of a submodule that is checked out at ``place``, if any is."""
     file = place / ".git"
     if not file.is_file():
-        return file  # of a clone that was made there, and then added
+        return file  # the folder of a clone that was made in place, and then added
     return place / file.read_text("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
 
 
 def _stays_below(name: str) -> bool:
-    """Return whether a name that a commit declares leads out of no folder."""
+    """Return whether a submodule's name, which a commit declares, can't lead out of a folder."""
     return not name.startswith("/") and ".." not in PurePosixPath(name).parts
 
 
@@ -191,9 +194,9 @@ def missing_commit(submodule: Submodule, rev: str) -> UnbuiltCommit:
 def check_out_submodules(submodules: Sequence[Submodule], worktree: Path) -> None:
     """Check available ``submodules`` out in ``worktree``, a worktree of perfci's.
 
-    Each borrows the objects of the user's clone. Its git folder lies in the worktree's
-    registration, as git itself would have it, so that both go together. OutsideError if git or
-    the disk fails.
+    Each submodule borrows the objects of the user's clone. Its git folder lies in the worktree's
+    registration, as with git itself, so that both are removed together. OutsideError if git or the
+    disk fails.
     """
     if not submodules:
         return
@@ -235,7 +238,7 @@ def _copy_tags(source: Path, place: Path) -> None:
 
 
 def checked_out_in(worktree: Path) -> tuple[str, ...]:
-    """Return the paths of the submodules that are checked out in a worktree, but for inner ones."""
+    """Return the paths of the submodules that are checked out in a worktree, but no nested ones."""
     if not (worktree / _FILE).is_file():
         return ()
     entries = git(worktree, "ls-files", "--stage", "-z").split("\0")
@@ -253,12 +256,12 @@ def changed_in_working_tree(repository: Repository) -> tuple[str, ...]:
 
 
 def uncommitted(root: Path) -> dict[str, str]:
-    """Return what differs from the commit in the worktree ``root``, each with its content's hash.
+    """Return the files in the worktree ``root`` that differ from its commit, with content hashes.
 
     These are the commit's files that were changed or removed, and importable ones that were added
     and that git doesn't ignore. What a build leaves (``build``, ``.perfci-build``, ``*.egg-info``)
-    and bytecode is left out. Submodules that are checked out are looked into. Raises OutsideError
-    where git fails.
+    and bytecode is left out. Submodules that are checked out are searched, too. Raises OutsideError
+    if git fails.
     """
     output = git(
         root,
@@ -277,7 +280,7 @@ def uncommitted(root: Path) -> dict[str, str]:
 
 
 def written_since(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files that were written between two answers of ``uncommitted``."""
+    """Return the files that were written between two calls of ``uncommitted``."""
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 

@@ -70,6 +70,7 @@ if torch.cuda.is_available():
     print(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
 """
 Level = Literal["ok", "worse", "impossible"]
+"""``worse``: perfci measures, but sees less or has more noise. ``impossible``: it can't measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def examine(
     """Return every check's finding, in the order of the checks.
 
     The configuration of the repository at ``root``, or the file ``explicit``, says how workers are
-    kept quiet. If a ``launcher`` can't be run, nothing is known of the Python behind it.
+    kept quiet. If a ``launcher`` doesn't work, the Python behind it isn't examined.
     """
     import pynvml
 
@@ -165,7 +166,7 @@ def _python(
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         return _impossible("Python", f"{python}: {last}", "Name one with --python.")
     answer = json.loads(done.stdout)
-    if launcher:  # of that name it is another one behind it
+    if launcher:  # behind a launcher, the same name may mean another Python
         python = f"{answer['executable']}, behind the launcher"
     if tuple(answer["version_info"]) < (3, 11):
         return _impossible(

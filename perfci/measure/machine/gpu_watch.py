@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+# bits of NVML's clocks event reasons; the slowdowns begin with the gravest
 _APPLICATION_CLOCKS = 0x0000000000000002
 _SLOWDOWNS = (
     (0x0000000000000008, "hardware slowdown"),
@@ -28,7 +29,7 @@ _SLOWDOWNS = (
 _POWER_LIMIT = 0x0000000000000004
 _AT_LIMIT = "power limit"
 PREFIX = "amd:"
-"""Begins what a worker calls an AMD card; its serial number follows, if torch knows it."""
+"""Begins a worker's name for an AMD card. The serial number follows, if torch knows it."""
 _THROTTLED = (
     ("prochot_residency_acc", "hardware slowdown"),
     ("socket_thm_residency_acc", "hardware thermal slowdown"),
@@ -36,20 +37,22 @@ _THROTTLED = (
     ("vr_thm_residency_acc", "power brake"),
     ("ppt_residency_acc", _AT_LIMIT),
 )
-"""Counters of MI300 and later that move while the card is throttled; the gravest first."""
+"""Counters of MI300 and later that grow while the card is throttled, the gravest first."""
 _OTHER_VERSIONS = (AttributeError, KeyError, TypeError, ValueError)
-"""What an amdsmi that lacks a function, or answers otherwise, raises or causes."""
+"""Errors that occur if amdsmi lacks a function or answers in another form."""
 _POLL_S = 0.002
+"""Pause between two readings of the energy counter."""
 _ANY = "throttle_status"
-"""What cards before them have: whether they are throttled now."""
+"""The field of cards before MI300: whether the card is throttled now."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One reading; ``energy`` in J since the driver was loaded. None: NVML can't read it.
+    """One reading of a card. A value None means that the driver's library can't read it.
 
-    ``memory_errors`` are those that ECC could not correct since then; most cards have no ECC. With
-    ``at_power_limit``, the card's clock is what its power limit allows.
+    ``energy`` is in J since the driver was loaded. ``slowdown`` is empty if the card isn't slowed
+    down. ``memory_errors`` counts errors since the same time that ECC could not correct; most cards
+    have no ECC. If ``at_power_limit`` is true, the power limit decides the card's clock.
     """
 
     energy: float | None
@@ -66,8 +69,9 @@ class UnwatchableCard(Exception):
 class CardWatch(ABC):
     """Reads one card by its driver's library.
 
-    ``unknown`` is what that couldn't read so far, each with its reason; ``clocks_set``, whether the
-    user's application clocks limited the card's. ``errors`` are what the library raises.
+    ``unknown`` has what the library couldn't read so far, each with the reason. ``clocks_set``
+    tells whether the user's application clocks limited the card's clock. ``errors`` are the
+    exceptions that the library raises.
     """
 
     library = ""
@@ -93,6 +97,7 @@ class CardWatch(ABC):
         return self._reading("energy", self._energy)
 
     def _reading(self, what: str, read: Callable[[], T]) -> T | None:
+        """Return the result of ``read``. If the library fails, keep the reason and return None."""
         try:
             return read()
         except self._errors as error:
@@ -104,7 +109,7 @@ class CardWatch(ABC):
 
     @abstractmethod
     def _throttling(self) -> str:
-        """Return the gravest slowdown. Without one, the power limit, or an empty text."""
+        """Return the gravest slowdown, or ``_AT_LIMIT`` at the power limit, or an empty text."""
 
     @abstractmethod
     def _pids(self) -> frozenset[int]: ...
@@ -124,7 +129,7 @@ class GpuWatch(CardWatch):
         self._handle = handle
 
     def temperature(self) -> int | None:
-        """Return it in °C."""
+        """Return the card's temperature in °C."""
         nvml = self._nvml
         return self._reading(
             "temperature",
@@ -142,7 +147,10 @@ class GpuWatch(CardWatch):
         return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
 
     def _throttling(self) -> str:
-        """The binding has the new name whatever the driver has: one before 535 knows the old."""
+        """See ``CardWatch``. A driver before 535 knows the function only by its old name.
+
+        pynvml has both names with any driver, so that only a call shows whether the new one works.
+        """
         nvml = self._nvml
         try:
             reasons = int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
@@ -168,10 +176,10 @@ class GpuWatch(CardWatch):
 
 
 class GpuWatches:
-    """The watches of a session: one a card, opened when a worker first says that it is on it.
+    """The watches of a session: one per card, opened when a worker first reports that card.
 
     NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
-    ``cuda:0`` may be any of its cards: only a UUID names the same one in both. ``nvml`` and
+    ``cuda:0`` may be any of its cards: only a UUID names the same card in both. ``nvml`` and
     ``amdsmi`` stand for the modules ``pynvml`` and ``amdsmi``.
     """
 
@@ -214,7 +222,7 @@ class GpuWatches:
 
 
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
-    """Return a watch on the card that torch calls ``uuid``. Raises Unwatchable with the reason."""
+    """Return a watch on the card that torch calls ``uuid``. Raises UnwatchableCard."""
     if not uuid:
         raise UnwatchableCard("this torch doesn't say which card it uses; 2.4 and newer do")
     try:
@@ -232,7 +240,7 @@ def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
 def _handle(nvml: Any, uuid: str) -> Any:
     """Return NVML's card of that UUID, or None for an instance of a card that is split (MIG).
 
-    CUDA gives the UUID of the instance; an older one that of the card around it.
+    CUDA reports the UUID of the instance. An older CUDA reports that of the whole card.
     """
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
@@ -304,7 +312,8 @@ def _session_of(pid: int) -> int:
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
-    In a container NVML shows other process ids; foreign ones are known only where ours are seen.
+    In a container NVML shows other process ids. So a process counts as foreign only if NVML shows
+    perfci's own processes, too.
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown
@@ -319,7 +328,7 @@ def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int
 
 
 class AmdWatch(CardWatch):
-    """Reads one card by amdsmi. Made by ``open_amd_watch``. Slowdowns are since the last reading.
+    """Reads one card by amdsmi. Made by ``open_amd_watch``. A slowdown is since the last reading.
 
     Written from ROCm's documentation of amdsmi 6.3 and later, and not yet run on a card.
     """
@@ -339,7 +348,7 @@ class AmdWatch(CardWatch):
         return float(counter["energy_accumulator"]) * float(counter["counter_resolution"]) / 1e6
 
     def _throttling(self) -> str:
-        """amdsmi has ``"N/A"`` for what a card doesn't count."""
+        """See ``CardWatch``. amdsmi answers ``"N/A"`` for a counter that the card lacks."""
         metrics = self._amdsmi.amdsmi_get_gpu_metrics_info(self._handle)
         counted = {
             name: metrics[name] for name, _ in _THROTTLED if isinstance(metrics.get(name), int)
@@ -353,7 +362,10 @@ class AmdWatch(CardWatch):
         return "hardware slowdown" if not counted and metrics[_ANY] else ""
 
     def _pids(self) -> frozenset[int]:
-        """Return who has memory on the card: a process that opened the driver is on all cards."""
+        """Return the processes with memory on the card.
+
+        amdsmi lists a process that opened the driver on all cards.
+        """
         listed = self._amdsmi.amdsmi_get_gpu_process_list(self._handle)
         return frozenset(
             int(process["pid"])
@@ -366,15 +378,15 @@ class AmdWatch(CardWatch):
 
 
 def open_amd_watch(amdsmi: Any, serial: str) -> AmdWatch:
-    """Return a watch on the card of that serial number. Raises Unwatchable with the reason.
+    """Return a watch on the card with that serial number. Raises UnwatchableCard.
 
-    ``amdsmi`` stands for the module, which is imported where None is given. Without a number the
+    ``amdsmi`` stands for the module, which is imported by default. Without a serial number, the
     machine's only card is meant.
     """
     if amdsmi is None:
         try:
             import amdsmi  # type: ignore[import-not-found,no-redef]
-        except Exception as error:  # it looks for its library in many places, and raises as many
+        except Exception as error:  # it searches many places for its library, with as many errors
             raise UnwatchableCard(f"amdsmi can't be imported: {error}") from error
     try:
         amdsmi.amdsmi_init()

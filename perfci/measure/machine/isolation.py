@@ -1,11 +1,11 @@
-"""Around measured code: a namespace of its own, no tokens, and a library that sees its looks.
+"""Isolates measured code: a namespace of its own, no tokens, and a library that sees file looks.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
 same user, so a benchmark could read every secret of perfci, of the shell that started it and of
 the runner. The kernel refuses that to a process in a user namespace of its own: it has no rights
-over processes outside, be it the same user or root. Such a namespace changes no process id, no
-file and no device, so measuring goes on as before. Where the kernel doesn't allow one, perfci
-closes its own process alone, by ``PR_SET_DUMPABLE``.
+over processes outside, even if it runs as the same user or as root. Such a namespace changes no
+process id, no file and no device, so measuring goes on as before. If the kernel doesn't allow a
+namespace, perfci can close only its own process, by ``PR_SET_DUMPABLE``.
 
 A PID namespace was rejected: workers could then not be waited for, pinned and found by their ids.
 
@@ -15,9 +15,9 @@ they inherit, pins them, and watches and ends them by their process id.
 actions/checkout leaves its token in git's configuration by default: up to v5 as an ``extraheader``
 of the repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
 
-A library, which ``LD_PRELOAD`` brings into workers and all that they start, sees which files
-these look at (``hook/looks.c``). Where it can't be had, no case is known to run the same code on
-both sides.
+A library (``hook/looks.c``) sees which files the workers and their children look at. ``LD_PRELOAD``
+loads it into each of these processes. Without the library, no case is known to run the same code
+on both sides.
 """
 
 from __future__ import annotations
@@ -44,11 +44,15 @@ from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
 
 SWITCH = "PERFCI_ISOLATION"
-"""``off`` keeps workers out of a namespace. No configuration key: head's author writes that."""
+"""``off`` keeps workers out of a namespace. Not a configuration key: head's author could set it."""
 _PR_SET_DUMPABLE = 4
+"""The option's number in ``sys/prctl.h``."""
 _ANSWER_S = 10.0
+"""Longest time to try out a namespace."""
 _PROBE = "(: < /proc/$1/environ) 2>/dev/null && echo open || echo closed"
+"""A shell script that says whether it may read the environment of process ``$1``."""
 _LAUNCHER_ANSWER_S = 60.0
+"""Longest time that a launcher may take to become Python."""
 _LAUNCHER_PROBE = (
     "import os, sys; os.write(int(sys.argv[1]), f'{os.getpid()} {os.getcwd()}'.encode())"
 )
@@ -67,38 +71,43 @@ TOKEN_NAMES = (
     "GITLAB_TOKEN",
     "FORGEJO_TOKEN",
     "GITEA_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # who reads it becomes the job elsewhere
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",  # its reader can pose as this job to other services
 )
 OVERRIDE = "PERFCI_ALLOW_TOKEN"
+"""``1`` lets perfci measure although benchmarks can read a token."""
 _HEADER = re.compile(r"http\.(?:.*\.)?extraheader", re.IGNORECASE | re.DOTALL)
 _SECRET_HEADER = re.compile(r"[\w-]*(auth|token|cookie|secret|key)[\w-]*\s*:\s*\S", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=://)(?P<user>[^/\s@:]+)(?P<password>:[^/\s@]*)?(?=@)")
 _TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|[\w-]{36}")
-"""How a user's name begins that is a token: GitHub's, GitLab's, and any that is that long."""
+"""Matches a user name in a URL that is a token: GitHub's, GitLab's, or 36 characters and more."""
 _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
 _KEPT_READABLE = {"store", "cache"}
+"""git's credential helpers that give what they keep to any process of the user."""
 Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
-"""Why there is no namespace. ``no_gpu_driver``: a program that needs root would load CUDA's."""
+"""Why there is no namespace. ``no_gpu_driver``: CUDA's driver isn't loaded whole. A program that
+needs root would load the rest, and can't do so from inside a namespace."""
 LOOKS_SWITCH = "PERFCI_LOOKS"
-"""``off`` starts workers without the library. No configuration key: head's author writes that."""
+"""``off`` starts workers without the library. Not a configuration key, like ``SWITCH``."""
 PRELOAD = "LD_PRELOAD"
 _SOURCE = Path(perfci.worker.hook.__file__).with_name("looks.c")
 _OPTIONS = (
     *("-std=gnu11", "-shared", "-fPIC", "-O2", "-U_FORTIFY_SOURCE"),
-    # glibc declares that no path is NULL; a program may ask for one all the same
+    # glibc declares that a path is never NULL, but a program may pass NULL all the same
     *("-fno-delete-null-pointer-checks", "-Wall", "-Wextra", "-Werror"),
 )
 _LOOKS_PROBE = "import os; raise SystemExit(not os.access(b'/\\x01perfci-looks/c', 0))"
+"""Fails without the library, which answers for this path although no such file exists."""
 _BUILD_S = 60.0
+"""Longest time to compile the library, and to try it."""
 _CC_ADVICE = "Install a C compiler (Debian: apt install gcc), or name it in CC."
 
 
 @contextlib.contextmanager
 def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Close this process, and yield what to put before the commands of foreign code.
+    """Close this process to others, and yield the words to put before commands of foreign code.
 
-    That is nothing where the kernel has no namespace for them.
+    There are no such words if the kernel allows no namespace.
     """
     with _namespace(environment) as enter:
         # no process of this user can read this one from now on; root, with all rights, still can
@@ -107,7 +116,7 @@ def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 def obstacle(environment: Mapping[str, str]) -> Obstacle:
-    """Return what keeps this user's other processes open to benchmarks here, or nothing."""
+    """Return why this user's other processes are open to benchmarks here, or an empty text."""
     known = _known_obstacle(environment)
     if known:
         return known
@@ -117,7 +126,7 @@ def obstacle(environment: Mapping[str, str]) -> Obstacle:
 
 @contextlib.contextmanager
 def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Yield the command that enters a user namespace, which lives until this is left."""
+    """Yield the command that enters a user namespace, or nothing. It lives as long as the block."""
     unshare, nsenter = shutil.which("unshare"), shutil.which("nsenter")
     if _known_obstacle(environment) or not (unshare and nsenter):
         yield ()
@@ -129,7 +138,7 @@ def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=plain,
-        start_new_session=True,  # a Ctrl-C of the terminal's ends the session, not this
+        start_new_session=True,  # out of reach of the terminal's Ctrl-C
         bufsize=0,
     ) as holder:
         assert holder.stdin is not None  # noqa: S101 (asked for above)
@@ -146,6 +155,7 @@ def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
     assert holder.stdin is not None  # noqa: S101
     assert holder.stdout is not None  # noqa: S101
     try:
+        # `cat` sends the line back as soon as it runs in the namespace
         holder.stdin.write(b"\n")
         if holder.stdout.read(1) != b"\n":  # refused: unshare has ended
             return False
@@ -153,24 +163,31 @@ def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
         if os.geteuid() == 0:
             maps = [_identity("uid_map"), _identity("gid_map")]
         else:
+            # without root, the kernel maps a group only after this
             (process / "setgroups").write_text("deny", encoding="ascii")
             maps = [f"{number} {number} 1" for number in (os.geteuid(), os.getegid())]
         for name, text in zip(("uid_map", "gid_map"), maps, strict=True):
             (process / name).write_text(text, encoding="ascii")
-    except OSError:  # a kernel or a container that has none for us: the caller says so
+    except OSError:  # the kernel or the container forbids it: callers report that
         return False
     return True
 
 
 def _identity(name: str) -> str:
-    """Root keeps its rights over other users' files: map all that is mapped here."""
+    """Return a map of each id that is mapped here to itself.
+
+    Root needs all of these to keep its rights over other users' files.
+    """
     own = Path(f"/proc/self/{name}").read_text(encoding="ascii").splitlines()
     ranges = (line.split() for line in own)
     return "\n".join(f"{first} {first} {count}" for first, _, count in ranges)
 
 
 def _holds(enter: tuple[str, ...], plain: Mapping[str, str]) -> bool:
-    """Try it: from inside, this process can't be read (nor later, when it has closed itself)."""
+    """Return whether the namespace works: from inside, this process's environment can't be read.
+
+    This is tried before the process closes itself, which would hide a failure.
+    """
     try:
         tried = subprocess.run(
             [*enter, "sh", "-c", _PROBE, "sh", str(os.getpid())],
@@ -192,7 +209,7 @@ def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
 
 
 def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
-    """Raise UsageError if ``launcher`` doesn't become ``python`` with what it inherits."""
+    """Raise UsageError unless ``launcher`` becomes ``python`` and passes on what it inherits."""
     here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
     answers, end = os.pipe()
     with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
@@ -239,12 +256,12 @@ def tokens_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def overridden(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment says to measure with a token present all the same."""
+    """Return whether the environment lets perfci measure although benchmarks can read a token."""
     return environment.get(OVERRIDE) == "1"
 
 
 def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
-    """Raise UsageError if benchmarks could read a token: in the environment, or kept by git."""
+    """Raise UsageError if benchmarks could read a token in the environment or in git's settings."""
     if overridden(inherited):
         return
     trusting = f"Where you trust the code on both sides: --allow-token, or {OVERRIDE}=1."
@@ -273,9 +290,9 @@ class GitSetting:
 
 @dataclass(frozen=True, slots=True)
 class GitSecrets:
-    """The readable secrets of git: ``settings`` that hold a credential, and ``helpers`` that do.
+    """git's credentials that benchmarks could read: in ``settings`` or through ``helpers``.
 
-    Each setting is its name, without what is secret in it, and where it stands.
+    Each setting is given by its name, with secrets masked, and by its file.
     """
 
     settings: tuple[str, ...]
@@ -283,10 +300,10 @@ class GitSecrets:
 
 
 def git_secrets(root: Path) -> GitSecrets:
-    """Look at the configuration that git has in ``root``, with all the files it includes.
+    """Return the credentials in git's configuration for ``root`` and in all files it includes.
 
-    Also those that are included elsewhere alone: any process may read them as files. OutsideError
-    without git.
+    Files that are included only for other folders count, too: any process may read these files.
+    OutsideError if git is missing.
     """
     settings = list(_settings(root))
     origins = (
@@ -329,6 +346,7 @@ def _is_secret(setting: GitSetting) -> bool:
 
 
 def _keeps(setting: GitSetting) -> bool:
+    """Return whether the setting names a helper that gives its credentials to any process."""
     words = setting.value.split()
     return (
         _CREDENTIAL_HELPER.fullmatch(setting.name) is not None
@@ -354,7 +372,7 @@ class LooksLibrary:
 
 
 def seen_from_below(cache: Path, environment: Mapping[str, str]) -> LooksLibrary:
-    """Return the library, built and kept below ``cache`` unless it is there."""
+    """Return the library from ``cache``, and build it first if it is missing."""
     if environment.get(LOOKS_SWITCH) == "off":
         return LooksLibrary(why=f"{LOOKS_SWITCH}=off", advice=f"Unset {LOOKS_SWITCH}.")
     named = environment.get("CC", "")
@@ -382,7 +400,7 @@ class _BuildError(Exception):
 
 @lru_cache(maxsize=4)
 def _compiled(command: tuple[str, ...], source: str) -> bytes:
-    """Return the library, after a Python has been asked whether it sees what that looks at."""
+    """Compile the library, try it with a Python, and return the library's content."""
     with tempfile.TemporaryDirectory(prefix="perfci-looks-") as folder:
         made = Path(folder, "looks.so")
         try:
@@ -406,7 +424,7 @@ def _compiled(command: tuple[str, ...], source: str) -> bytes:
 
 
 def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
-    """Return the path of the library in ``folder``, built if it isn't there or was damaged."""
+    """Return the path of the library in ``folder``. Build it if it is missing or damaged."""
     key = _digest("\0".join((*command, source)).encode())
     for path in folder.glob(f"{key}-*.so"):
         if path.stem == f"{key}-{_digest(path.read_bytes())}":
@@ -417,7 +435,7 @@ def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
     descriptor, made = tempfile.mkstemp(dir=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(library)
-    Path(made).replace(path)  # another perfci may do the same now
+    Path(made).replace(path)  # atomic: another perfci may do the same now
     return path
 
 

@@ -12,14 +12,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 _USUAL = (".venv", "venv")
+"""Usual folders of a project's virtual environment."""
 _PROBE = "import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))"
 _MOST_S = 20
+"""Longest time of a probe."""
 _KNOWN = sys.stdlib_module_names | {"numpy", "perfci", "torch", "torchvision", "transformers"}
 """Modules that a misspelt import may mean, besides the project's own."""
 
 
 def has_module(python: str, module: str) -> bool:
-    """Return whether ``python`` runs and finds the top-level ``module``, which isn't imported."""
+    """Return whether ``python`` runs and finds the top-level ``module``, without importing it."""
     try:
         probe = subprocess.run(
             [python, "-c", _PROBE, module], capture_output=True, check=False, timeout=_MOST_S
@@ -32,7 +34,7 @@ def has_module(python: str, module: str) -> bool:
 def project_python(root: Path) -> str:
     """Return the Python of an environment in the project's folder, preferably one with torch.
 
-    An environment that has perfci and no torch was made for perfci alone, and is left out.
+    The environment that perfci runs in is left out if it has no torch: it is for perfci alone.
     """
     environments = [
         entry.name for entry in root.iterdir() if os.access(entry / "bin" / "python", os.X_OK)
@@ -45,7 +47,7 @@ def project_python(root: Path) -> str:
 
 
 def other_python(module: str, environ: Mapping[str, str], root: Path) -> str:
-    """Return the path of a Python that has ``module``, of an environment or on PATH, or nothing."""
+    """Return the path of a Python with ``module``, in an environment or on PATH. Else empty."""
     tried = dict.fromkeys(_candidates(environ, root))
     return next((python for python in tried if has_module(python, module)), "")
 
@@ -53,10 +55,10 @@ def other_python(module: str, environ: Mapping[str, str], root: Path) -> str:
 def lacking_module_advice(
     python: str, module: str, environ: Mapping[str, str], root: Path, names: Iterable[str] = ()
 ) -> str:
-    """Return what to do where ``python`` measured and lacks ``module``.
+    """Return what to do if ``python`` measured and lacks ``module``.
 
-    ``names`` are those of the project's packages. A misspelt import isn't installed, and nothing
-    is installed into perfci's own environment.
+    ``names`` are those of the project's packages. The advice never is to install a misspelt import,
+    or to install anything into perfci's own environment.
     """
     named = "name the Python that has it: `python` in [tool.perfci], or --python"
     if other := other_python(module, environ, root):
@@ -75,7 +77,7 @@ def lacking_module_advice(
 
 
 def _misspelt(module: str, names: Collection[str]) -> str:
-    """Return the module that differs by a letter or two that changed places, or nothing."""
+    """Return the name that ``module`` seems to misspell, by a letter or so, or an empty text."""
     if module in names:
         return ""
     near = [name for name in names if abs(len(name) - len(module)) < 2 and len(name) > 3]
@@ -96,5 +98,5 @@ def _candidates(environ: Mapping[str, str], root: Path) -> Iterator[str]:
 
 
 def _is_own(python: Path) -> bool:
-    """Return whether it is the Python that perfci itself runs in."""
+    """Return whether ``python`` is in the environment that perfci itself runs in."""
     return python.parent.parent.resolve() == Path(sys.prefix).resolve()

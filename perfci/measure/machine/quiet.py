@@ -1,14 +1,14 @@
 """The worker's environment, cores and cgroup: what keeps a measurement quiet, and secrets out.
 
-Pure but for ``available_cores``. Each setting can be switched off and is part of the
-environment's facts.
+Each setting can be switched off, and is one of the environment's facts.
 
 Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
+So a session locks its workers' cores, and prefers cores that no other session has locked.
 
-Only where it was delegated to perfci alone, as by
-``systemd-run --user --scope -p Delegate=yes perfci compare …``: cgroup v2. A cgroup that has
-processes can't give its children a controller, so perfci moves itself into one of these, next to
-its workers'. The guardian leaves all as it was found (``measure.process_cleanup``).
+Workers get cgroups (v2) of their own if perfci's cgroup was delegated to perfci alone, as by
+``systemd-run --user --scope -p Delegate=yes perfci compare …``. A cgroup that has processes can't
+give its children a controller, so perfci moves itself into a child, next to its workers' cgroups.
+The guardian leaves all as it was found (``measure.process_cleanup``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALLOWED = frozenset(
     {
         "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
         "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
-        # what `srun` needs to start ranks in this job: with more of them, libraries change
+        # what `srun` needs to start ranks in this job; with more of Slurm's, libraries change
         "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
         # Open MPI's, which decide nothing that is measured
         "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_CC", "OMPI_CXX",
@@ -48,9 +48,10 @@ _SLURM_SETTINGS = frozenset(
         "SLURM_THREADS_PER_CORE",
     }
 )  # fmt: skip
-"""What `srun` takes for options that were not given: how it places ranks and connects them.
+"""The defaults of `srun`'s options: how it places ranks and connects them.
 
-In a step of Slurm's they describe that step's task (a mask of its cores): ranks would be refused.
+Inside a step of Slurm they describe that step's task (a mask of its cores, say), and ranks would
+be refused. So they aren't passed there.
 """
 _IN_STEP = "SLURM_STEP_ID"
 _UNDER_MPIRUN = "OMPI_COMM_WORLD_RANK"
@@ -58,18 +59,21 @@ _OF_MPIRUN = (
     "OMPI_MCA_ess", "OMPI_MCA_initial_wdir", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
     "OMPI_MCA_shmem_RUNTIME",
 )  # fmt: skip
-"""What `mpirun` adds to the settings of a process that it starts: its place in that job."""
+"""Begin the variables that `mpirun` adds for a process that it starts: its place in that job."""
 _JOB_PREFIXES = ("OMPI_", "SLURM_")
 _RECORDED_PREFIXES = ("CUBLAS_", "GLOO_", "NCCL_", "OMPI_MCA_", "UCX_", "VLLM_")
-"""Settings of what ranks and servers are made of: they decide speed, so they are facts as well."""
+"""Begin settings of communication and serving libraries. They decide speed, and so are facts."""
 _ALLOWED_PREFIXES = (
     *("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_"),
     *_RECORDED_PREFIXES,
 )
 _REFUSED = frozenset({"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_LOGS", "TORCHINDUCTOR_CACHE_DIR"})
+"""These change what torch does. They are passed only if the user names them."""
 _SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
+"""A variable with one of these words in its name is passed only if the user names it."""
 _MALLOC = {
-    # glibc keeps its pages: else tensors over 128 KiB page-fault on each call in some processes
+    # glibc keeps freed pages. Without these settings, tensors over 128 KiB page-fault on each call
+    # in some processes.
     "MALLOC_MMAP_THRESHOLD_": "1073741824",
     "MALLOC_TRIM_THRESHOLD_": "1073741824",
     "MALLOC_TOP_PAD_": "67108864",
@@ -80,14 +84,15 @@ SHARED = (
 )
 _CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
 _DELEGATED = ("user.delegate", "trusted.delegate")
-"""How systemd marks a cgroup that it leaves to others. Its own may be writable, too."""
+"""The attributes by which systemd marks a delegated cgroup. Others may be writable, too."""
 _TRIES = 5
+"""How often processes are moved to the new cgroup: some may fork meanwhile."""
 CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class CorePlan:
-    """The cores of the workers and of the parent, empty if nothing is pinned."""
+    """The cores of the workers and of the parent, both empty if nothing is pinned."""
 
     workers: tuple[int, ...]
     parent: tuple[int, ...]
@@ -102,8 +107,8 @@ def available_cores() -> tuple[int, ...]:
 def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
     """Return the plan: workers on the last cores, the parent on the rest, if any.
 
-    ``cores`` 0 means up to four, leaving the parent one; ``threads`` 0 means one a core.
-    Raises UsageError for more cores than there are: fewer would be another environment's numbers.
+    ``cores`` 0 means up to four, with one left for the parent. ``threads`` 0 means one per core.
+    Raises UsageError for more cores than there are: fewer would be another environment.
     """
     if cores > len(available):
         raise UsageError(
@@ -127,7 +132,8 @@ def child_environment(
 ) -> dict[str, str]:
     """Return a worker's whole environment: allow-listed names, quiet settings, then ``extra``.
 
-    ``passed`` names what the user lets through besides; a name that looks like a secret needs it.
+    ``passed`` names further variables that the user lets through. A variable whose name looks like
+    a secret's passes only if it is named there.
     """
     environment = {
         name: value for name, value in inherited.items() if _may_pass(name, passed, inherited)
@@ -142,7 +148,8 @@ def child_environment(
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             environment[name] = str(threads)
     if quiet.vec_isa:
-        environment["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # spares Inductor a probe of half a compile
+        # spares Inductor a probe that takes half as long as a compile
+        environment["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
     if not quiet.gc:
         environment["PERFCI_GC"] = "1"
     return environment | dict(extra)
@@ -160,9 +167,8 @@ def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
 def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of communication and serving libraries, as facts of the environment.
 
-    So are those of Slurm that place ranks.
-
-    What looks like a secret is left out, even where ``pass_env`` names it.
+    Slurm's settings that place ranks are among them. A name that looks like a secret's is left out,
+    even if ``pass_env`` has it.
     """
     return {
         name: value
@@ -197,9 +203,9 @@ def _may_pass(name: str, passed: Sequence[str], inherited: Mapping[str, str]) ->
 def own_cores(
     available: Sequence[int], plan: Callable[[Sequence[int]], CorePlan]
 ) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
-    """Yield ``plan`` of the available cores, and a note where workers share cores.
+    """Yield ``plan`` of the available cores, and a note if another session uses the same cores.
 
-    ``plan`` takes workers' cores from the end: those that no other session holds stand there.
+    ``plan`` takes workers' cores from the end, so cores that no other session holds come last.
     """
     folder = _folder()
     if folder is None:
@@ -227,7 +233,10 @@ def _is_free(path: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    """Return the folder of the locks, or None if it isn't this user's alone, or not for locks."""
+    """Return the folder of the cores' locks, or None if it can't be made or trusted.
+
+    It must belong to this user, must not be a link, and must have no folders in it.
+    """
     folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -240,23 +249,26 @@ def _folder() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class CgroupDivision:
-    """The cgroup ``leaf`` that perfci is in, and whether it ``enabled`` the controller above."""
+    """The cgroup ``leaf`` that perfci moved into. ``enabled``: it enabled the controller above."""
 
     leaf: str = ""
     enabled: bool = False
 
 
 def divide() -> CgroupDivision:
-    """Let workers have cgroups of their own from now on, if they can."""
+    """Move perfci into a child of its cgroup, so that workers can have cgroups of their own.
+
+    Does nothing if the cgroup can't be divided.
+    """
     here = own_cgroup()
     if here is None or undivided_reason(here):
         return CgroupDivision()
     remove_left(here)
     leaf = here / f"{PREFIX}{secrets.token_hex(8)}"
     enabled = "memory" not in _words(here / _SUBTREE)
-    with contextlib.suppress(OSError):  # what the kernel refuses: a worker finds no memory.peak
+    with contextlib.suppress(OSError):  # if the kernel refuses, a worker finds no memory.peak
         leaf.mkdir()
-        for _ in range(_TRIES):  # what has forked meanwhile, too
+        for _ in range(_TRIES):  # again for processes that were forked meanwhile
             own = set(_processes_in(here)) & _own_processes()
             for pid in own:
                 with contextlib.suppress(ProcessLookupError):  # it has ended
@@ -296,7 +308,7 @@ def _undelegated_reason(here: Path) -> str:
 
 
 def remove_left(here: Path) -> None:
-    """Remove what sessions left in ``here`` that were killed together with their guardians."""
+    """Remove the cgroups in ``here`` of sessions that were killed together with their guardians."""
     for path in here.glob(f"{PREFIX}*"):
         _remove(path)
 
@@ -326,7 +338,7 @@ def _own_processes() -> set[int]:
 
 
 def _is_resettable(peak: Path) -> bool:
-    """Return whether the file's mode allows writing. Root may open any file."""
+    """Return whether the file's mode allows writing. Opening it says nothing: root always may."""
     try:
         return bool(peak.stat().st_mode & stat.S_IWUSR)
     except OSError:
@@ -373,7 +385,7 @@ def _cpu_model() -> str:
 
 
 def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the cores that share a physical one together, neighbours on a socket side by side."""
+    """Return the cores grouped by physical core, sorted by socket and physical core."""
     groups: dict[tuple[int, int], list[int]] = {}
     for core in available:
         groups.setdefault(_place(core), []).append(core)
@@ -381,7 +393,7 @@ def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def _place(core: int) -> tuple[int, int]:
-    """Return socket and physical core. A core whose place isn't shown stands for itself."""
+    """Return a core's socket and physical core. A core of unknown topology counts as physical."""
     topology = CPUS / f"cpu{core}" / "topology"
     try:
         package, number = (
@@ -416,8 +428,9 @@ def slots(
 ) -> tuple[MachineSlot, ...]:
     """Return equal parts of a machine: ``concurrent`` of them, or if that is 0, as many as fit.
 
-    Each of ``cores`` is a physical one, which is never split. ``workers`` is the number of cores
-    that a session pins its workers to. One more is for perfci itself. One GPU serves one command.
+    Each of ``cores`` has the cores of a physical one, which is never split. ``workers`` is the
+    number of cores that a session pins its workers to. Each session needs one more for perfci
+    itself. One GPU serves one command.
     """
     own = devices if len(devices) > 1 else ()
     needed = math.ceil((workers + 1) / min(map(len, cores)))

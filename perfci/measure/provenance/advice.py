@@ -1,4 +1,4 @@
-"""Advice on the configuration, so that a side's own code is what runs. Reads its tree."""
+"""Advice on the settings with which a side's own code runs. Found by reading the side's tree."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from perfci.worker.own_packages import NO_LIBRARY, packages_in, project_folders
 
 _SCRIPT = "{python} setup.py build_ext --inplace"
 _BACKENDS = ("scikit_build_core", "mesonpy", "maturin", "hatchling", "setuptools", "poetry", "flit")
+"""Build backends, by how their module's name begins."""
 _TARGET = ".perfci-build"
+"""The folder in the tree that ``_INSTALL`` installs into."""
 _INSTALL = "{python} -m pip install --no-deps --no-build-isolation --target " + _TARGET
 _USUAL = frozenset({".", "src"})
-"""The default of ``python_path``, which is named if the tree has something there."""
+"""The default of ``python_path``. Advice names these folders only if they have modules."""
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py"})
+"""Python files of a project that its benchmarks don't import."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationAdvice:
-    """Advice for a side's ``tree`` under this ``python_path``; ``built``: it has a ``build``.
+    """Advice for a side with this ``tree`` and ``python_path``. ``built``: it has a ``build``.
 
-    Each answer is the setting to make, or an empty text.
+    Each method returns the settings to make, or an empty text.
     """
 
     tree: Path
@@ -31,7 +34,7 @@ class ConfigurationAdvice:
     built: bool = False
 
     def build(self) -> str:
-        """Return the ``build`` key for a project whose compiled files its tree lacks."""
+        """Return the advice to set ``build``: the tree lacks its project's compiled files."""
         if not any(
             (folder / "setup.py").is_file() or _backend(folder) for folder in self._projects
         ):
@@ -39,21 +42,23 @@ class ConfigurationAdvice:
         return self._set((), build=True)
 
     def path(self, file: str, module: str) -> str:
-        """Return the ``python_path`` with which ``file`` (relative to the tree) is found.
+        """Return the advice to set ``python_path`` so that ``file`` is found.
 
-        ``module`` is its dotted name where that is known. Where nothing was built and something has
-        to be, the build comes with it: else it would be what is missing next.
+        ``file`` is relative to the tree. ``module`` is its dotted name, or empty if unknown. The
+        advice includes ``build`` if the project has to be built and wasn't: the import would
+        otherwise fail again.
         """
         return self._folder(folder_of(self.tree, file, module))
 
     def package(self, name: str) -> str:
-        """Return the ``python_path`` with which the tree's package is found."""
+        """Return the advice to set ``python_path`` so that the tree's package ``name`` is found."""
         return self._folder(packages_in(str(self.tree)).get(name))
 
     def missing(self, names: Sequence[str]) -> str:
-        """Return what to set for modules that were imported and not found.
+        """Return the advice for modules that were imported and not found.
 
-        Those of a package that was found have to be compiled, where the project compiles anything.
+        A dotted name means that its package was found. If the project compiles anything, the
+        missing module has to be compiled.
         """
         tops = dict.fromkeys(name for name in names if "." not in name)
         if advice := next(filter(None, map(self.package, tops)), ""):
@@ -69,9 +74,10 @@ class ConfigurationAdvice:
         return not self.built and any(map(_compiles, self._projects))
 
     def _set(self, folders: Sequence[str], *, build: bool) -> str:
-        """Return the advice: ``folders`` and, in a monorepo, those of its other distributions.
+        """Return the advice to add ``folders`` to ``python_path`` and, with ``build``, to build.
 
-        One alone would only lead to the next: what is imported first imports the others.
+        In a monorepo the folders of its other distributions are added, too: its packages import
+        each other, so that one folder alone would only lead to the next advice.
         """
         tree = self.tree
         kept = [
@@ -91,9 +97,9 @@ class ConfigurationAdvice:
 
     @property
     def _projects(self) -> tuple[Path, ...]:
-        """The folders of what is built: the tree's root, or the projects below it that compile.
+        """The folders to build: the tree's root, or the projects below it that compile something.
 
-        The first of these, where no project is known to.
+        If no project below is known to compile anything, the first one.
         """
         inner = sorted(
             folder
@@ -123,7 +129,7 @@ def folder_of(tree: Path, file: str, module: str) -> str:
 
 
 def _has_modules(folder: Path) -> bool:
-    """Return whether something of a project's is imported from ``folder``."""
+    """Return whether ``folder`` has a package or a module that a project may import."""
     packages = {path.parent.name for path in folder.glob("*/__init__.py")}
     return bool(packages - NO_LIBRARY or {path.name for path in folder.glob("*.py")} - _NO_MODULES)
 
@@ -136,7 +142,7 @@ def _build_command(tree: Path, folder: Path) -> str:
 
 
 def _sources(tree: Path) -> tuple[str, ...]:
-    """Return the folders that the distributions of ``tree`` have their packages in."""
+    """Return the folders in which the distributions of ``tree`` have their packages."""
     return tuple(
         str(folder.relative_to(tree))
         for folder, packages in project_folders(str(tree))
@@ -172,7 +178,7 @@ def _backend(folder: Path) -> str:
         return ""
     try:
         system = parse_toml(file.read_text("utf-8", "replace")).get("build-system", {})
-    except ValueError:  # of another commit, and no configuration of perfci's
+    except ValueError:  # another commit's mistake: this isn't the file that configures perfci
         return ""
     named = str(system.get("build-backend", "")) if isinstance(system, dict) else ""
     return next((backend for backend in _BACKENDS if named.startswith(backend)), named)

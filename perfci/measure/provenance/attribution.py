@@ -1,4 +1,4 @@
-"""The watch of one worker, and the attribution of the code that it ran to its side or another."""
+"""The watch of one worker, and whose code the worker ran: its own side's or another's."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ from perfci.worker.own_packages import normalised, packages_in
 
 Where = Literal["checkout", "another tree", "copy", "perhaps a copy", "child"]
 _STATUS = frozenset({"watched", "looked", "missing", "python", "exec", "started", "blind"})
-"""Events of the watch itself, and of what it sees from below."""
+"""Events about the watch and about processes that were started. They aren't attributed."""
 UNSEEN_LOOKS = "unseen looks at files"
+"""Stands in ``Provenance.unknown`` if not all looks at files were seen."""
 _OF_PROCESSES = frozenset({"unwatched", "living", "program", "network", "unreadable"})
+"""Events without a file: of children, of the network, and those that can't be read."""
 _CHILD_ADVICE = (
     "Start it with sys.executable, without -I, -E and -S, and with the environment that the "
     "benchmark has (env={**os.environ, ...}), so that it imports this side's code."
@@ -46,6 +48,7 @@ _ENTRY_POINTS_ADVICE = (
     f"The sides declare these entry points differently, and one's are installed. {_OWN_ENVIRONMENT}"
 )
 _FILES_SHOWN = 3
+"""How many wrong files a failure's message lists."""
 _CODE_OF = {
     "checkout": " of the user's checkout",
     "another tree": ", another tree of the project",
@@ -58,13 +61,15 @@ _VERBS = {
     **dict.fromkeys(("open", ENTRY_POINTS), "is read from"),
     "run": "is run from",
 }
+"""How a message says that code was used, by the event's ``how``."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongCode:
     """One file that isn't the side's own, or a child that could not be watched.
 
-    ``how`` is that of the event, ``file`` the path as a reader knows it, ``advice`` what to do.
+    ``how`` is the event's (see ``CodeEvent``). ``file`` is the path as a reader knows it, and
+    ``advice`` is what to do.
     """
 
     where: Where
@@ -76,13 +81,16 @@ class WrongCode:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The code that one worker and its children ran. ``used`` are the side's own files, absolute.
+    """The code that one worker and its children ran.
 
-    ``elsewhere`` are the project's modules that come from an installed copy, meant or not.
-    ``loaded`` are modules and libraries of other places: a prefix, a temporary folder.
+    ``wrong`` is code that isn't the side's own. ``used`` are the side's own files (absolute paths),
+    and ``modules`` the imports among them. ``outside`` are harmless files of the user's checkout,
+    relative to it. ``unknown`` says what no watch saw. ``elsewhere`` are the project's modules that
+    were imported from an installed copy, whether or not that copy is meant. ``loaded`` are modules
+    and libraries from outside the trees, such as a Python prefix or a temporary folder.
     ``looked_at`` are the side's files and folders whose existence or content was asked for.
-    ``advice`` is what to set if the worker failed because it did not find something. If it was not
-    ``watched``, its watch recorded nothing, or the record was removed.
+    ``advice`` is what to set if the worker failed because it did not find something. If
+    ``watched`` is false, the watch recorded nothing, or its record was removed.
     """
 
     wrong: tuple[WrongCode, ...]
@@ -105,10 +113,10 @@ def provenance_of(
     built: bool,
     failed: int = 0,
 ) -> Provenance:
-    """Return whose code ran. ``built``: the side has a ``build``, and so all it ever has.
+    """Return whose code ran. ``built``: the side's ``build`` has run, and made all that it makes.
 
-    ``failed`` is the process id of a worker that failed. Its own end is no child that ended unseen,
-    and its case has no numbers that could be doubted.
+    ``failed`` is the process id of a worker that failed, or 0. This worker doesn't count as a
+    process whose end went unseen: its case has no numbers that could be doubted.
     """
     attribution = _Attribution(events, places, python_path, built=built)
     for event in events:
@@ -124,7 +132,7 @@ def _paths(events: Iterable[CodeEvent]) -> tuple[str, ...]:
 def _unknown(
     events: Sequence[CodeEvent], relevant: Sequence[CodeEvent], failed: str
 ) -> tuple[str, ...]:
-    """Return what no watch saw: a fork that ended by ``os._exit`` with its libraries, say."""
+    """Return what no watch saw, such as the libraries of a fork that ended by ``os._exit``."""
     watched = {event.name for event in events if event.how == "watched"} - {failed}
     seen = {event.name for event in events if event.how in {"looked", "living"}}
     unseen = ["unseen fork"] if watched - seen else []
@@ -136,6 +144,7 @@ def _unknown(
         for code in relevant
         if code.how in {"program", "network", "unreadable"}
     )
+    # programs that began without Python's announcing them: a compiled library started them, say
     started = {os.path.basename(event.path) for event in events if event.how == "started"}  # noqa: PTH119
     unannounced = (
         f"program {name}"
@@ -230,12 +239,13 @@ class _Attribution:
         return None
 
     def _wrong_file(self, event: CodeEvent, where: str) -> WrongCode | None:
+        """Return what is wrong with a file that isn't the side's own, or None if nothing is."""
         places = self.places
         if where == "spared" or self.is_meant(event):
             return None
         if where in {"", "twin"} and not self._is_module_of_project(event):
-            return None  # or another distribution's part of a namespace that the tree has, too
-        if where in {"copy", "twin", ""}:  # of no place: the watch knew it by its package's name
+            return None  # also another distribution's part of a namespace package that the tree has
+        if where in {"copy", "twin", ""}:  # "": in no known place, but it has the project's name
             return WrongCode("copy", event.how, event.path, event.name, self._copy_advice(event))
         base = places.checkout if where == "checkout" else _root_of(event.path, places)
         relative = event.path.removeprefix(base)
@@ -256,7 +266,7 @@ class _Attribution:
         )
 
     def _starts_another(self, event: CodeEvent) -> bool:
-        """Return whether this is a console script that the side's commit declares otherwise."""
+        """Return whether this is a console script that the side's commit declares differently."""
         counterparts, name = self.places.counterparts, Path(event.path).name
         return (
             counterparts is not None
@@ -279,7 +289,7 @@ class _Attribution:
         return WrongCode("copy", event.how, event.path, event.name, _ENTRY_POINTS_ADVICE)
 
     def _wrong_twin(self, event: CodeEvent, resemblance: Resemblance) -> WrongCode:
-        """Return the error of an installed file that stands for a file of the repository."""
+        """Return the error for an installed file that was used instead of the repository's file."""
         tree, path = Path(self.places.root), resemblance.path
         module = event.name if event.how == "import" else ""
         advice = [f"The repository has it as {path}."]
@@ -292,10 +302,10 @@ class _Attribution:
         return WrongCode(where, event.how, event.path, event.name, " ".join(filter(None, advice)))
 
     def _is_alike(self, event: CodeEvent, where: str, relative: str) -> bool:
-        """Return whether reading a file of another place makes no difference.
+        """Return whether it makes no difference that a file was read from another place.
 
-        If the file is in the checkout and not in this side's tree, both sides read the same. If it
-        is in another tree, this side's tree must have it with the same content.
+        If the user's checkout has the file and this side's tree lacks it, both sides read the same
+        file. A file of another tree must be in this side's tree, too, with the same content.
         """
         in_tree, other = Path(self.places.root) / relative, Path(event.path)
         if where == "checkout":
@@ -369,6 +379,7 @@ class _Attribution:
 
 
 _USES = frozenset({"import", "load", "map", "open", "run"})
+"""Events that use a file's content and don't only look for the file."""
 
 
 def _resembling(
@@ -408,7 +419,10 @@ def _packages_in(tree: str) -> dict[str, str]:
 
 
 def _root_of(path: str, places: CodePlaces) -> str:
-    """Return the other tree that ``path`` lies in; a folder of the cache's stands two below it."""
+    """Return the other tree that ``path`` lies in.
+
+    The cache has its trees as ``<repository id>/trees/<name>``, and ``builds`` likewise.
+    """
     for other in (*places.others, *places.clones):
         if path.startswith(other):
             return other
@@ -431,7 +445,7 @@ class WorkerWatch:
     built: bool
 
     def begin(self) -> None:
-        """Make the file. A watch only writes to it, and doesn't make it again if it was removed."""
+        """Create the file of events. A watch never does, so that a removed file stays removed."""
         self.events.touch()
 
     def environment(self) -> dict[str, str]:
@@ -441,7 +455,8 @@ class WorkerWatch:
     def provenance(self, *, failed: int = 0) -> Provenance:
         """Return what the worker ran until now, and remove the file.
 
-        ``failed`` is the worker's process id if it ended before it could look at all it had loaded.
+        ``failed`` is the worker's process id if the worker ended before it recorded all that it
+        had loaded.
         """
         events = read_events(self.events)
         self.events.unlink(missing_ok=True)
@@ -468,7 +483,7 @@ def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) 
 
 
 def record_removed(case: str, side: str) -> Failure:
-    """Return the failure of a case whose worker measured, and whose events were removed."""
+    """Return the failure of a case whose worker measured, but whose record of events is gone."""
     message = (
         "what this worker ran isn't known: what it wrote down was removed\n"
         "Leave the session's files (below TMPDIR's parent) as they are."

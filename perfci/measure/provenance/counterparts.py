@@ -1,10 +1,9 @@
-"""Installed files that are copies of the repository's, and what its project files declare.
+"""Installed copies of the repository's files, and the entry points that its projects declare.
 
-A project's packages lie anywhere in its repository (``third_party/``, ``dist/``, ten folders
-deep), and an installed copy of them says nothing of where it came from. So an installed file is
-compared with git's: with the file that each side's tree has under the same name, and with all
-contents that any revision has. What a ``setup.py`` computes isn't known; what it writes as a
-literal is.
+A project's packages may lie anywhere in its repository (``third_party/``, ``dist/``, ten folders
+deep), and an installed copy doesn't say which file it was made from. So an installed file is
+compared with git's: first with the files of the same name in the sides' trees, then with the
+contents of all revisions. Of a ``setup.py`` only literals are known, not what it computes.
 """
 
 from __future__ import annotations
@@ -27,25 +26,27 @@ _SMALLEST_BYTES = 24
 _COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "conftest.py", "setup.py"})
 """Names that say nothing of a file."""
 _MOST_NAMES = 2000
-"""If a change has more names, only its packages are looked for among what is installed."""
+"""If a change has more file names, single files aren't looked for among what is installed."""
 PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 _PROJECTS = (*PROJECT_FILES, "CMakeLists.txt", "meson.build")
+"""Each of these files makes its folder the root of a project."""
 _COMPILED = (
     *(".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".cuh", ".pyx", ".pxd", ".rs", ".f90"),
 )
 SCRIPTS = "console_scripts"
 EntryPoints = Mapping[str, Mapping[str, str]]
-"""By group, what each name stands for: a module and, mostly, something in it."""
+"""By group and name: a module and, mostly, an object in it (``module:object``)."""
 _NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+"""The distribution's name, as a ``setup.py`` writes it."""
 _SCRIPT = re.compile(r"""([\w.-]+)\s*=\s*([\w.]+:[\w.]+)""")
 """A console script as a ``setup.py`` writes it: its name, its module and function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """An installed file that isn't the side's own, and the repository's file that it stands for.
+    """A match of an installed file, which isn't the side's own, with the repository's ``path``.
 
-    It is ``certain`` where a revision of the repository has its content.
+    The match is ``certain`` if a revision of the repository has the installed file's content.
     """
 
     path: str
@@ -57,7 +58,10 @@ _STARTS = re.compile(r"^from ([\w.]+) import ([\w.]+)", re.MULTILINE)
 
 
 class Counterparts:
-    """The files of all sides' trees, by root, each with git's id of its content."""
+    """The files of the sides' trees: by each tree's root, git's ids of the files' contents.
+
+    ``known`` takes such ids and returns those that any revision of the repository has.
+    """
 
     def __init__(
         self,
@@ -79,7 +83,10 @@ class Counterparts:
         self._ids: dict[tuple[str, int, int], str] = {}
 
     def _entry_points(self, root: str) -> dict[str, EntryPoints]:
-        """Return what the projects in ``root`` declare whose files differ between the sides."""
+        """Return the entry points of the projects in ``root`` whose files differ between the sides.
+
+        They are by the name of the distribution.
+        """
         changed = map(PurePosixPath, self._changed)
         folders = {path.parent for path in changed if path.name in PROJECT_FILES}
         points: dict[str, EntryPoints] = {}
@@ -104,7 +111,7 @@ class Counterparts:
     def declares_otherwise(self, root: str, file: str, group: str) -> bool:
         """Return whether an installed ``entry_points.txt`` differs from the side's at ``root``.
 
-        Only ``group`` is compared, or every group if that is empty. Groups that don't differ
+        Only ``group`` is compared, or every group if ``group`` is empty. Groups that don't differ
         between the sides are left out.
         """
         distribution = distribution_at(str(Path(file).parent))
@@ -131,29 +138,29 @@ class Counterparts:
         return {name: code for points in declared for name, code in points.get(SCRIPTS, {}).items()}
 
     def starts_another(self, root: str, script: str) -> bool:
-        """Return whether a console script runs what the side at ``root`` doesn't declare."""
+        """Return whether a console script runs other code than the side at ``root`` declares."""
         try:
             started = _STARTS.search(Path(script).read_text("utf-8", "replace"))
         except OSError:
             return False
-        if started is None:  # no console script: its content is compared
+        if started is None:  # not a console script: ``resembling`` compares its content
             return False
         return self._scripts(root).get(Path(script).name) != ":".join(started.groups())
 
     def changed_names(self) -> tuple[str, ...]:
         """Return the names of the files and of the scripts that differ between the sides.
 
-        A huge change gives none.
+        Empty if there are more than ``_MOST_NAMES``.
         """
         names = {path.rpartition("/")[2] for path in self._changed} - _COMMON_NAMES
         names |= self.changed_scripts()
         return tuple(sorted(names)) if len(names) <= _MOST_NAMES else ()
 
     def also_installed(self, importable: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-        """Return what has the name of a package or a module of the repository.
+        """Return the installed packages and modules that are named like one of the repository.
 
-        ``importable`` are the folders that a Python imports from, with the names of what lies
-        there. The paths are absolute; a package's ends in a slash.
+        ``importable`` has the folders that a Python imports from, each with the names in it. The
+        returned paths are absolute. A package's path ends in a slash.
         """
         tops = self._tops()
         return tuple(
@@ -164,10 +171,10 @@ class Counterparts:
         )
 
     def resembling(self, root: str, files: Mapping[str, str]) -> dict[str, Resemblance]:
-        """Return which installed ``files`` aren't what the tree at ``root`` has in their place.
+        """Return the installed ``files`` that differ from those in the tree at ``root``.
 
-        ``files`` has each file's path relative to the folder that it is imported from; empty if
-        that isn't known.
+        ``files`` has for each file its path relative to the folder that it is imported from, or an
+        empty text if that folder isn't known.
         """
         tree = self._trees.get(root, {})
         unequal: dict[str, tuple[str, list[str]]] = {}
@@ -183,7 +190,7 @@ class Counterparts:
             certain = seen and Path(path).stat().st_size >= _SMALLEST_BYTES
             if files[path]:
                 hit = self._source_of_installed(files[path], alike, certain=certain)
-            else:  # of a place that says nothing: by the content of this change alone
+            else:  # its folder says nothing: only contents of this change's files count
                 hit = next(
                     (candidate for candidate in alike if certain and self._has(candidate, blob)), ""
                 )
@@ -192,10 +199,10 @@ class Counterparts:
         return result
 
     def _source_of_installed(self, relative: str, alike: Sequence[str], *, certain: bool) -> str:
-        """Return the repository's file that an installed file stands for, or "" without one.
+        """Return the repository's file that an installed file matches, or "" without one.
 
-        An installed public library may differ from the repository's copy of it. That is wrong only
-        if this change is one of that copy.
+        A match that isn't certain may be a public library that the repository vendors in another
+        version. It counts only if this change changes the vendored copy.
         """
         if certain:
             return alike[0]
@@ -218,14 +225,17 @@ class Counterparts:
         ]
 
     def _is_root(self, path: str, relative: str) -> bool:
-        """Return whether nothing but the folder that ``path`` is imported from stands before it.
+        """Return whether the folder before ``relative`` is one to import from, and not a package.
 
-        What a package has vendored is imported as its own.
+        A file that a package has vendored is imported under that package's name.
         """
         return not self._is_package(path.removesuffix(relative).rstrip("/"))
 
     def _changed_alike(self, path: str) -> list[str]:
-        """Return the changed files of that name which aren't vendored under the same one."""
+        """Return the changed files with the name of ``path``.
+
+        A file that a package vendors under the same relative path is left out.
+        """
         _, _, inside = path.rpartition("-packages/")
         return [
             file
@@ -252,7 +262,7 @@ class Counterparts:
         )
 
     def _id(self, path: str) -> str:
-        """Return git's id of a file's content; empty if it is gone, or can't be read."""
+        """Return git's id of a file's content. Empty if the file is gone or can't be read."""
         file = Path(path)
         with suppress(OSError):
             status = file.stat()
@@ -298,7 +308,7 @@ def distributions_of(tree: Path) -> tuple[str, ...]:
 def entry_points_of(folder: Path) -> dict[str, EntryPoints]:
     """Return the entry points that the project in ``folder`` declares, by its normalised name.
 
-    The name is empty where nothing says it.
+    The name is empty if no project file states it.
     """
     merged: dict[str, dict[str, str]] = {}
     for points in (
@@ -312,12 +322,12 @@ def entry_points_of(folder: Path) -> dict[str, EntryPoints]:
 
 
 def installed_entry_points(file: Path) -> EntryPoints:
-    """Return what a distribution's ``entry_points.txt`` has. OSError if it can't be read."""
+    """Return the entry points in an ``entry_points.txt``. OSError if it can't be read."""
     return _points_of_ini(file.read_text("utf-8", "replace"))
 
 
 def distribution_at(metadata: str) -> str:
-    """Return the normalised name of the distribution with this folder of metadata."""
+    """Return the normalised name of the distribution whose folder of metadata this is."""
     name = Path(metadata).name
     for suffix in (".dist-info", ".egg-info"):
         name = name.removesuffix(suffix)
@@ -358,7 +368,10 @@ def _points_in_setup_cfg(file: Path) -> EntryPoints:
 
 
 def _points_in_setup_py(text: str) -> EntryPoints:
-    """Return what stands there as a literal; of console scripts all that looks like one."""
+    """Return the entry points that ``text`` has as literals.
+
+    If these have no console scripts, return all text that has the form of one.
+    """
     points: dict[str, Mapping[str, str]] = {}
     with suppress(SyntaxError, ValueError):
         for node in ast.walk(ast.parse(text)):
@@ -389,7 +402,7 @@ def _pairs(lines: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _cleaned(groups: Iterable[tuple[Any, Iterable[tuple[str, Any]]]]) -> EntryPoints:
-    """Return groups without blanks, which mean nothing, and without those that are empty."""
+    """Return the groups that aren't empty, without blanks in them, which mean nothing."""
     cleaned = {
         str(group): {str(name).strip(): _value(value) for name, value in names}
         for group, names in groups
@@ -398,7 +411,7 @@ def _cleaned(groups: Iterable[tuple[Any, Iterable[tuple[str, Any]]]]) -> EntryPo
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, dict):  # as Poetry has it, with extras
+    if isinstance(value, dict):  # Poetry's form of an entry point with extras
         value = value.get("reference", value.get("callable", ""))
     return re.sub(r"\s", "", str(value))
 

@@ -1,4 +1,4 @@
-"""The events that the processes of one worker wrote down, and the owners of the files in them."""
+"""The events that one worker's processes recorded, and the owners of the files in them."""
 
 from __future__ import annotations
 
@@ -18,35 +18,39 @@ from perfci.worker.hook.perfci_watch.record import decoded_events
 from perfci.worker.own_packages import NO_LIBRARY, packages_in
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4096
-"""Linux's limits in bytes. That of a path includes the zero at its end."""
+"""Linux's limits of a file's name and of a path, in bytes. A path's includes its final zero."""
 _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
+"""The end of the path of bytecode that Python wrote next to its source."""
 _CODE = (".py", ".pyc", ".pyd", ".egg", ".whl", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
 LOOKS = frozenset({"stat", "module", "list", "kinds", "sizes", "distributions"})
-"""What is looked at and not read: whether a file or module is there, what a folder has (and of
-what kind and size), or of packages' metadata there."""
+"""Events that look for something without reading a file: whether a file or module exists, what a
+folder has (and of which kind and size), or which packages' metadata a folder has."""
 ENTRY_POINTS = "entry points"
-"""How an installed distribution's entry points are read, with the group as the name."""
+"""The event of reading an installed distribution's entry points. The group is its name."""
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 _METADATA = (".dist-info", ".egg-info", ".egg")
 _IMPORTED = (".py", ".pyc", ".so")
 _NOT_COMPARED = frozenset({"__pycache__", ".git"})
+"""Names in a folder that differ between any two trees."""
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
 
 @dataclass(frozen=True, slots=True)
 class CodeEvent:
-    """One thing that a worker or a child of it ran, read or started.
+    """One thing that a worker or a child of it ran, read or started. ``how`` is one of these:
 
-    ``how`` is ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program),
-    ``stat`` (is it there, how large is it?), ``module`` (is there one of this path, but for the
-    suffix?), ``list`` (a folder), ``distributions`` (what of
-    packages' metadata a folder has), ``network`` (a server's address as the path),
-    ``entry points`` (those of a group, of a distribution whose sides declare others),
-    ``kept out`` (an import that was refused) or ``missing`` (one that no side has); of a child
-    ``watched``, ``looked`` (at all it had loaded, when it ended) and ``living``, with its process
-    id as the ``name``, or ``unwatched``; ``program`` for one that is no Python.
-    From below come ``python`` (one has begun, with its process id), ``exec`` (a program was begun;
-    ``started`` where Python says so, too) and ``blind`` (not all looks at files were seen).
+    - Files: ``import``, ``load`` (a shared library), ``map``, ``open``, ``run`` (a program), ``kept
+      out`` (an import that was refused), ``missing`` (an import that wasn't found) and ``entry
+      points`` (a group's, of a distribution for which the sides declare different ones).
+    - Looks: ``stat`` (does the file exist, and how large is it?), ``module`` (does the path exist
+      with any suffix of a module?), ``list`` (a folder, also with its ``kinds`` or ``sizes``) and
+      ``distributions`` (the packages' metadata in a folder).
+    - Children, with the process id as the ``name``: ``watched``, ``looked`` (the child ended, and
+      recorded all it had loaded) and ``living``. Also ``unwatched``, and ``program`` for a child
+      that isn't a Python. ``network`` has a server's address as the path.
+    - Seen by the preloaded library: ``python`` (one began; the name is its process id) and ``exec``
+      (a program began; Python's own record of this is ``started``). ``blind`` means that not all
+      looks at files were seen.
     """
 
     how: str
@@ -55,9 +59,9 @@ class CodeEvent:
 
 
 def read_events(file: Path) -> tuple[CodeEvent, ...]:
-    """Return the events in ``file``. A line that no watch writes is an event, too.
+    """Return the events in ``file``. A line that no watch wrote gives an event ``unreadable``.
 
-    The benchmark can write to it: it is the same user's. That makes it no worse than its numbers.
+    A benchmark runs as the same user and can write to the file, just as it can falsify its times.
     """
     if not file.exists():
         return ()
@@ -66,7 +70,7 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
         longest = _longest(line[1]) if len(line) == 3 else (_LONGEST_PATH, 0)
         if longest[0] >= _LONGEST_PATH:
             events[CodeEvent("unreadable", repr([*line])[:80])] = None
-        # nothing has a longer name: a caller asked whether a text is a file's name, say
+        # No file has a longer name: code asked whether a long text is a file's name, say.
         elif longest[1] <= _LONGEST_NAME:
             how, path, name = line
             events[CodeEvent(how, source_of(path), name)] = None
@@ -75,7 +79,10 @@ def read_events(file: Path) -> tuple[CodeEvent, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def _longest(path: str) -> tuple[int, int]:
-    """Return the bytes of ``path``, and of its longest name. Most workers use the same paths."""
+    """Return the lengths of ``path`` and of the longest name in it, in bytes.
+
+    Cached, because most workers use the same paths.
+    """
     encoded_path = os.fsencode(path)
     return len(encoded_path), max(map(len, encoded_path.split(b"/")))
 
@@ -87,20 +94,20 @@ def source_of(path: str) -> str:
 
 
 def is_library(path: str) -> bool:
-    """Return whether it is a shared library."""
+    """Return whether ``path`` is that of a shared library."""
     return _LIBRARY.search(path) is not None
 
 
 def is_code(path: str) -> bool:
-    """Return whether what lies there is run rather than read."""
+    """Return whether the file at ``path`` is code, which is run rather than read as data."""
     inside = ".egg/" in path or ".zip/" in path
     return inside or path.endswith((*_CODE, ".zip")) or is_library(path)
 
 
 def answer(how: str, path: Path) -> str:
-    """Return a hash of what a look at ``path`` answers, of a folder name by name.
+    """Return a hash of the answer to a look at ``path``. A folder's answer has its sorted names.
 
-    Times are left out: these differ between any two trees.
+    File times are left out, because they differ between any two trees.
     """
     try:
         text = "\0".join(sorted(_entries(how, path)))
@@ -129,7 +136,7 @@ def _entries(how: str, path: Path) -> Iterator[str]:
 
 
 def _modules(path: Path) -> Iterator[str]:
-    """Yield what a finder has to choose from for the module of this path, without a suffix."""
+    """Yield what an import can choose from for the module at ``path``, which has no suffix."""
     folder = path.parent
     if not folder.is_dir():
         return
@@ -143,7 +150,10 @@ def _modules(path: Path) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def _by_module(folder: str, _changed_ns: int) -> Mapping[str, Sequence[str]]:
-    """Return the names in a folder by what comes before their first dot."""
+    """Return the names in a folder by their part before the first dot.
+
+    ``_changed_ns`` is in the cache's key, so that a folder that has changed is read again.
+    """
     names_of_top: dict[str, list[str]] = {}
     for path in Path(folder).iterdir():
         names_of_top.setdefault(path.name.partition(".")[0], []).append(path.name)
@@ -158,17 +168,19 @@ def _kind(path: Path, how: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CodePlaces:
-    """The places of one side's code, and those it must not come from. Paths are absolute and real.
+    """The places of one side's code, and the places that its code must not come from.
 
-    ``cache`` holds the trees of all sides and commits: what lies there and is not ``own`` is
-    another's. ``own`` is the side's tree, ``spared`` what no side is to blame for. ``copies`` are
-    installed copies of the project, ``twins`` what is installed under a name that something in the
-    repository has, too, ``changed`` the names of the files that differ between the sides;
-    ``counterparts`` say which of these files aren't the side's own. ``distributions`` are those
-    whose entry points the sides declare differently. ``clones`` are other folders that the project
-    is installed from, ``pythons`` where interpreters and what is installed in them lie.
-    ``installed`` are packages whose installed copy is meant. ``temporary`` is what its workers
-    have as ``TMPDIR``. Folders end in a slash, but for ``python_path``.
+    Paths are absolute and real. Folders end in a slash, except ``root`` and those in
+    ``python_path``. The side's tree is ``root`` and ``own``, the other sides' are ``others``.
+    ``cache`` holds the trees of all sides and commits: what lies there outside of ``own`` belongs
+    to another side. No side is to blame for what is ``spared``. ``names`` are the names of the
+    project's packages. ``copies`` are installed copies of the project. ``twins`` are installed
+    packages and modules that are named like one of the repository. ``changed`` are the names of
+    files that differ between the sides. ``counterparts`` says which of these installed files
+    aren't the side's own. ``distributions`` are those whose entry points the sides declare
+    differently. ``clones`` are other folders that the project is installed from. ``pythons`` are
+    the folders of interpreters and their packages. ``installed`` are packages whose installed copy
+    is meant. ``temporary`` is the workers' ``TMPDIR``.
     """
 
     root: str
@@ -217,21 +229,21 @@ class CodePlaces:
         )
 
     def place(self) -> Callable[[str], str]:
-        """Return what says whose a real path is, as a watched child does."""
+        """Return the function that names the owner of a real path, as a watched child does."""
         return _placing(self.settings(""))
 
 
 @lru_cache(maxsize=8)
 def _placing(settings: str) -> Callable[[str], str]:
-    """Return what says whose a path is by these settings, and remembers it for later workers."""
+    """Return the function that names a path's owner by these settings. It caches its results."""
     return lru_cache(maxsize=1 << 15)(Ownership(decoded(settings), in_child=True).place)
 
 
 def packages_of(tree: Path, python_path: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the packages in ``tree`` that lie in no other.
+    """Return the names of the packages in ``tree`` that lie in no other package.
 
-    Examples and tests have folders that are named as other people's packages are: they count where
-    they are imported from.
+    Examples and tests may have folders that are named like public packages. These count only if
+    ``python_path`` has the folder that they are in.
     """
     return tuple(
         sorted(
