@@ -1,4 +1,4 @@
-"""Stored baselines: a baseline, what a run adds to it, its environment, and the files of all."""
+"""Stored baselines: their records, what a run adds to them, their environments and their files."""
 
 from __future__ import annotations
 
@@ -31,15 +31,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_SESSIONS = 10
+"""Sessions that a baseline keeps. Beyond that the oldest is dropped."""
 _NOTE = "note_"
-"""Facts whose names begin so are kept to be read, and decide nothing."""
+"""Prefix of facts that are kept to be read. They don't decide whether environments are equal."""
 T = TypeVar("T")
 _FACTS = "environment.json"
+"""File of an environment's facts, in the folder of its baselines."""
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+"""Matches an environment's key, which is the name of its folder."""
 _CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
+"""Matches the file of a case's baseline (see ``_file_name``)."""
 _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
+"""Matches a list of numbers that is spread over several lines of JSON."""
 _ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
 _TEMPORARY = ".writing-"
+"""Prefix of a file that is still being written."""
 _LOCK_ADVICE = {
     errno.ENOSPC: "Make room on that disk",
     errno.EDQUOT: "Make room in that quota",
@@ -122,8 +128,9 @@ class DiffRow:
 def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str) -> Baseline:
     """Return the baseline that ``measured`` makes of ``old``.
 
-    The same commit and source add a session (the same session twice is there once, the oldest
-    beyond ten go); another commit or source replaces all.
+    If ``old`` is of the same commit and source, the session is added to its sessions. It replaces a
+    session of the same id, and only the last ten are kept. If ``old`` is of another commit or
+    source, the new session replaces all.
     """
     session = StoredSession(
         id=session_id,
@@ -180,7 +187,7 @@ def _medians(baseline: Baseline) -> dict[str, float]:
 
 
 def incomparable_reason(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
-    """Return why the two can't be compared, or None if they can."""
+    """Return why ``case`` in ``environment`` can't be compared with ``baseline``, or None."""
     if baseline.environment != environment.key:
         return finding("other-environment", environment=baseline.environment)
     if baseline.source_hash != case.source_hash:
@@ -189,9 +196,9 @@ def incomparable_reason(baseline: Baseline, environment: Environment, case: Case
 
 
 def make_environment(facts: Mapping[str, str]) -> Environment:
-    """Return the environment of ``facts``: all but notes are in the key's hash.
+    """Return the environment of ``facts``. Its key ends in a hash of all facts except notes.
 
-    The key reads ``linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d``, so that people know it again.
+    A key reads ``linux-x86_64-cpu-torch2.13.0-py3.11-1a2b3c4d``, so that people recognise it.
     """
     ordered = dict(sorted(facts.items()))
     digest = hashlib.sha256(json.dumps(_deciding(ordered)).encode()).hexdigest()[:8]
@@ -226,7 +233,7 @@ def _plain(text: str) -> str:
 
 
 def require_schema(plain: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the reason, if a baseline isn't of the schema that this reads."""
+    """Raise ValueError, with the reason, if this perfci can't read the schema of a baseline."""
     schema = plain.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise ValueError("it carries no schema number")
@@ -236,7 +243,7 @@ def require_schema(plain: Mapping[str, Any]) -> None:
 
 
 def is_environment(folder: Path) -> bool:
-    """Return whether ``folder`` is one environment's, among those of a store."""
+    """Return whether ``folder``, in the folder of a store, is that of an environment."""
     return (folder / _FACTS).is_file()
 
 
@@ -249,7 +256,8 @@ class BaselineStore:
     def environments(self) -> tuple[str, ...]:
         """Return the keys of the environments that have baselines.
 
-        DamagedFile for a folder of baselines whose facts are missing, or another environment's.
+        Raises DamagedFile for a folder of baselines whose facts are missing, or are those of
+        another environment.
         """
         keys = self._folders()
         for key in keys:
@@ -279,8 +287,8 @@ class BaselineStore:
     def save_run(self, run: Run, session_id: str) -> tuple[Path, ...]:
         """Store every case that was measured without a failure. Return the files written.
 
-        A damaged baseline is left as it is and raised as DamagedFile, after all other cases are
-        stored: what took long to measure isn't lost for it.
+        A damaged baseline is left as it is. DamagedFile is raised for it only after all other cases
+        are stored, so that their measurements aren't lost.
         """
         folder = self._folder / run.environment.key
         written = []
@@ -305,7 +313,7 @@ class BaselineStore:
     def replaced_by(self, run: Run) -> dict[Path, Baseline]:
         """Return what ``save_run`` would replace: baselines of another commit or source.
 
-        DamagedFile is left to ``save_run``, which stores the other cases first.
+        Damaged baselines are passed over: ``save_run`` raises DamagedFile for them.
         """
         replaced: dict[Path, Baseline] = {}
         for measured in run.cases:
@@ -321,9 +329,9 @@ class BaselineStore:
     def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
         """Remove one case's baseline, or all of an environment. Return what was removed.
 
-        An environment goes with its last baseline.
+        With its last baseline, an environment's facts and folder are removed, too.
         """
-        if environment not in self._folders():  # a damaged one can be removed too
+        if environment not in self._folders():  # no facts are read: a damaged one can be removed
             return ()
         folder = self._folder / environment
         with disk_errors(folder), locked(folder):
@@ -353,7 +361,7 @@ class BaselineStore:
         )
 
     def _folders(self) -> tuple[str, ...]:
-        """Return the folders that hold baselines, or the facts that belong to some."""
+        """Return the names of the folders that hold baselines, or an environment's facts."""
         if not self._folder.is_dir():
             return ()
         return tuple(
@@ -416,7 +424,7 @@ def _decoded(path: Path, kind: type[T]) -> T:
                 raise _damaged(path, "it holds no object")
             require_schema(plain)
         return from_plain(plain, kind)
-    except (ValueError, RecursionError) as error:  # of msgspec, the codec, and the upgrade
+    except (ValueError, RecursionError) as error:  # of msgspec, the codec, and require_schema
         raise _damaged(path, str(error)) from error
     except OSError as error:
         raise OutsideError(
@@ -425,7 +433,10 @@ def _decoded(path: Path, kind: type[T]) -> T:
 
 
 def _stays_inside(path: Path) -> bool:
-    """Links are committed like files, and a stranger's can point anywhere."""
+    """Return whether ``path``, with its links followed, lies in the folder of baselines.
+
+    Links are committed like files, and a stranger's link can point anywhere.
+    """
     folder = os.path.realpath(path.parent.parent)
     return Path(os.path.realpath(path)).is_relative_to(folder)
 
@@ -435,23 +446,26 @@ def _damaged(path: Path, why: str) -> DamagedFile:
 
 
 def _compact(text: str) -> str:
-    """Put lists of numbers on one line: a worker's quantiles change together or not at all.
+    """Put each list of numbers on one line: a worker's quantiles change together or not at all.
 
-    No string is touched: JSON has no line break inside one.
+    Strings aren't touched: a string in JSON has no line break.
     """
     return _NUMBERS.sub(lambda match: f"[{' '.join(match[0][1:-1].split())}]", text)
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold ``folder`` for this process alone. Make it if it is missing."""
+    """Lock ``folder`` for this process, and sweep it. It is made if it is missing."""
     with folder_held(folder):
         sweep(folder)
         yield
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write ``path``: flushed before it is renamed, its folder after. For who holds the lock."""
+    """Write ``path`` in one step: it has either its old text or all of the new one.
+
+    A temporary file is flushed and renamed, then the folder is flushed. The caller has the lock.
+    """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
     temporary = Path(name)
     try:
@@ -472,7 +486,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove files of killed writers. The lock keeps other writers out."""
+    """Remove the temporary files of killed writers. The caller's lock keeps living writers out."""
     for leftover in folder.glob(f"{_TEMPORARY}*"):
         leftover.unlink(missing_ok=True)
 

@@ -20,11 +20,13 @@ Ended = Literal["done", "budget", "interrupted"]
 
 
 _SHORT = 10
+"""Characters that are shown of a commit's sha."""
 _SHA = 40
+"""Characters of a commit's sha. A shorter name is a release's version."""
 
 
 def short_name(sha: str) -> str:
-    """Return a commit's sha shortened; a release's version is its name as it is."""
+    """Return a commit's sha, shortened, or a release's version as it is."""
     return sha[:_SHORT] if len(sha) >= _SHA else sha
 
 
@@ -37,13 +39,13 @@ class NamedCommit:
 
     @property
     def short(self) -> str:
-        """Its name where it is read."""
+        """The name that people read."""
         return short_name(self.sha)
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A change, made by one of a few commits, mostly by one."""
+    """A change, and the commits among which its cause is: mostly a single one."""
 
     commits: tuple[NamedCommit, ...]
     before: str
@@ -102,7 +104,7 @@ class Bisection:
     def is_answered(self) -> bool:
         """Return whether each change is narrowed down as far as it can be.
 
-        A budget that ends later takes the interval or the why away, and not the answer.
+        If the budget ends after that, the interval or the why may be missing, but not the answer.
         """
         return (
             self.ended != "interrupted"
@@ -112,7 +114,7 @@ class Bisection:
 
 
 def moved_row(bisection: Bisection, culprit: Culprit) -> Comparison:
-    """Return the change as a row of a report: what explains it comes first."""
+    """Return the change as a row of a report. Explanations are ranked by it."""
     grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
     return Comparison(
         case=bisection.case,

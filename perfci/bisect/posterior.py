@@ -20,26 +20,32 @@ EXPECTED = 0.2
 NO_CHANGE = 0.25
 """The probability, a priori, that the ends differ by luck alone."""
 WRONG = 0.003
-"""The probability that a session says nothing about its commit: another program woke up."""
+"""The probability that a session says nothing about its commit: another program woke up, say."""
 EXACT_WRONG = 1e-6
-"""The same of a count on which all workers agree."""
+"""The same probability for a count on which all workers agree."""
 LEAST = 0.25
 """Smaller steps than this share of the whole change are not looked for."""
 LUCK = ((0.0, 0.2), (0.06, 0.2), (0.12, 0.15), (0.25, 0.15), (0.5, 0.15), (1.0, 0.15))
 """Standard deviations of luck as shares of the whole change, each with its prior probability."""
 SESSION_SHARES = (0.0, 1.0)
-"""Shares of luck's variance that each session draws again, equally probable a priori."""
+"""Shares of luck's variance that each session draws again, equally probable a priori. The rest is
+the commit's own."""
 _EXACT_DF = 1000.0
+"""Degrees of freedom for an exact answer: Student's t is almost normal then."""
 _STEPS = 16
+"""Steps of the grid in the whole change, unless ``_MOST_LEVELS`` makes them wider."""
 _MOST_LEVELS = 120
+"""Number of the grid's levels at most, about."""
 _BEYOND = 0.4
+"""Share of the whole change by which the grid extends beyond all answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionAnswer:
-    """A session's answer: how far the commit at ``position`` is from the one at ``base``, mostly 0.
+    """A session's answer: the change of the commit at ``position`` against the one at ``base``.
 
-    ``se`` is ``change``'s standard error with ``df`` degrees of freedom; 0 for what is exact.
+    ``base`` is mostly 0, the good commit. ``se`` is the standard error of ``change``, with ``df``
+    degrees of freedom. It is 0 for an exact metric.
     """
 
     position: int
@@ -54,10 +60,11 @@ class SessionAnswer:
 class Beliefs:
     """The posterior after some answers.
 
-    ``positions`` are those measured, 0 first. ``changed`` has for each gap between two neighbours
-    the probability that the level changed in it; ``levels`` and ``spreads`` the mean and standard
-    deviation of the level at each position. ``commit_luck`` and ``session_luck`` are root mean
-    squares of what a commit keeps and of what each session draws again.
+    ``positions`` are the measured ones, 0 first. ``changed`` has for each gap between two
+    neighbours the probability that the level changed in it. ``levels`` and ``spreads`` have the
+    mean and the standard deviation of the level at each position. ``commit_luck`` and
+    ``session_luck`` are root mean squares: of the luck that a commit keeps, and of the luck that
+    each session draws again.
     """
 
     positions: tuple[int, ...]
@@ -75,7 +82,7 @@ def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beli
     -----
     Probabilistic bisection (Horstein 1963, IEEE Trans. Inf. Theory 9:136-143; Waeber, Frazier &
     Henderson 2013, SIAM J. Control Optim. 51:2261-2279) keeps a posterior over places, which each
-    answer multiplies by its likelihood. Theirs is a yes or no that is right with a known
+    answer multiplies by its likelihood. There an answer is a yes or no that is right with a known
     probability. Here it is a measured change, so that a clear answer counts for more than a faint
     one.
 
@@ -87,9 +94,10 @@ def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beli
     unknown: the posterior is a mean over ``LUCK`` and ``SESSION_SHARES``, weighted by how well each
     explains all answers. Paths without any jump have ``NO_CHANGE`` of the prior.
 
-    An answer of two neighbours among the measured commits is of their two values; one of two others
-    is passed over. Forward and backward sums (Rabiner 1989, Proc. IEEE 77:257-286) over level and
-    value at the measured commits are exact, but for the grid.
+    An answer against another base than good counts only if both commits are neighbours among the
+    measured ones. Then it is about the difference of their two values. Forward and backward sums
+    (Rabiner 1989, Proc. IEEE 77:257-286) over level and value at the measured commits are exact,
+    but for the grid.
     """
     import numpy as np
 
@@ -152,7 +160,9 @@ class _Chain:
         widths = np.hypot(self.commit_luck, step / 2.0)[:, None, None]  # the grid's own width
         self._extra = np.hypot(self.session_luck, step / 2.0)
         apart = self.grid[None, :] - self.grid[:, None]
+        # the probability of a commit's own value (last axis), given its level
         around = step / widths / math.sqrt(math.tau) * np.exp(-0.5 * (apart / widths) ** 2)
+        # good's own value is 0: all changes are measured against it
         good = (np.abs(self.grid) < step / 2.0).astype(float)
         values = [np.tile(good, (len(luck), 1))]
         values += [np.ones((len(luck), len(self.grid))) for _ in positions[1:]]
@@ -168,6 +178,7 @@ class _Chain:
                 likelihood = self._likelihood(differences, answer)[:, index]
                 self._between[place - 1] = self._between.get(place - 1, 1.0) * likelihood
         self._seen = [around * value[:, None, :] for value in values]
+        # a jump leads to each level that is far enough away with the same probability
         far = (np.abs(apart) >= LEAST * scale - 1e-9 * scale).astype(float)
         self._jump = far / far.sum(axis=1, keepdims=True)
 
@@ -215,7 +226,7 @@ class _Chain:
         return states
 
     def ahead(self, gap: int, after: Array) -> Array:
-        """Return what answers beyond a gap say, by the level after it and the value before it."""
+        """Return what answers beyond a gap say, by the level after the gap and the value before."""
         import numpy as np
 
         state = self._seen[gap + 1] * after
@@ -237,7 +248,10 @@ class _Chain:
 
 
 def _grid(answers: Sequence[SessionAnswer], scale: float) -> Array:
-    """Return levels around all that was seen, good's among them, coarser where those lie far."""
+    """Return the grid of levels around all answers, with good's level, 0.
+
+    Its steps are wider if the answers lie far apart.
+    """
     import numpy as np
 
     changes = (0.0, *(answer.change for answer in answers))
@@ -247,7 +261,7 @@ def _grid(answers: Sequence[SessionAnswer], scale: float) -> Array:
 
 
 def _normal(values: Array) -> tuple[Array, Array]:
-    """Return ``values`` with the sum 1 for each pair of deviations, and the logs of the sums."""
+    """Return ``values``, scaled to the sum 1 for each pair of deviations, and the sums' logs."""
     import numpy as np
 
     sums = values.sum(axis=(1, 2), keepdims=True)

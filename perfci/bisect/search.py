@@ -84,9 +84,9 @@ class Question:
 class LevelChange:
     """A change of the level: at one of the positions ``first`` to ``last``, both included.
 
-    ``found`` says that more comparisons would not narrow it down; the others were given up.
-    ``size`` is of ``last`` against the commit before ``first``, with its 95 % interval where those
-    two were compared.
+    If it was ``found``, more comparisons would not narrow it down. Otherwise the search ended
+    first. ``size`` is the change of ``last`` against the commit before ``first``. It has a 95 %
+    interval if those two commits were compared.
     """
 
     first: int
@@ -130,9 +130,9 @@ def next_question(search: Search) -> Question | None:
 
 
 def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | None:
-    """Return the comparison of a change that was found with the commit before it.
+    """Return the next comparison of a found change with the commit before it.
 
-    None where every change has its comparison, or its commit can't be measured.
+    None if every found change has that comparison, or a commit that can't be measured.
     """
     for change in named:
         if change.found and change.lo is None and change.last not in search.skipped:
@@ -141,14 +141,14 @@ def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | Non
 
 
 def most_questions(length: int) -> int:
-    """Return the limit of comparisons in a search: three per halving of its commits, and more."""
+    """Return the limit of comparisons in a search: three per halving of its commits, and a few."""
     return 3 * math.ceil(math.log2(length + 1)) + _SPARE_QUESTIONS
 
 
 def unseen(search: Search) -> tuple[tuple[int, int], ...]:
     """Return each (before, after) between which no commit was measured and no change is named.
 
-    The longest comes first. A change that was made and taken back within it is in no answer.
+    The longest comes first. If a change was made and taken back in between, no answer shows it.
     """
     named = [(change.first - 1, change.last) for change in changes(search)]
     measured = sorted({0, *(answer.position for answer in search.answers)})
@@ -257,8 +257,8 @@ def _middle(search: Search, beliefs: Beliefs, gap: int) -> int | None:
 def _closer_look(search: Search, beliefs: Beliefs, gap: int) -> int | None:
     """Return the position that tells most about a gap between two neighbours, or None.
 
-    That is the end whose level is known less well, as long as its answers err by more than commits
-    differ by luck. Otherwise it is the nearest commit outside the gap.
+    It is the end of the gap whose level is known less well, as long as its answers err by more than
+    commits differ by luck. Otherwise it is the nearest commit outside the gap.
     """
 
     def error(end: int) -> float:

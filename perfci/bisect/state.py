@@ -36,8 +36,8 @@ class SoughtMetric:
 class SearchedRange:
     """Commits by first parents, the oldest first, and the progress of the search in them.
 
-    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch they are, or
-    empty. ``why`` has the reason for each position that was skipped, by its number.
+    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch the commits
+    are, or empty. ``why`` has the reason for each skipped position, by the position as text.
     """
 
     good: NamedCommit
@@ -74,7 +74,7 @@ class SearchState:
     def next_question(self, searched: SearchedRange) -> Question | None:
         """Return the next question of a range.
 
-        The first of a merged branch is whether it moved at all.
+        The first question of a merged branch is whether the branch moved at all.
         """
         if not searched.merged_by:
             return next_question(searched.search)
@@ -131,10 +131,9 @@ class SearchState:
         )
 
     def _culprits(self, searched: SearchedRange, sought: SoughtMetric) -> tuple[Culprit, ...]:
-        """Return a range's culprits, or instead of a merge those of its branch.
+        """Return a range's culprits. If one is a merge, return the culprits of its branch instead.
 
-        Where the branch didn't move, both sides together make the change, and the merge is the
-        culprit.
+        If the branch didn't move, the merge is the culprit: its two sides together make the change.
         """
         culprits: list[Culprit] = []
         for change in self.changes(searched):
@@ -177,6 +176,7 @@ class SearchState:
         )
 
     def _size_of_merge(self, sha: str) -> float:
+        """Return the size of the change that the merge ``sha`` made."""
         return next(
             change.size
             for searched in self.ranges

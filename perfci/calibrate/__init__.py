@@ -22,12 +22,13 @@ Kept = Literal["kept", "not_kept", "not_checked"]
 class SeenMetric:
     """Resolution of one metric of one case on this machine.
 
-    ``spread`` is the standard deviation of a pair's log ratio and ``spread_hi`` its upper 95 %
-    bound; ``worker_spread`` that of single workers. ``detectable`` is the smallest change that a
-    session with the configured rounds calls significant in 95 % of runs, as one of all the
-    report's comparisons. ``promised`` is the same at ``spread_hi``. ``rounds_1``, ``_2`` and
-    ``_5`` are the rounds that 1, 2 and 5 % need; None is out of reach. ``sees_threshold`` says
-    whether that session's rounds suffice for the threshold.
+    ``spread`` is the standard deviation of a pair's log ratio, and ``spread_hi`` its upper 95 %
+    bound. ``worker_spread`` is the standard deviation of a single worker's logarithm.
+    ``detectable`` is the smallest change that a session with the configured rounds calls
+    significant in 95 % of runs, as one of all the report's comparisons. ``promised`` is the same
+    with ``spread_hi`` as the spread. ``rounds_1``, ``_2`` and ``_5`` are the rounds that changes of
+    1, 2 and 5 % need, None if out of reach. ``sees_threshold`` says whether the session's rounds
+    are enough for the threshold.
     """
 
     case: str
@@ -72,7 +73,8 @@ class FalseAlarms:
 class SettingTrial:
     """One quiet setting switched off: spread without it ÷ spread with it, with its 95 % interval.
 
-    Pooled over ``cases``; ``pairs`` were measured without it. ``left_out`` says why in ``reason``.
+    The ratio is pooled over ``cases``. ``pairs`` were measured without the setting. ``reason`` says
+    why a setting was ``left_out``.
     """
 
     setting: str
@@ -89,7 +91,7 @@ class SettingTrial:
 class PromiseCase:
     """One case with the slow-down in head.
 
-    Not ``counted``: the promise needs more rounds, or head got slower than was asked.
+    It isn't ``counted`` if the promise needs more rounds, or if head got slower than asked.
     """
 
     case: str
@@ -119,9 +121,9 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One key of the configuration to change, and why. ``before`` None: it isn't set.
+    """One key of the configuration to change, and why. ``before`` has None for a key not set.
 
-    ``where`` names the place of what can't be configured: a benchmark's own threshold.
+    ``where`` names the place of a value that isn't in the configuration: a benchmark's threshold.
     """
 
     path: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Identical sides to what the machine sees: spreads, detectable changes, false alarms. Pure."""
+"""Pure: what a machine sees, from identical sides: spreads, detectable changes, false alarms."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from perfci.verdict.sampled_comparisons import pair_values
 from perfci.verdict.shards import scaled_family
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
-"""Each value costs a compile: too few of them to know a spread."""
+"""Metrics of which each value costs a compile: there are too few values to know a spread."""
 _TAILS = frozenset({"latency_p95", "latency_p99"})
+"""Metrics that are calibrated even if they don't gate."""
 _FEWEST_PAIRS = 3
+"""Least number of pairs from which a spread is known."""
 _RESOLUTION = Resolution(1e-12)
-"""Spread of logarithms below this is rounding."""
+"""A spread of logarithms below this is rounding."""
 _NOMINAL = 0.05
 """Share of comparisons of identical sides that should have a p below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """One case measured against itself; workers of one round number are a pair."""
+    """One case measured against itself. The two workers of the same round number are a pair."""
 
     case: Case
     base: tuple[WorkerOutput, ...]
@@ -42,7 +44,7 @@ class Pairs:
     def log_ratios(self, metric: str) -> tuple[float, ...]:
         """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
 
-        As comparisons see them: by bursts side by side.
+        The values of a pair are those that comparisons use: of bursts side by side.
         """
         before = {output.round: output for output in self.base if metric in output.values}
         after = {output.round: output for output in self.head if metric in output.values}
@@ -62,10 +64,10 @@ class Pairs:
         return Spread(math.sqrt(variance(ratios, _RESOLUTION)), len(ratios) - 1)
 
     def modes(self, metric: str) -> Modes | None:
-        """Return the two modes of the workers, or None where they have one.
+        """Return the two modes of the workers, or None if they have only one.
 
-        Modes that both sides of a round always share are the machine's hours, not the
-        processes': pairs don't feel them.
+        Also None if both sides of a round are always in the same mode. Then the machine changes
+        with the time, and not from process to process. A pair's ratio doesn't contain that.
         """
         modes = two_modes(self.values(metric))
         if modes is None:
@@ -104,8 +106,9 @@ def calibrate(
 ) -> Calibrated:
     """Return what the machine sees of each case's gating metrics and tails.
 
-    A change is detectable where p stays below alpha ÷ the report's gating comparisons: what Holm
-    asks of the first of them. ``scale`` is how many times the measured cases the report will have.
+    A change is detectable if p stays below alpha ÷ the number of the report's gating comparisons:
+    that is what Holm asks of the first of them. ``scale`` is the number of the report's cases ÷ the
+    number measured.
     """
     compared = [
         row
@@ -130,10 +133,10 @@ def calibrate(
 
 
 def false_alarms(rows: Sequence[Comparison], alpha: float) -> FalseAlarms:
-    """Count what identical sides were called, and what chance alone would have called them.
+    """Count how often identical sides were called different, and how often chance alone does that.
 
-    ``chance`` is binomial, as if the comparisons were independent; metrics of one case aren't
-    quite, so it is a hint, not a test.
+    ``chance`` is binomial, as if the comparisons were independent. The metrics of one case aren't
+    quite independent, so ``chance`` is a hint and not a test.
     """
     from scipy import special
 
@@ -151,9 +154,9 @@ def false_alarms(rows: Sequence[Comparison], alpha: float) -> FalseAlarms:
 def judge_setting(
     setting: str, with_it: Mapping[str, Pairs], without: Iterable[Pairs]
 ) -> SettingTrial:
-    """Say how many times larger the spread of median latency is without ``setting``.
+    """Return how many times larger the spread of median latency is without ``setting``.
 
-    ``helps`` and ``hurts`` need an interval that leaves out 1. All else is ``unknown``.
+    ``helps`` and ``hurts`` need an interval that doesn't contain 1. Otherwise it is ``unknown``.
     """
     compared = []
     for pairs in without:

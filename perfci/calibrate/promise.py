@@ -1,14 +1,16 @@
 """Pure: the smallest change that a session promises to detect, its test, and what to configure.
 
-A session measures at least its minimum of rounds, and more only for a case that is undecided.
-So a change is found when the minimum finds it; or when it is too large to be taken for none, and
-the most rounds find it.
+A session measures at least its minimum of rounds, and more only for a case that is undecided. So a
+change is found in two ways: the minimum of rounds finds it, or it is too large to be taken for no
+change and the maximum of rounds finds it.
 
-Of suggestions, more rounds come first. A threshold is raised only where rounds can't do it, and
-always with the reason. Nothing is ever lowered, and nothing is suggested from fewer than five
-pairs, or for what has two modes: there the spread isn't noise that a threshold should swallow. Nor
-for a metric whose being undecided costs no verdict: every session would pay for rounds that decide
-nothing.
+More rounds are suggested first. A higher threshold is suggested only where more rounds aren't
+enough, and always with the reason. Nothing is ever lowered, and nothing is suggested:
+
+- from fewer than five pairs;
+- for a metric with two modes: its spread isn't noise that a threshold should hide;
+- for a metric that may stay undecided without a cost to the verdict: every session would pay for
+  rounds that decide nothing.
 """
 
 from __future__ import annotations
@@ -29,18 +31,21 @@ PROMISED_METRIC = "latency_p50"
 _LARGEST_PROMISE = 1.0
 """Largest promise (100 %) that is worth injecting."""
 _LARGEST_EXPONENT = 690.0
-"""Beyond about 709, its exponential is no float."""
+"""Largest exponent that is used. From about 709 on, its exponential isn't a float any more."""
 _MOST_ROUNDS = 60
+"""Largest number of rounds that is suggested because of a metric's spread."""
 _LARGEST_THRESHOLD = 0.5
-"""A threshold above this gates nothing worth gating: better said than written."""
+"""Largest threshold that is suggested. A larger one would find nothing that is worth finding."""
 _FEWEST_PAIRS = 5
+"""Least number of pairs from which something is suggested."""
 _STEPS = ((0.1, 0.005), (0.3, 0.01), (math.inf, 0.05))
-"""Below each share, the multiple that a suggested threshold is rounded up to."""
+"""Shares and steps. A suggested threshold below a share is rounded up to a multiple of its step.
+The first such share counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRounds:
-    """The rounds of a session: at least, and at most where a case stays undecided."""
+    """The rounds of a session: at least, and at most if a case stays undecided."""
 
     least: int
     most: int
@@ -51,10 +56,10 @@ def detectable(
 ) -> float:
     """Return the smallest change (a share of base) that a session detects in 95 % of runs.
 
-    Either the least rounds detect it. Or it lies so far beyond the threshold, by one standard
-    error of the least rounds, that chance makes a session stop early for "no change" in under
-    2 % of runs, and the most rounds detect it in 98 %. ``prolongs``: being undecided about
-    this metric adds rounds at all.
+    Either the least rounds detect it, or the most rounds do in 98 % of runs. For the latter the
+    change must lie beyond the threshold by one standard error of the least rounds: then chance
+    makes a session stop early for "no change" in under 2 % of runs. ``prolongs`` says whether a
+    session adds rounds at all while it is undecided about this metric.
     """
     fewest = max(rounds.least, DECIDING_ROUNDS)
     in_fewest = detectable_in(spread, fewest, alpha)
@@ -73,7 +78,7 @@ def detectable_in(spread: float, rounds: int, alpha: float) -> float:
 
 
 def rounds_needed(spread: float, change: float, alpha: float) -> int | None:
-    """Return the rounds that detect ``change``, or None for out of reach."""
+    """Return the number of rounds that detect ``change``, or None if it is out of reach."""
     return pairs_needed(spread, math.log1p(change), alpha)
 
 
@@ -89,7 +94,10 @@ class PromiseCandidate:
 
 @dataclass(frozen=True, slots=True)
 class PromisePlan:
-    """Slow-down to inject, and the rounds of each case. ``left_out`` had no time."""
+    """The slow-down to inject, and the rounds that each case needs. ``rounds`` is their maximum.
+
+    For the cases ``left_out`` there is no time.
+    """
 
     injected: float
     rounds: int
@@ -107,11 +115,11 @@ def plan_promise(
 ) -> PromisePlan | None:
     """Choose the largest promise that can be tested in ``time_s``, and the cases to test it on.
 
-    A promise is tested on the case it was made for: one whose rounds don't fit is left out, and
-    not injected into the others, which would find so much too easily. Then come the cases with
-    smaller promises, the cheapest first. ``least`` is the number of rounds that any change
-    needs to be believed, ``starting_s`` the time to start a sweep over the cases. Return None if no
-    case fits.
+    A promise is tested on the case that it was made for. A case whose rounds don't fit is left out:
+    the other cases would find its large slow-down too easily. Then cases with smaller promises are
+    added, the cheapest first. ``least`` is the number of rounds that any change needs to be
+    believed. ``starting_s`` is the time to start a sweep over the cases. Return None if no case
+    fits.
     """
     able = sorted(candidates, key=lambda candidate: candidate.promised, reverse=True)
     for index, binding in enumerate(able):
@@ -140,7 +148,10 @@ def _fitting(
     time_s: float,
     starting_s: float,
 ) -> list[PromiseCandidate]:
-    """Return the binding case and as many others as fit, or none where it doesn't fit itself."""
+    """Return the binding case, whose promise is injected, and as many others as fit.
+
+    Empty if the binding case itself doesn't fit.
+    """
     reachable = [
         candidate for candidate in able if candidate.case in needed and candidate is not binding
     ]
@@ -161,10 +172,10 @@ def _fitting(
 def judge_promise(plan: PromisePlan, rows: Mapping[str, Comparison], alpha: float) -> Promise:
     """Return whether the injected slow-down was found wherever the rounds suffice.
 
-    One miss breaks the promise: it was made at the upper bound of the spread, so that a true
-    one is missed in far fewer than 5 % of cases. A case counts by its rounds, whatever it
-    found; but not where the slow-down came out larger than asked (its interval lies above):
-    that is no test.
+    One miss breaks the promise. It was made at the upper bound of the spread, so a true promise is
+    missed in far fewer than 5 % of cases. A case counts if it has enough rounds, whatever it found.
+    It doesn't count if the slow-down came out larger than asked (its interval lies above): that
+    tests nothing.
     """
     cases = tuple(
         _judged(case, count, rows.get(case), alpha, plan.injected)
@@ -232,8 +243,8 @@ def suggest(
 ) -> tuple[Suggestion, ...]:
     """Return what to change so that each metric that may cost the verdict can show its threshold.
 
-    ``round_s`` is what a round of all cases takes: more rounds are suggested only where they
-    fit the session's budget. ``own`` are (benchmark, metric) with a threshold in the benchmark.
+    ``round_s`` is the time of a round of all cases. More rounds are suggested only if they fit the
+    session's budget. ``own`` are the pairs (benchmark, metric) whose threshold the benchmark sets.
     """
     known = [
         (row, row.spread)
@@ -296,7 +307,7 @@ def _thresholds(
 
 
 def _cost(round_s: float, before: int, rounds: int) -> str:
-    """Return what the rounds cost where every case stays undecided to the end."""
+    """Return the text on what the rounds cost in a session that stays undecided to the end."""
     if round_s <= 0.0:
         return ""
     then, now = format_duration(rounds * round_s), format_duration(before * round_s)

@@ -16,11 +16,11 @@ from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
 
 _LOOK_ROUNDS = 1.0
-"""Rounds that looking into a case takes, besides two starts (benchmarks/time_left.py)."""
+"""Rounds that looking into a case takes, in addition to two starts (benchmarks/time_left.py)."""
 _CLOSING_S = 0.8
-"""What comes after all rounds and looks: trees are removed, the report is written."""
+"""Time after all rounds and looks: trees are removed, the report is written."""
 _SURE = 0.9
-"""Share of the time left that cases must fit into to be begun."""
+"""Share of the time left that cases must fit into to be begun. Estimates aren't exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def by_priority(
 
 
 def expected_text(cases: Sequence[str], records: Mapping[str, CaseRecord], given_s: float) -> str:
-    """Return how long the cases may take, and if it is known, how long they took before."""
+    """Return a text on the time that is given, with an estimate if ``records`` have times."""
     took = (records[case].seconds for case in cases if case in records)
     known = [seconds for seconds in took if seconds]
     if not known:
@@ -67,7 +67,10 @@ def expected_text(cases: Sequence[str], records: Mapping[str, CaseRecord], given
 
 @dataclass(slots=True)
 class _Total:
-    """The time of several cases, with an ancestor of ``start_s`` for each round of a file."""
+    """The time of several cases. Each round of a benchmark file adds an ancestor's ``start_s``.
+
+    ``ancestors`` has by file how many ancestors are counted: the most rounds of one of its cases.
+    """
 
     start_s: float
     seconds: float = 0.0
@@ -82,12 +85,13 @@ class _Total:
 
 
 class RemainingTime:
-    """An estimate, made again before each round. ``looks``: cases that moved are looked into.
+    """An estimate of the time to go, made again before each round.
 
-    What a round took holds for the next: but the first, which compiles with empty caches, and is
-    the only one to say what other cases' first rounds take. A case without a round takes what
-    ``records`` say, or what the others take: one round if both sides are the same code. What
-    passes between rounds (imports of ancestors) is a share of what passes in them.
+    ``looks`` says that cases that moved are looked into. A case's next round takes what its later
+    rounds took. First rounds compile with empty caches, so they only say what the first rounds of
+    other cases take. A case without a round takes what ``records`` say, or else what the others
+    take: for a case that runs the same code on both sides that is one round. The time between
+    rounds (imports of ancestors) is a share of the time in rounds.
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class RemainingTime:
         self._needs = needs
         self._looks = looks
         self._records = records or {}
-        self._more: dict[str, tuple[int, int]] = {}
+        self._more: dict[str, tuple[int, int]] = {}  # by case: rounds so far, and how many more
         self._began_s = 0.0
 
     def seconds(
@@ -104,7 +108,8 @@ class RemainingTime:
     ) -> float | None:
         """Return the time to go, in s, or None if nothing was measured.
 
-        ``elapsed_s`` and ``left_s`` are of the session and of its budget, which looks don't need.
+        ``elapsed_s`` is the session's time so far, ``left_s`` what is left of its budget. Looking
+        into cases doesn't count for the budget.
         """
         known = [state for state in states if state.rounds]
         if not known:
@@ -118,12 +123,12 @@ class RemainingTime:
     def affordable(
         self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
     ) -> set[str]:
-        """Return the ids of the cases that ``left_s`` is enough for. ``start_s``: an ancestor.
+        """Return the ids of the cases that ``left_s`` is enough for. An ancestor takes ``start_s``.
 
-        Those that have most rounds get their minimum first. Then the others are begun in the order
-        of ``states``, if there is time for them after all rounds that decide the former. No case is
-        begun in the last part of the budget, as estimates are not that exact. The first is always
-        among them if it has a round, or if no case has.
+        Begun cases get their minimum first, those with most rounds before the others. Then new
+        cases are begun in the order of ``states``, if there is time for them after all rounds that
+        decide the begun ones. No case is begun in the last part of the budget (``_SURE``). At least
+        one case is always among the ids.
         """
         begun = sorted((s for s in states if s.rounds), key=lambda state: -state.rounds)
         affordable: set[str] = set()
@@ -167,7 +172,7 @@ class RemainingTime:
             if state.rounds or not rounds:
                 needed.append((rounds, rounds * _later_s(state) if rounds else 0.0))
             elif recorded_s := self._recorded_s(state):
-                needed.append((0, recorded_s))  # with its share of all that isn't rounds
+                needed.append((0, recorded_s))  # has the case's share of the time between rounds
             else:
                 needed.append((rounds, first_s + (rounds - 1) * later_s * others))
         return needed
@@ -199,14 +204,14 @@ class RemainingTime:
         )
 
     def _rounds_of(self, row: Comparison, family: int, rounds_left: int) -> int:
-        """Return the rounds that decide a row, or before it has an interval, make it believed."""
+        """Return the rounds that decide a row, or that make a row without interval believed."""
         policy = self._needs.policy
         if worse_by(row)[1] is None and _moves(row):
             return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
         return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
 
     def _look_s(self, known: Sequence[CaseState]) -> float:
-        """Return what looking into the cases takes that seem to move so far."""
+        """Return the time that it takes to look into the cases that seem to have moved so far."""
         if not self._looks:
             return 0.0
         moving = [
@@ -217,7 +222,7 @@ class RemainingTime:
         return sum(moving[:MOST_LOOKED_INTO])
 
     def _look_of(self, state: CaseState) -> float:
-        """Both sides start again, none forked by an ancestor."""
+        """Return the time that looking into a case takes. Both sides start as fresh processes."""
         starts = (
             side.center or 0.0
             for row in state.compared(self._needs.policy)
@@ -231,7 +236,7 @@ class RemainingTime:
 class Budget:
     """Decides which cases the time left is enough for. ``order`` is that of ``by_priority``.
 
-    ``shortage`` is set once it isn't enough for all.
+    ``shortage`` is set once the time isn't enough for all cases.
     """
 
     def __init__(
@@ -277,7 +282,10 @@ class Budget:
         elapsed_s: float,
         left_s: float,
     ) -> list[str]:
-        """Say what a session lacks that its budget cut short, unmeasured cases in one line."""
+        """Return notes on what is missing because the budget ended the session.
+
+        All cases that were not measured are in one note.
+        """
         begun = [state for state in states if state.rounds or state.failures]
         unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
         if not begun or not unmeasured:
@@ -304,12 +312,15 @@ class Budget:
 
 
 def _moves(row: Comparison) -> bool:
-    """Return whether a row may end as moved: believed or not, it is beyond its threshold so far."""
+    """Return whether a row is beyond its threshold so far, believed or not: it may end as moved."""
     change = worse_by(row)[0]
     return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
 
 
 def _later_s(state: CaseState) -> float:
-    """Return what one more round takes: without what only the first ones measure, if known."""
+    """Return the time of one more round: the mean of the case's later rounds.
+
+    The first rounds count only if there are no others: they also measure what later ones leave out.
+    """
     later = state.took_s[AGREEING_ROUNDS:] or state.took_s[1:] or state.took_s
     return sum(later) / len(later)

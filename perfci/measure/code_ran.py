@@ -1,7 +1,8 @@
 """The code that a session's workers ran, and the cases that ran the same code on both sides.
 
-The watch in a worker sees what Python opens. The kernel sees what its C code opens, too, and the
-programs that it starts, whatever a benchmark writes into the file of the watch.
+The watch in a worker sees the files that Python opens. The kernel (``OpenedFiles``) also sees what
+C code opens, and what other programs open that a worker starts. A benchmark can write anything into
+the watch's file, but it can't deceive the kernel.
 """
 
 from __future__ import annotations
@@ -46,24 +47,28 @@ _TOOLS = frozenset(
         "ptxas",
     ]
 )
-"""Programs that read what their command line names, which a watched process wrote."""
+"""Programs that hide nothing if they run: they read the files that their command line names, which
+a watched process wrote."""
 _EVENT = struct.Struct("iIII")
+"""An event of inotify: its watch, mask and cookie, and the length of the name that follows."""
 _MODIFY, _ATTRIB, _OPEN, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x20, 0x400, 0x800
 _DONT_FOLLOW = 0x02000000
-"""Events and flags of inotify, of which the standard library has no names."""
+"""Events of inotify, and a flag: the standard library has no names for them."""
 _MASK = _MODIFY | _ATTRIB | _OPEN | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
 _OVERFLOW = 0x4000
+"""The mask of an event which says that others were lost."""
 _BUFFER = 1 << 16
+"""Bytes of events that are read in one call."""
 
 
 @dataclass(slots=True)
 class CaseFiles:
     """The files that one case used on one side, as ``(path, sha256)``, and what isn't known.
 
-    ``looked_at`` is what it asked for, or listed, where the sides' trees answer differently, each
-    with the answer that it got.
-    ``loaded`` are those that lie outside of the trees, ``not_its_own`` helpers of head's benchmarks
-    that the side has, too, with another content.
+    ``looked_at`` are the paths whose existence or content it asked for, where the sides' trees
+    answer differently, each with the answer that it got. ``loaded`` are used files outside of the
+    trees. ``not_its_own`` are helpers of head's benchmarks that the side's own commit has with
+    another content. ``unknown`` are reasons why not all of the code that ran is known.
     """
 
     files: set[tuple[str, str]] = field(default_factory=set)
@@ -74,10 +79,10 @@ class CaseFiles:
 
 
 class CodeRan:
-    """Grows round by round; ``close`` ends the following of files. Each version is read once.
+    """Collects the code that ran, round by round. Each version of a file is read once.
 
-    A case that ran the same code on both sides, without doubt, needs no more rounds: it is settled,
-    but where ``everything`` is measured.
+    A case that ran the same code on both sides, without doubt, is settled: it needs no more rounds,
+    unless ``everything`` is measured. ``close`` ends the following of files.
     """
 
     def __init__(self, plan: SessionPlan, policy: Policy, *, everything: bool) -> None:
@@ -91,17 +96,17 @@ class CodeRan:
         self._installed: dict[str, set[tuple[str, str]]] = {name: set() for name in self._sides}
         self._hashes: dict[tuple[str, int, int], str] = {}
         differing = plan.differing if self._may_be_the_same() else None
-        for path in differing or ():  # now, so that no one has to open it for its hash later on
+        for path in differing or ():  # hashed before it is followed: that doesn't count as opened
             self._digest(path)
         self._openings = OpenedFiles(differing)
         self._imported: frozenset[str] = frozenset()
 
     def begin_group(self) -> None:
-        """Take what was opened since the last round as opened by what forks the next workers."""
+        """Count what was opened since the last round as opened by what forks the next workers."""
         self._imported = self._openings.taken()
 
     def add(self, state: CaseState, ran: Mapping[str, Provenance]) -> None:
-        """Note what a round's workers ran, by side; their trees are there still."""
+        """Note what a round's workers ran, by side. Their trees must still exist."""
         state.opened |= self._imported | self._openings.taken()
         for side, provenance in ran.items():
             self._add(state.case.id, side, provenance)
@@ -201,7 +206,7 @@ class CodeRan:
         """Return what this side's workers ran, over all cases."""
         by_case = {case: files for (case, side), files in self._cases.items() if side == name}
         files = {pair for used in by_case.values() for pair in used.files}
-        # what all sides imported from the same file: a copy each is meant to differ
+        # only packages that all sides imported from the same file: other copies are meant to differ
         installed = set.intersection(*self._installed.values())
         return SideRan(
             tree=self._sides[name].tree,
@@ -258,11 +263,11 @@ def _label(path: str, roots: tuple[Path, ...]) -> str:
 
 
 class OpenedFiles:
-    """The files of ``files`` (real, absolute paths) that were opened since it was made.
+    """Follows ``files`` (real, absolute paths), by inotify, to know which of them are opened.
 
-    A file counts by its inode, under whatever name it is opened, and so does the bytecode that
-    Python opens in its place. Where not all of them can be followed, and of None, ``complete`` is
-    False, and nothing that it says is of use.
+    A file counts by its inode, under whatever name it is opened. If Python opens a file's bytecode,
+    the file counts as opened. ``complete`` is False if not all files can be followed, or if they
+    aren't known (None). Then the answers are of no use.
     """
 
     def __init__(self, files: Iterable[str] | None) -> None:
@@ -284,7 +289,7 @@ class OpenedFiles:
             self.close()
 
     def taken(self) -> frozenset[str]:
-        """Return the files that were opened, written or moved since this was last asked."""
+        """Return the files that were opened, written or moved since the last call."""
         opened: set[str] = set()
         while self._descriptor >= 0:
             try:
@@ -301,13 +306,14 @@ class OpenedFiles:
         return frozenset(opened)
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following files."""
         self.complete = False
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def _follow(self, path: str, means: str) -> None:
+        """Follow ``path``. When it is opened, the file ``means`` counts as opened."""
         call = ctypes.CDLL(None, use_errno=True).inotify_add_watch
         number = call(self._descriptor, os.fsencode(path), _MASK)
         if number < 0:
@@ -315,7 +321,7 @@ class OpenedFiles:
         self._paths.setdefault(number, set()).add(means)
 
     def _works(self) -> bool:
-        """Open each file, and see whether the kernel says so: not every file system's does."""
+        """Open each file. Return whether the kernel reports that: not every file system does."""
         there = {path for path in self._files if Path(path).exists()}
         for path in there:
             with suppress(PermissionError):

@@ -19,15 +19,17 @@ from perfci.model.worker import Measurement, ResultsFile
 from perfci.stats.quantile import median
 
 _MAIN = ("device_time_p50", "device_time_mean", "latency_p50", "latency_mean", "throughput")
-"""Metrics that stand for a result, the best first. They gate, the result's others inform."""
+"""Metrics that can stand for a result, the best first. Only the one that stands for it may gate."""
 _TIMELESS = "2000-01-01T00:00:00+00:00"
 """Time of a file that doesn't have one. Nothing reads it here."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.\-]+")
+"""Matches what the name of a metric can't have."""
 _LONGEST = 100
+"""Characters of a metric's longest name."""
 
 
 def with_results(raw: Measurement) -> Measurement:
-    """Return ``raw`` with the metrics of its files: of each the median over the worker's runs.
+    """Return ``raw`` with the metrics of its files, each as the median over the worker's runs.
 
     Raises UsageError and DamagedFile for a file without results of its format.
     """
@@ -72,7 +74,7 @@ def _metric(name: str, point: Point, file: ResultsFile, *, main: bool) -> Metric
 
 
 def _main(points: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the metric that stands for each case that has such a metric."""
+    """Return the metric that stands for each case: one of ``_MAIN``, or the only one it has."""
     of_case: dict[str, list[str]] = {}
     for case, metric in points:
         of_case.setdefault(case, []).append(metric)
@@ -85,7 +87,10 @@ def _main(points: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def _names(points: Iterable[tuple[str, str]], failed: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return each result's name as a metric: that of its case, without a program that all have."""
+    """Return each result's name as a metric: its case's name, and the metric.
+
+    If all cases are of one program, the program is left out.
+    """
     keys = sorted(points)
     programs = {case.partition("::")[0] for case in (*(case for case, _ in keys), *failed)}
     names: dict[tuple[str, str], str] = {}

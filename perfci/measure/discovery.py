@@ -1,7 +1,7 @@
-"""Asking each side what its benchmarks are, in a worker of its own.
+"""Discovery: a worker of each side lists the side's benchmarks.
 
-That worker is also the throw-away start which writes ``.pyc`` files and fills the page cache,
-and its ``-X importtime`` shows which modules are slow to import.
+The worker is also a throw-away start: it writes ``.pyc`` files and fills the page cache. Its
+``-X importtime`` shows which modules are slow to import.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ from perfci.model.discovery import Discovery
 from perfci.model.worker import WorkOrder
 
 CUT_SHORT = "no_time"
-"""The kind of failure of a file that had less time than ``timeout``, and may be sound."""
+"""The kind of failure of a file that had less time to import than ``timeout``, and may be sound."""
 _IMPORT_LOG_BYTES = 1 << 22
-"""Bytes that are kept of a log with the import time of each module."""
+"""Bytes that are kept of a discovery worker's log, which has the import time of each module."""
 _LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
-"""Most likely a distribution of that name; of the side's own packages the message says more."""
+"""Matches the message on a missing module that is most likely a distribution of that name. On one
+of the side's own packages the message says more."""
 _USERS_ERRORS = {
     "BenchmarkError": "wrong-benchmark",
     "duplicate_id": "duplicate-id",
     "broken_plugin": "broken-plugin",
 }
+"""Kinds of failure that are the user's mistakes, and the code of the error that each raises."""
 _LEAST_IMPORT_S = 60.0
 """Base's own files get this time to import, even if the session's budget is spent."""
 
@@ -62,12 +64,12 @@ class SideDiscovery:
 def discover(
     plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
 ) -> Iterator[tuple[str, SideDiscovery]]:
-    """Yield each side's name and what its benchmark files hold; ``begun`` takes each name before.
+    """Yield each side's name and what its benchmark files hold. ``begun`` takes the name first.
 
-    All sides are asked at the same time where the parent's cores are free for one of them. A file
-    that kills the worker is found by asking for each file alone; the others go on.
-    Raises BenchmarkError if a benchmark is written wrongly, or a device that is installed there
-    can't be used: nothing was measured yet.
+    All sides list their benchmarks at the same time if one of them can use the parent's cores. If a
+    file kills the worker, each file is listed alone, so that only that file fails. Raises
+    BenchmarkError if a benchmark is written wrongly, or a device that is installed there can't be
+    used: nothing was measured yet.
     """
     with ExitStack() as stack:
         waiting: list[_ListingWorker] = []
@@ -107,9 +109,9 @@ def _discovered(listing: _ListingWorker) -> SideDiscovery:
 
 
 def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery:
-    """Import once more, each file alone, what failed on base: a passing trouble is no verdict.
+    """Import each file that failed on base once more, alone: the trouble may have passed.
 
-    What was cut short is not tried again, nor a missing module: that is absent for good.
+    A file that was cut short or lacks a module isn't tried again: the module stays missing.
     """
     failed = {
         failure.case
@@ -153,7 +155,10 @@ def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
 
 
 def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
-    """Return what several workers of a side listed as one; of two answers the later counts."""
+    """Return what several workers of a side listed as one discovery.
+
+    If two of them have a fact, an import or a module of the same name, the later one counts.
+    """
     parts = tuple(parts)
     discoveries = [part.discovery for part in parts]
     discovery = replace(
@@ -169,7 +174,10 @@ def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
 
 
 class _ListingWorker:
-    """A worker that lists benchmarks, from its start to its answer, maybe next to another one."""
+    """A worker that lists benchmarks, from its start to its answer.
+
+    If ``concurrent``, it runs next to another side's worker, on the parent's cores.
+    """
 
     def __init__(
         self,
@@ -197,10 +205,10 @@ class _ListingWorker:
         return _ListingWorker(self.plan, self.side, self._executor, order, self._budget_end)
 
     def answer(self) -> SideDiscovery:
-        """Wait for the answer. A file that hangs takes at most half of what is left.
+        """Wait for the answer, at most for half of the budget that is left.
 
-        WorkerEnded has the kind ``timeout`` only if the import had all the time it may take, and so
-        is at fault.
+        Raises WorkerEnded. Its failure is of the kind ``timeout`` only if the import had all the
+        time that it may take. Otherwise the kind is ``CUT_SHORT``, and the file may be sound.
         """
         timeout, worker = self.plan.config.settings.timeout, self._worker
         left_s = max(0.0, self._budget_end - self._executor.now())
@@ -231,7 +239,7 @@ class _ListingWorker:
 
 
 def _with_advice(failure: Failure, advice: str) -> Failure:
-    """Return the failure of an import with advice on what to set, if that may be the reason."""
+    """Return a failure with ``advice`` on what to set, if an import didn't find something."""
     if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
         return failure
     return replace(failure, message=f"{failure.message}\n{advice}")
@@ -245,10 +253,10 @@ def _as_import_failure(failure: Failure, order: WorkOrder) -> Failure:
 def require_own_code(
     discoveries: Mapping[str, SideDiscovery], installed: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return notes on the sides' own packages that they import from outside their trees.
+    """Return notes on the project's packages that sides import from outside their trees.
 
-    UsageError if that would measure code which isn't the commit's: every side of one Python
-    has the same installed copy. ``installed`` are those that are meant so.
+    Raises UsageError if such a package would be measured instead of the commit's code: all sides
+    of one Python have the same installed copy. For the packages ``installed`` that is meant.
     """
     notes = []
     of_copies = separate_packages(discoveries)
@@ -289,7 +297,7 @@ def without_benchmark(
 ) -> tuple[str, ...]:
     """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
 
-    None if a file can't be imported, which may have it.
+    Empty if a file can't be imported: the file may have the benchmark.
     """
     if any(side.discovery.failures for side in discoveries.values()):
         return ()
@@ -305,7 +313,7 @@ def without_benchmark(
 
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
-    """Return a note on each file next to the benchmark files that defines benchmarks, too."""
+    """Return a note on each file that defines benchmarks, but whose name doesn't match."""
     root = plan.head_root
     files = set(map(str, (root / plan.config.benchmarks).rglob("*.py"))) - {
         *plan.benchmark_files(root)
@@ -326,10 +334,10 @@ def require_cases(
     lacking_advice: Callable[[str], str],
     notes: Sequence[str] = (),
 ) -> None:
-    """Raise where nothing is left to measure: UsageError for none written, MeasureError else.
+    """Raise if there are no cases: MeasureError if files failed, UsageError if nothing is written.
 
-    ``lacking_advice`` is given a module that wasn't found; ``notes`` of the checkout, such as
-    submodules, may say why.
+    ``lacking_advice`` returns advice on a module that wasn't found. ``notes`` of the checkout, on
+    submodules for example, may say why it is missing.
     """
     if cases:
         return
@@ -367,8 +375,9 @@ def require_cases(
 class OwnCases:
     """The cases of base's own benchmark files.
 
-    ``broken`` are files that base itself cannot import, ``written`` the benchmarks that their text
-    names, and saved models. Where ``known`` is false, nothing is known to be absent.
+    ``broken`` are the files that base itself cannot import. ``written`` are the names of the
+    benchmarks that the sources of those files define, and of the saved models. If ``known`` is
+    false, base may have any case.
     """
 
     cases: frozenset[str]
@@ -401,7 +410,7 @@ def own_cases(
         try:
             base = stack.enter_context(check_out_base())
             own = load_config(base.root)
-        except (UsageError, MeasureError):  # of its configuration, environment or build
+        except (UsageError, MeasureError):  # of base's configuration, environment or build
             return unknown
         files = plan.benchmark_files(base.root)
         files += files_in(base.root, own.benchmarks, own.pattern)

@@ -1,10 +1,11 @@
 """The seam between deciding what is measured and measuring it: how workers start.
 
 An ``Executor`` starts workers and has the clock. The tests have an executor whose workers are
-simulated and take no time. A worker is a fresh process, or a ``Starter`` forks it. Most of a small
-benchmark's round would otherwise be another import of torch. A starter has imported one side's
-benchmark file. An ancestor has imported what both sides import of their libraries. A forked worker
-imports what is left.
+simulated and take no time.
+
+A worker is a fresh process, or a ``Starter`` forks it. Without forking, most of a small benchmark's
+round would be another import of torch. A side's starter has imported the side's benchmark file. An
+ancestor has imported the libraries that both sides import. A forked worker imports what is left.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from perfci.model.discovery import FileImports
 from perfci.model.worker import WorkOrder
 
 _FORK_S = 10.0
+"""Longest wait for a starter to fork a worker."""
 _END_S = 10.0
+"""Longest wait for a killed worker to end."""
 
 
 class Executor:
@@ -51,11 +54,11 @@ class Executor:
 
     @contextmanager
     def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        """Keep a guardian next to the session, and foreign code in a namespace if possible.
+        """Run a guardian next to the session, and foreign code in a namespace if possible.
 
-        When this process ends, so does every process that carries ``token``. Yields the command to
-        put before the session's commands. If perfci has a cgroup to itself, each worker gets a part
-        of it.
+        When this process ends, the guardian ends every process that carries ``token``. Yields the
+        command to put before each of the session's commands. If perfci has a cgroup to itself, each
+        worker gets a part of it.
         """
         divided = divide()
         with Guardian(token, divided.leaf, enabled=divided.enabled), isolated(inherited) as enter:
@@ -72,13 +75,13 @@ class Executor:
     ) -> Worker:
         """Start a worker as a fresh process. The last ``log_tail`` bytes that it prints are kept.
 
-        ``turns`` is its end of the socket to the other side's worker, -1 for none.
+        ``turns`` is the worker's end of the socket to the other side's worker, -1 for none.
         """
         way = partial(SpawnedWorker, launch, order.root)
         return Worker(order, PipeChannel(way, log_tail=log_tail, turns=turns), budget_end)
 
     def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> Starter:
-        """Start a process that forks."""
+        """Start a process that forks workers."""
         return Starter(order, launch, budget_end=budget_end)
 
 
@@ -96,10 +99,10 @@ class AncestorImports:
 
 
 class Starter:
-    """A process that forks workers, once ``imported`` has returned no reason against it.
+    """A process that forks workers, once ``imported`` has returned no reason against that.
 
-    A side's starter has imported a benchmark file. If this is an ancestor, ``preloaded`` is what
-    it has imported.
+    A side's starter has imported a benchmark file. If this is an ancestor, ``preloaded`` has what
+    the ancestor has imported.
     """
 
     def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
@@ -182,7 +185,7 @@ class Starter:
         return ForkedWorker(self, self._worker.field(answer, "pid", int), token)
 
     def code_of(self, pid: int, within_s: float) -> int | None:
-        """Return how a worker ended, or None while it lives on. Raises WorkerEnded."""
+        """Return a worker's exit code, or None while it lives on. Raises WorkerEnded."""
         deadline = time.monotonic() + within_s
         while pid not in self._codes:
             if self._next("ended", deadline) is None and time.monotonic() >= deadline:
@@ -192,7 +195,7 @@ class Starter:
     def close(self) -> None:
         """End the starter and whatever it started."""
         self._socket.close()
-        if self._waits_for_forks:  # so it ends by itself; while it imports, it wouldn't
+        if self._waits_for_forks:  # it ends with its socket, but not while it still imports
             self._worker.stage = "done"
         self._worker.close()
 
@@ -241,7 +244,7 @@ class ForkedWorker(WorkerProcess):
         If the worker has ended, its starter has killed the group, and the id may be in use again.
         """
         if self.wait(0) is None or self._orphaned:
-            for kill in (os.kill, os.killpg):  # it may not have made its group yet
+            for kill in (os.kill, os.killpg):  # the worker may not have made its group yet
                 with contextlib.suppress(ProcessLookupError):
                     kill(self.pid, signal.SIGKILL)
             self.wait(_END_S)
@@ -263,5 +266,5 @@ class OpenStarters:
     meanwhile: Callable[[], None] = lambda: None
 
     def alive(self) -> bool:
-        """Return whether all of them still live."""
+        """Return whether all of these processes still live."""
         return all(starter.alive() for starter in self.by_side.values())

@@ -30,15 +30,15 @@ from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 EXPLAIN_S = 10.0
 """Time that the instruments of a case may take in ``compare``, besides its own run time."""
 _FIRST_PROFILE_S = 60.0
-"""Time of a side's first profile, whatever is left: without a profile nothing is explained."""
+"""Time that a side's first profile may always take: without a profile nothing is explained."""
 _CALLS = 3
-"""Calls that a recording makes of slow work, about."""
+"""Number of calls that a recording makes of slow work, about."""
 _RECORDING_FACTOR = 10.0
 """Factor by which recording lengthens a call, at most."""
 _SHARE_OF_REPEATS = 0.5
-"""Share of the time left that an instrument's repeats may take: others come after it."""
+"""Share of the time left that an instrument's repeats may take. The rest is for later ones."""
 _WARM_ROUND, _COLD_ROUND = 1_000_000, 0
-"""Rounds that never come: with the warm compile caches, and with empty ones."""
+"""Numbers of rounds that are never measured, with warm compile caches and with empty ones."""
 
 
 def explain_case(
@@ -51,9 +51,9 @@ def explain_case(
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
-    The instruments of both sides may take ``within_s`` together, in addition to the case's own run
-    time and what the first profile of each side takes beyond that. ``traces`` is the folder for
-    each side's Chrome trace.
+    The instruments of both sides may take ``within_s`` together. The case's own run time isn't part
+    of that, and each side's first profile may take longer. ``traces`` is the folder for each side's
+    Chrome trace.
 
     The two workers start one after the other, and record in turn. If a worker ends under an
     instrument, that instrument is unavailable. The others go on in new workers while there is time.
@@ -72,8 +72,9 @@ def explain_case(
 class _Explainer:
     """Runs pairs of workers, one after the other, and keeps their recordings.
 
-    ``recorded`` is by instrument and side. ``unavailable`` has the reason for each instrument that
-    has none. If the case is ``cold``, the first pair compiles with an empty cache.
+    ``recorded`` is by instrument and side. ``unavailable`` has the reason for each instrument
+    without a recording. ``waiting`` are the instruments that are neither. If the case is ``cold``,
+    the first pair compiles with an empty cache.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class _Explainer:
         self.waiting.remove(instrument)
 
     def attempt(self) -> None:
-        """Start both sides and let them record. An instrument or more is then done or given up."""
+        """Start both sides to record. At least one instrument is then done or given up."""
         chosen = tuple(self.waiting)
         began = self._executor.now()
         with ExitStack() as stack:
@@ -131,7 +132,7 @@ class _Explainer:
                 self._spent(began)
             self._first, self._round = False, _WARM_ROUND
             call_s = max(seconds for _, seconds in workers)
-            # first those whose recording is there already
+            # first the instruments that recorded during the start: their recording is there already
             for instrument in sorted(chosen, key=lambda instrument: instrument.when == "work"):
                 if instrument.when == "work" and self.left_s <= 0:
                     continue
@@ -167,10 +168,10 @@ class _Explainer:
     def _started(
         self, stack: ExitStack, chosen: Sequence[Instrument]
     ) -> list[tuple[Worker, float]]:
-        """Start both sides; return each warm worker with the time of a call in s.
+        """Start both sides. Return each worker, when it is warm, with the time of a call in s.
 
-        The second one starts on the parent's cores, where it has some: nothing of a start is
-        compared but the compiler's phases, and it records where the first one does.
+        The second worker starts on the parent's cores, if the parent has some: of a start only the
+        compiler's phases are compared. It is moved to the first one's cores before it records.
         """
         names = tuple(instrument.name for instrument in chosen)
         case, slug = self._state.case, self._state.slug
@@ -316,8 +317,8 @@ def explain_moved(
 ) -> tuple[tuple[Why, ...], tuple[str, ...]]:
     """Return why cases got worse or better, those that moved most first, and notes.
 
-    A case of which nothing can be said has no why. A signal ends this, and nothing else.
-    ``traces`` is the folder for Chrome traces.
+    A case about which nothing can be said is left out. A signal ends the explaining, but not
+    perfci. ``traces`` is the folder for Chrome traces.
     """
     moved: dict[str, list[Comparison]] = {}
     for row in sorted(rows, key=size, reverse=True):

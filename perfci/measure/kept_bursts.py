@@ -1,8 +1,8 @@
 """Kept bursts: all rounds of a session in one file, from which its decisions can be made again.
 
 The file is gzipped MessagePack of one ``KeptSession``. It is small enough to be passed on: a round
-takes about 2 kB, as each burst is reduced to its median, its mean and its run delay. Nothing in it
-names the machine or a folder of it.
+takes about 2 kB, because each burst is reduced to its median, its mean and its run delay. The file
+doesn't name the machine, or any of its folders.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from perfci.version import VERSION
 SCHEMA = "perfci.bursts/1"
 SUFFIX = ".bursts"
 _CALLS, _ROUNDS_WITH_CALLS = 100, 3
-"""Number of single calls that are kept of a worker, and of rounds whose workers keep any."""
+"""Number of single calls that are kept of a worker, and of a case's first rounds that keep them."""
 _BITS = 26
-"""Bits of a value's mantissa. More would be noise, which doesn't compress."""
+"""Bits that are kept of a value's mantissa. More would be noise, which doesn't compress."""
 _MOST_BYTES = 256 << 20
-"""The largest file that is read, unpacked."""
+"""Size of the largest file that is read, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptBlock:
-    """A block of bursts, as in ``WorkerBlock``, ``started_ns`` after the worker's first."""
+    """A block of bursts, as in ``WorkerBlock``. ``started_ns`` counts from the first block."""
 
     started_ns: int
     bursts: int
@@ -51,12 +51,12 @@ class KeptBlock:
 
 @dataclass(frozen=True, slots=True)
 class KeptWorker:
-    """One worker: what it was reduced to, and all its bursts, the ``excluded`` ones as well.
+    """One worker: its output, and all its bursts, the ``excluded`` ones as well.
 
     ``half_ns`` and ``mean_half_ns`` have each burst's median and mean in half nanoseconds, as the
-    difference from the burst before. ``delay_ns`` has its run delay, empty where all are zero.
-    ``excluded`` are the positions of excluded bursts. ``calls_ns`` are the first recorded calls, of
-    a case's first rounds only.
+    difference from the burst before. ``delay_ns`` has each burst's run delay, or is empty if all
+    are zero. ``excluded`` are the positions of excluded bursts. ``calls_ns`` are the first recorded
+    calls. Only a case's first rounds keep them.
     """
 
     output: WorkerOutput
@@ -82,8 +82,9 @@ class KeptWorker:
 class KeptRound:
     """A round of the case at the position ``case``, with the worker of each side by its name.
 
-    The worker of ``first`` started first, and began the first block; then they took turns. The
-    round began ``began_s`` after the session, when the machine's ``load`` was that of a minute.
+    The worker of the side ``first`` started first, and began the first block. Then both began a
+    block in turn. The round began ``began_s`` after the session and took ``took_s``. ``load`` is
+    the machine's load average of the last minute, at the round's end.
     """
 
     case: int
@@ -127,11 +128,11 @@ class BurstKeeper:
         return cls(folder / f"{moment}-{secrets.token_hex(3)}{SUFFIX}", created_at)
 
     def require_writable(self) -> None:
-        """Return where the file can be written. OSError otherwise."""
+        """Raise OSError if the file can't be written."""
         require_writable(self.path)
 
     def add(self, case: Case, measured: Sequence[RoundSide], began_s: float, took_s: float) -> None:
-        """Keep a round, given its sides in starting order; not if one of them failed."""
+        """Keep a round, given its sides in starting order. If one of them failed, keep nothing."""
         outputs = [side.result for side in measured if isinstance(side.result, WorkerOutput)]
         if len(outputs) < len(measured):
             return
@@ -158,7 +159,7 @@ class BurstKeeper:
         settings: MeasureSettings,
         wall_s: float,
     ) -> None:
-        """Write the file. OSError where it can't be written."""
+        """Write the file. Raises OSError if it can't be written."""
         session = KeptSession(
             perfci=VERSION,
             created_at=self.created_at,
@@ -175,7 +176,7 @@ class BurstKeeper:
 
 
 def read_kept(path: Path) -> KeptSession:
-    """Return a session that was kept. DamagedFile for anything else."""
+    """Return the session that was kept in ``path``. Raises DamagedFile for any other file."""
     try:
         packed = gzip.decompress(read_regular(path))
         session = msgspec.msgpack.decode(packed, type=KeptSession)
@@ -249,5 +250,6 @@ def _shorter(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _short(value: float) -> float:
+    """Return ``value`` with a mantissa of ``_BITS`` bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, _BITS)), exponent - _BITS)

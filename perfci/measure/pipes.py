@@ -21,10 +21,11 @@ from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
 _CHUNK = 1 << 16
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-"""An escaped surrogate. If its other half is missing, the text could be written nowhere later."""
+"""Matches an escaped surrogate. A text with only half of a pair couldn't be written anywhere."""
 _LARGEST_MESSAGE = 1 << 28
+"""Bytes of a message's line, about, beyond which the worker is given up."""
 _END_WAIT_S = 10.0
-"""A crash may take a busy machine that long."""
+"""Longest wait for a worker's end. On a busy machine a crash may take that long."""
 
 
 class OutputDrain:
@@ -52,7 +53,7 @@ class OutputDrain:
             return (bytes(self._head) + dropped + b"".join(self._tail)).decode(errors="replace")
 
     def close(self, wait_s: float) -> None:
-        """Stop reading. A grandchild may hold the pipe open, so the end isn't waited for long."""
+        """Stop reading, after ``wait_s`` at the latest: a grandchild may hold the pipe open."""
         self._thread.join(wait_s)
         if not self._thread.is_alive():
             os.close(self._descriptor)
@@ -78,7 +79,7 @@ class OutputDrain:
 
 
 class PipeChannel:
-    """A ``WorkerChannel`` to the process that ``start`` starts with its ends of the pipes."""
+    """A ``WorkerChannel`` to the process that ``start`` starts, given its ends of the pipes."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class PipeChannel:
                 data = data[os.write(self._orders, data) :]
 
     def settle(self) -> None:
-        """Let the drain catch up with a last line."""
+        """Give the drain time to read what the worker printed last."""
         time.sleep(0.02)
 
     def close(self, *, done: bool) -> int:
@@ -138,7 +139,7 @@ class PipeChannel:
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message of any kind, or None at the deadline (of the monotonic clock).
 
-        What is there already is looked at once, even if the deadline has passed.
+        After the deadline the pipe is still read once, so that a message which is there is found.
         """
         looked_late = False
         while b"\n" not in self._buffer:
@@ -156,7 +157,7 @@ class PipeChannel:
         self._buffer = bytearray(rest)
         try:
             message = json.loads(line)
-            if _SURROGATE.search(line):
+            if _SURROGATE.search(line):  # encoding replaces each half without its other half
                 whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
                 message = json.loads(whole)
         except (ValueError, RecursionError):  # not JSON, or a million brackets of it
@@ -182,6 +183,7 @@ class PipeChannel:
 
 
 def _oom_kills() -> int:
+    """Return how many processes the kernel has killed for memory since the machine started."""
     for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
         name, _, count = line.partition(" ")
         if name == "oom_kill":

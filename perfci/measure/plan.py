@@ -30,12 +30,12 @@ from perfci.model.run import Side
 from perfci.model.worker import SavedModel, WorkOrder
 
 _NOTHING = Discovery((), (), {})
-# they lie next to the cache: a side's first compile would make them for all others
+# precompiled headers lie next to the cache folder: one side's compile would make them for all
 _COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
-    """Return the absolute paths of ``root``'s benchmark files, as these keys say, sorted."""
+    """Return the absolute paths below ``root / benchmarks`` that match ``pattern``, sorted."""
     folder = root / benchmarks
     return tuple(str(path) for path in sorted(folder.rglob(pattern)) if path.is_file())
 
@@ -44,9 +44,10 @@ def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
 class SidePlan:
     """One side of a session: its name (base or head), its commit, its tree and its Python.
 
-    ``tree`` is git's hash of the commit's tree. ``overlay`` is what was checked out, with the
-    benchmark files that both sides have. ``built`` says whether a build was made in it.
-    ``interpreter`` is the Python of the environment that the build made for this side alone.
+    ``root`` is the folder that was checked out. ``tree`` is git's hash of the commit's tree.
+    ``overlay`` is that tree with the benchmark files that both sides have, as it was checked out.
+    ``built`` says whether it was built. ``interpreter`` is the Python of the environment that the
+    build made for this side alone, or "".
     """
 
     name: str
@@ -67,19 +68,23 @@ class SidePlan:
 class SessionPlan:
     """All that a session needs to know before it starts.
 
-    Each side's tree has the same benchmark files: head's, or those of ``--benchmarks-of``.
-    ``bases_own`` is a tree of base's commit as it is, where base's own files are others.
-    ``scratch`` is emptied by the session's owner at the end, ``enter`` what a worker's command
-    begins with. ``cache`` holds the trees of all sides and commits. ``names`` are those of the
-    packages in the sides' trees, ``project`` of the distributions that these declare.
-    ``counterparts`` know copies of the trees' files; ``separate`` are packages that each side has
-    in a Python of its own: those copies are meant. ``discovered`` is all that discovery found.
-    ``checkout`` is the user's: saved models are named in it. ``differing`` are the files, of both
-    sides' trees, that are not the same in both, or None if not all of them can be followed.
-    ``changes`` are the committed ones that a benchmark should exercise, by kind. ``uncommitted`` is
-    what each tree had besides its commit before any worker ran. ``remotes`` are the addresses of
-    the user's repository: what is installed from one of them is the project's. ``looks`` is what
-    sees which files workers look at.
+    Folders: each side's tree has the same benchmark files, head's or those of ``--benchmarks-of``.
+    ``bases_own`` is a tree of base's commit as it is, if its own benchmark files are different.
+    ``cache`` holds the trees of all sides and commits. ``scratch`` is emptied at the session's end.
+    ``checkout`` is the user's own tree: the configuration names saved models by paths in it.
+
+    Workers: ``enter`` is the beginning of a worker's command. ``discovered`` has each side's
+    discovery. ``looks`` is the library that sees which files workers look at.
+
+    The project: ``names`` are the packages in the sides' trees, ``project`` the distributions that
+    the trees declare. ``counterparts`` recognise copies of the trees' files. ``separate`` are
+    packages that each side has installed in a Python of its own, as intended. ``remotes`` are the
+    addresses of the user's repository: what is installed from one of them is the project's.
+
+    Differences: ``differing`` are the paths, in both sides' trees, of files that differ between
+    them, or None if not all such files are known. ``changes`` are the committed differences that a
+    benchmark should exercise, by kind. ``uncommitted`` has for each tree what differed from its
+    commit before any worker ran.
     """
 
     sides: tuple[SidePlan, ...]
@@ -143,7 +148,7 @@ class SessionPlan:
         )
 
     def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
-        """Return the saved models, each with the files of this side's tree, or the checkout's."""
+        """Return the saved models, each with this side's files, or else with the checkout's."""
         return tuple(
             replace(
                 model,
@@ -172,13 +177,13 @@ class SessionPlan:
         """Return the order of an ancestor of all sides' workers."""
         return replace(
             self._order(self.sides[0]),
-            root=str(self._ancestor_folder()),  # no side's tree: what lies there must not be found
+            root=str(self._ancestor_folder()),  # not a side's tree: nothing there may be imported
             preload=tuple(preload),
             compiler=tuple(compiler),
         )
 
     def ancestor_launch(self) -> Launch:
-        """Return the launch of an ancestor: by base's Python, in an environment of no side."""
+        """Return the launch of an ancestor: base's Python, but an environment of neither side."""
         return self._launch(self.sides[0], {"TMPDIR": str(self._ancestor_folder()), **_COMPILER})
 
     def _ancestor_folder(self) -> Path:
@@ -187,7 +192,7 @@ class SessionPlan:
         return folder
 
     def owner(self, package: str) -> str:
-        """Return the side, if any, whose workers would import this package from a tree."""
+        """Return the first side whose workers would import ``package`` from a tree, or ""."""
         for side in self.sides:
             benchmarks = side.root / self.config.benchmarks
             inside = (path for path in benchmarks.rglob("*") if path.is_dir())
@@ -200,7 +205,7 @@ class SessionPlan:
         return ""
 
     def watched(self, side: SidePlan) -> WorkerWatch:
-        """Return the watch of one more worker of this side."""
+        """Return a new watch, for one worker of this side."""
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
         events = folder / f"{side.name}-{secrets.token_hex(8)}"
@@ -209,7 +214,7 @@ class SessionPlan:
         return watched
 
     def temporary_of(self, name: str) -> Path:
-        """Return the side's own ``TMPDIR``, where it doesn't find what the other side compiled."""
+        """Return the side's own ``TMPDIR``: there it can't find what the other side compiled."""
         return self.scratch / f"tmp{name[0]}"
 
     def launch(self, side: SidePlan, watched: WorkerWatch | None = None) -> Launch:
@@ -245,9 +250,10 @@ class SessionPlan:
     def task(
         self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
     ) -> WorkerTask:
-        """Return one worker's task in one round. ``exact``: the ``EXACT_PARTS`` that it measures.
+        """Return one worker's task in one round. It measures those ``EXACT_PARTS`` in ``exact``.
 
-        The first round fills the cache that warm rounds share. Other cold rounds get their own.
+        The first round fills the compile cache that warm rounds share. Each other cold round gets
+        an empty cache of its own.
         """
         cold = has_cold_cache(
             round_number, self.config.settings.compile_rounds, compiled=case.compiled
@@ -300,7 +306,7 @@ class SessionPlan:
         """The places of each side's code."""
         known = self.counterparts
         cache, around = f"{self.cache.resolve()}/", f"{self.checkout}/"
-        # of all sides: each side's own Python may have a copy of its own
+        # only what all sides see: a side's own Python may have a copy for that side alone
         twins = [
             set(known.also_installed(side.importable) if known else ())
             for side in self.discovered.values()
@@ -354,7 +360,7 @@ class SessionPlan:
         return tuple(filter(None, files))
 
     def _is_own(self, copy: Copy) -> bool:
-        """Return whether it is a copy of the project's, by its name or its origin."""
+        """Return whether ``copy`` is the project's: by its name, or by its origin if it has one."""
         return not copy.origin or comparable_address(copy.origin) in self.remotes
 
 

@@ -1,8 +1,9 @@
-"""How a session ends: by a signal, and with every process that a worker started, wherever it hid.
+"""How a session ends: signals are handled, and every process that a worker started is ended.
 
-A process that double-forks leaves its group and its parent, but not its environment: each
-worker carries ``PERFCI_WORKER`` and each session ``PERFCI_SESSION``. Standard library only:
-the guardian is this file, run by path.
+A process that double-forks leaves its group and its parent, but keeps its environment variables. So
+it can be found by the ``PERFCI_WORKER`` of its worker and the ``PERFCI_SESSION`` of its session.
+
+This file uses the standard library only, because it is also run by path, as the guardian.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from types import FrameType, TracebackType
 from typing import Self
 
 GRACE_S = 0.3
-"""For what ends with its worker, but a little later."""
+"""Time for processes that end by themselves, a little later than their worker."""
 SESSION_VARIABLE = "PERFCI_SESSION"
 WORKER_VARIABLE = "PERFCI_WORKER"
 SERVER_VARIABLE = "PERFCI_SERVER"
-"""Carried, with its worker's value, by all that ``perfci.server`` started: it ends with that."""
+"""Variable of all processes that ``perfci.server`` started, which end with their worker. Its value
+is the worker's ``PERFCI_WORKER``."""
 
 
 def carrying(variable: str, value: str) -> list[int]:
-    """Return the ids of the living processes but this one that carry ``variable=value``."""
+    """Return the ids of all living processes, except this one, that carry ``variable=value``."""
     needle = f"{variable}={value}".encode()
     result = []
     for entry in Path("/proc").iterdir():
@@ -42,15 +44,17 @@ def carrying(variable: str, value: str) -> list[int]:
 
 
 _END_S = 2.0
+"""Longest time for which killing processes, or removing a cgroup, is repeated."""
 
 
 def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0) -> int:
-    """Kill every process that carries ``variable=value``; return how many there were.
+    """Kill every process that carries ``variable=value``. Return how many there were.
 
-    ``spared`` is the id of one that lives on. What ends by itself within ``grace_s`` isn't counted:
-    it is about to, as the resource tracker of a pool whose worker has ended. Nor is a server of
-    its, which the kernel ends with the worker, but for what that put into a session of its own.
-    Repeats until none is left, because a dying process may still fork.
+    ``spared`` is the id of a process that lives on. Processes that end by themselves within
+    ``grace_s`` aren't counted: the resource tracker of a pool, for example, ends shortly after its
+    worker. Processes of a server (``SERVER_VARIABLE``) aren't counted either. The kernel ends them
+    with the worker, except those that the server put into a session of their own. Killing is
+    repeated until no process is left, because a dying process may still fork.
     """
     ended: set[int] = set()
     grace_end = time.monotonic() + grace_s
@@ -72,13 +76,15 @@ def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0)
 
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH")
-"""No secret among them: the workers, of the same user, can read them."""
+"""Variables that the guardian inherits. None may be a secret: workers, of the same user, can read
+the guardian's environment."""
 
 
 class Guardian:
-    """A tiny process that outlives the parent: when that dies, however, it ends the workers.
+    """A tiny process that outlives the parent. However the parent dies, it then ends the workers.
 
-    Then it takes back what ``machine.quiet.divide`` did, where that gave ``cgroup``.
+    Then it undoes ``machine.quiet.divide``, if that made ``cgroup`` (and ``enabled`` its memory
+    controller).
     """
 
     def __init__(self, token: str, cgroup: str = "", *, enabled: bool = False) -> None:
@@ -106,7 +112,7 @@ class Guardian:
 
 
 def _watch(token: str, cgroup: str, controller: str) -> None:
-    sys.stdin.buffer.read()
+    sys.stdin.buffer.read()  # returns when the parent closes the pipe, or dies
     end_all(SESSION_VARIABLE, token)
     if cgroup:
         undivide(Path(cgroup), controller)
@@ -115,8 +121,8 @@ def _watch(token: str, cgroup: str, controller: str) -> None:
 def undivide(leaf: Path, controller: str) -> None:
     """Remove the cgroups of a session's workers, and its own ``leaf``, whose processes move up.
 
-    ``controller`` is what the cgroup above is no longer to give to others. It can have processes
-    only after that.
+    ``controller`` switches off, in the cgroup above, the controller that its children were given.
+    Only then can the cgroup above have processes.
     """
     for path in leaf.parent.glob(f"{leaf.name}-*"):
         _remove(path)
@@ -132,7 +138,7 @@ def undivide(leaf: Path, controller: str) -> None:
 
 
 def _remove(cgroup: Path) -> None:
-    """Remove a cgroup; what was in it may take a moment to die."""
+    """Remove a cgroup. Its processes may take a moment to die."""
     deadline = time.monotonic() + _END_S
     while True:
         try:
@@ -150,15 +156,15 @@ def _remove(cgroup: Path) -> None:
 class InterruptHandler:
     """Handles Ctrl-C, or a cancelled CI job's SIGINT and then SIGTERM.
 
-    The first signal ends the measuring. The next one finds perfci tidying up and writing its report
-    of what is there, which must not be lost, and is passed over, as is a first one that comes when
-    the measuring has ended. Then another one ends perfci.
+    The first signal ends the measuring. Then perfci tidies up and writes the report of what it has,
+    which must not be lost. So the next signal is passed over. A first signal that comes after the
+    measuring has ended is passed over, too. Another signal after that ends perfci.
     """
 
     def __init__(self) -> None:
-        self._spare = False
-        self._raised = False
-        self._pending = False
+        self._spare = False  # whether the next signal is passed over
+        self._raised = False  # whether a signal has ended the measuring
+        self._pending = False  # whether the first signal was passed over
 
     def __call__(self, _signal: int, _frame: FrameType | None) -> None:
         """Handle a signal: raise KeyboardInterrupt, or pass over it."""
@@ -170,26 +176,29 @@ class InterruptHandler:
         raise KeyboardInterrupt
 
     def measuring_begins(self) -> None:
-        """Let the next signal end it; one that was passed over meanwhile ends it now."""
+        """Let the next signal end the measuring. A first one that was passed over ends it now."""
         if self._pending:
             self._pending, self._raised = False, True
             raise KeyboardInterrupt
         self._spare = self._raised
 
     def measuring_ended(self) -> None:
-        """Pass over the next signal: there is a report to be written."""
+        """Pass over the next signal, because a report has to be written."""
         self._spare = True
 
 
 def measuring_begins() -> None:
-    """Say so to this process's handler. Raises KeyboardInterrupt if a signal waits for it."""
+    """Tell this process's handler that measuring begins.
+
+    Raises KeyboardInterrupt if a signal came before, and was passed over.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, InterruptHandler):
         handler.measuring_begins()
 
 
 def measuring_ended() -> None:
-    """Say so to this process's handler, where it is perfci's."""
+    """Tell this process's handler, if it is perfci's, that measuring has ended."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, InterruptHandler):
         handler.measuring_ended()

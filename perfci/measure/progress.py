@@ -33,7 +33,7 @@ from perfci.verdict.stopping import (
 )
 
 EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
-"""Metrics that cost calls of their own and say the same in each round."""
+"""Metrics that need calls of their own, and have the same value in each round."""
 MOST_LOOKED_INTO = 8
 """Number of moved cases that are looked into."""
 
@@ -74,8 +74,8 @@ class Shortage:
 class CaseState:
     """The state of one case so far. It only grows, and the session owns it.
 
-    ``opened`` are files that differ between the sides, and that anything opened meanwhile.
-    ``took_s`` has what each round took.
+    ``outputs`` are by side. ``took_s`` has the time of each round. ``opened`` are the files that
+    differ between the sides and were opened, by any process, while the case was measured.
     """
 
     case: Case
@@ -101,9 +101,9 @@ class CaseState:
         )
 
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
-        """Return the comparisons of both sides, made once a round; a side alone has none.
+        """Return the comparisons of both sides, made once a round. Empty for a single side.
 
-        Of a case that is the ``same_code`` on both they say so.
+        If the case is ``same_code``, the comparisons say so.
         """
         if len(self.outputs) == 2 and self._compared[0] != self.rounds:
             base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
@@ -115,7 +115,7 @@ class CaseState:
 
 
 def by_own_timeout(failure: Failure, case: Case) -> Failure:
-    """Return ``failure``, which says whose limit ended it where that is the benchmark's own."""
+    """Return ``failure``. If the benchmark's own ``timeout`` ended it, the message says so."""
     if failure.kind != "timeout" or case.timeout is None:
         return failure
     return replace(failure, message=f"{failure.message}: the benchmark's own `timeout`")
@@ -125,11 +125,12 @@ def by_own_timeout(failure: Failure, case: Case) -> Failure:
 class SessionResult:
     """All that was measured.
 
-    ``ended`` is done, budget or fail-fast; or interrupted, tree-deleted or outside (a disk that
-    filled, say), and then it is a part of what was to be measured. ``scale`` is how many times the
-    comparisons there would be, had it not ended by what it saw. ``ran`` is what the workers ran,
-    ``same_code`` the cases of which that is the same on both sides. ``unexercised`` are the changed
-    files by kind where no case used any of them. ``failures`` are those of no single case.
+    ``ended`` says what ended the session: done, budget or fail-fast, by its own rules. Interrupted,
+    tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
+    ``scale`` is the number of all cases ÷ the number measured, if --fail-fast ended it, else 1.
+    ``ran`` is the code that the workers ran. ``same_code`` are the cases for which that is the same
+    on both sides. ``unexercised`` are the changed files by kind, if no case used any of them.
+    ``failures`` are those that don't belong to a single case.
     """
 
     states: tuple[CaseState, ...]
@@ -151,13 +152,13 @@ class SessionResult:
 
 
 def case_states(cases: tuple[Case, ...], sides: Sequence[str]) -> list[CaseState]:
-    """Return a state for each case, nothing measured; ``sides`` are the names of the sides."""
+    """Return a state for each case, with nothing measured. ``sides`` are the sides' names."""
     slugs = _slugs(cases)
     return [CaseState(case, slugs[case.id], {name: [] for name in sides}) for case in cases]
 
 
 def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
-    """Return a file name for each case; a number follows one that is taken."""
+    """Return a file name for each case. A number is added to a name that is taken."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for case in cases:
@@ -177,15 +178,16 @@ class CaseNeeds:
     policy: Policy
 
     def minimum_rounds(self, state: CaseState) -> int:
-        """Return how many rounds the case has in any event."""
+        """Return how many rounds the case has at least."""
         settings = self.settings
         return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
 
     def exact_parts(self, state: CaseState) -> frozenset[str]:
         """Return which of ``EXACT_PARTS`` the next round measures.
 
-        If the workers of the first rounds agree, nothing is left to know. A side that is measured
-        alone is compared another day, with unknown workers. So it gets enough rounds to decide.
+        If the workers of the first rounds agree, later rounds leave the part out. A single side is
+        compared later, with workers that aren't known yet. So it measures all parts in as many
+        rounds as any decision needs.
         """
         if state.rounds >= DECIDING_ROUNDS:
             return frozenset()
@@ -211,7 +213,7 @@ class CaseNeeds:
     def _out_of_reach(
         self, state: CaseState, undecided: Collection[str], family: int, left_s: float
     ) -> tuple[str, ...]:
-        """Return the metrics that no round which there is still time for could decide."""
+        """Return the undecided metrics that the rounds in the time left can't decide."""
         rounds_left = self.maximum_rounds(state) - state.rounds
         if state.rounds:
             rounds_left = int(min(rounds_left, left_s * state.rounds / max(state.wall_s, 1e-9)))
@@ -222,7 +224,7 @@ class CaseNeeds:
         )
 
     def gating_comparisons(self, states: list[CaseState]) -> int:
-        """Return the number of comparisons so far that Holm's correction will be for."""
+        """Return the number of comparisons so far that Holm's correction will count."""
         return sum(
             comparison.gate == "fail" and comparison.method == "paired_t"
             for state in states
@@ -251,7 +253,7 @@ class CaseNeeds:
         return [state for state in undecided if state.case.id in names]
 
     def out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
-        """Name what got no more rounds, as those left would hardly have decided it."""
+        """Return a note on metrics that got no more rounds, as more could hardly decide them."""
         stopped = [
             f"{state.case.id} ({', '.join(state.out_of_reach)})"
             for state in states
@@ -264,7 +266,7 @@ class CaseNeeds:
         return [f"Not measured further, as {why}: {names}."]
 
     def budget_notes(self, states: list[CaseState]) -> list[str]:
-        """Say what a session lacks that its time cut short."""
+        """Return a note on what is missing because the budget ended the session."""
         short = [s for s in states if s.rounds < self.minimum_rounds(s) and not s.failures]
         if not short:
             return ["The time budget ended before every case was decided; raise --budget."]
@@ -281,7 +283,7 @@ def slug(text: str) -> str:
 class Journal:
     """Writes ``session.log`` and ``workers/*.log`` under one folder.
 
-    A log is never worth a session: ``notes`` say what can't be written any more.
+    A log that can't be written doesn't end the session: the report's ``notes`` say what it lacks.
     """
 
     def __init__(self, folder: Path) -> None:

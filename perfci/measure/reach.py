@@ -21,10 +21,10 @@ def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str
 
 
 def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
-    """Return whether ``file`` is among the ``changed`` ones or imports one, directly or not.
+    """Return whether ``file`` is a ``changed`` file, or imports one, directly or not.
 
-    Modules are looked for in the ``folders``. What is imported by a computed name, and what is read
-    or loaded otherwise, isn't seen: this orders cases and decides nothing.
+    Modules are looked for in ``folders``. An import by a computed name isn't seen, nor is a file
+    that is read or loaded otherwise. That is enough, because this only orders cases.
     """
     waiting, seen = [file], {file}
     while waiting:

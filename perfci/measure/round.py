@@ -46,19 +46,22 @@ from perfci.model.worker import (
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
-"""After that number of blocks a round is planned again, if its calls are that factor shorter."""
+"""Number of blocks after which a round may be planned again, and by what factor its calls must be
+shorter than planned for that."""
 _STOPPED_S = 2.0
-"""A worker that only waited for its turn answers in that time."""
+"""Time in which a worker that only waits for its turn answers the order to stop."""
 COMPARED_BY_BURSTS = "latency_p50"
 """The metric whose bursts lie side by side on any machine."""
 NO_ROOM_FOR_BOTH = "no_room_for_both"
+"""The kind of failure of both sides if memory is enough for one of them, but not for both."""
 _MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
+"""Kinds of failure of torch, of Python, and of a worker that the kernel killed for memory."""
 _MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
 """Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
 _POWER_PART = 0.9
-"""Share of the time of calls alone over which their power is averaged."""
+"""Share of the time of calls over which their power is averaged, before the calls end."""
 _CLOCK_ROUNDING_S = 1e-6
-"""Rounding of a clock's readings, as floating-point numbers."""
+"""Tolerance for a clock's readings, which are rounded as floating-point numbers."""
 
 
 def ran_out_of_memory(failure: Failure) -> bool:
@@ -68,9 +71,9 @@ def ran_out_of_memory(failure: Failure) -> bool:
 
 
 def no_room_for_both(failure: Failure, side: str) -> Failure:
-    """Return ``side``'s failure if memory ran out next to the other side, but not alone.
+    """Return ``side``'s failure where memory ran out with both sides, but not with one alone.
 
-    Neither side is to blame: the order decides which one gets the memory first.
+    Neither side is to blame: the starting order decides which side gets the memory first.
     """
     first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
     return replace(
@@ -97,8 +100,9 @@ def measure_round(
     """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
     If a side runs out of memory next to the other, but not alone, both fail: they don't fit at
-    once. If all ``starters`` live, they fork the workers. Otherwise both are fresh processes.
-    Raises BudgetEnded (nothing of the round is kept) and KeyboardInterrupt. No worker outlives it.
+    once. If all ``starters`` live, they fork the workers. Otherwise the workers are fresh
+    processes. Raises BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No
+    worker outlives the call.
     """
     slots = [RoundSide(task) for task in tasks]
 
@@ -154,7 +158,7 @@ class _RoundWorkers:
     gpu: GpuWatches
 
     def run(self) -> None:
-        """Give every slot its result. No worker outlives this."""
+        """Measure the round, so that every slot has its result. No worker outlives the call."""
         slots = self.slots
         if len(slots) > 1:
             for slot, end in zip(slots, socket.socketpair(), strict=True):
@@ -177,8 +181,8 @@ class _RoundWorkers:
     def _finish(self) -> None:
         """Have one worker after the other make its last calls.
 
-        Meanwhile the parent, on its own cores, reduces what the first one measured and judges what
-        it ran: nothing is timed any more.
+        While the second worker makes them, the parent reduces what the first one measured and
+        judges the code that it ran. The parent is on its own cores, and nothing is timed any more.
         """
         before: RoundSide | None = None
         for slot in (*self.slots, None):
@@ -193,6 +197,7 @@ class _RoundWorkers:
             before = slot
 
     def _attempt(self, slot: RoundSide, step: Callable[[RoundSide], None]) -> None:
+        """Take a step of a slot without a result. If the worker ends, its failure is the result."""
         if slot.result is None:
             try:
                 step(slot)
@@ -200,10 +205,10 @@ class _RoundWorkers:
                 failure = replace(ended.failure, case=slot.task.order.case)
                 slot.crowded = ran_out_of_memory(failure) and _other_is_living(slot, self.slots)
                 slot.result = WorkerFailure(self.round_number, failure)
-                self._stop()  # the other worker may be waiting for it
+                self._stop()  # the other worker may be waiting for this one's turn to end
 
     def _stop(self) -> float:
-        """End the block. Return how long a worker that only waits for its turn may take."""
+        """Order living workers to stop the block. Return how long one that only waits may take."""
         for slot in self.slots:
             if slot.worker and slot.result is None:
                 slot.worker.send({"do": "stop"})
@@ -229,7 +234,7 @@ class _RoundWorkers:
                 task.order, launch, budget_end=self.budget_end, turns=turns
             )
         if slot.turns:
-            slot.turns.close()  # the worker has its own, which its death closes
+            slot.turns.close()  # the worker has its own copy, which closes when the worker ends
         slot.await_ready(self.gpu)
 
     def _blocks(self) -> None:
@@ -251,9 +256,9 @@ class _RoundWorkers:
                     call_s, plan = self._plan()
 
     def _replace_short_turns(self) -> None:
-        """Measure again in long turns if a side reached its card's power limit for the first time.
+        """Measure again in long turns if a case reached its card's power limit for the first time.
 
-        The other side shared the clock that the limit set.
+        The limit lowers the card's clock. In short turns the other side runs at that clock, too.
         """
         case = self.slots[0].task.order.case
         limited = any(slot.at_power_limit for slot in self.slots)
@@ -264,14 +269,14 @@ class _RoundWorkers:
             self._blocks()
 
     def _plan(self) -> tuple[float, BurstPlan]:
-        """Return the slower side's time of a call in s, and the turns of a round of such calls."""
+        """Return the slower side's time of a call in s, and the plan of a round of such calls."""
         slowest = max(slot.call_s for slot in self.slots)
         if self.slots[0].task.order.case in self.gpu.at_power_limit:
             return slowest, long_turns(slowest)
         return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
 
     def _block(self, plan: BurstPlan, number: int) -> None:
-        """Order a block from each living worker, and read what it did."""
+        """Order a block from each living worker, and take what each one measured."""
         living = [slot for slot in self.slots if slot.result is None]
         order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
         for place, slot in enumerate(block_order(living, number)):
@@ -291,6 +296,7 @@ class _RoundWorkers:
 
 
 def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
+    """Give both sides' outputs the log ratios of bursts side by side, if the blocks are alike."""
     measured = [slot for slot in slots if isinstance(slot.result, WorkerOutput)]
     outputs = [slot.result for slot in measured if isinstance(slot.result, WorkerOutput)]
     blocks = {tuple(block.bursts for block in slot.blocks) for slot in measured}
@@ -317,10 +323,11 @@ class WorkerTask:
 
 
 class RoundSide:
-    """One side of a round: its worker, and what came of it. Times in s.
+    """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``measurement`` is what the worker sent, and ``bursts`` the latency of each burst, None for an
-    excluded one.
+    ``call_s`` is the time of a call. ``measurement`` is what the worker sent. ``bursts`` has the
+    latency of each burst, None for an excluded one. ``crowded`` says that memory ran out while the
+    other side's worker was alive.
     """
 
     def __init__(self, task: WorkerTask) -> None:
@@ -381,9 +388,9 @@ class RoundSide:
         self.living.send({"do": "block", **order})
 
     def take_block(self, values: Mapping[str, object], workers: Sequence[int]) -> None:
-        """Keep the block that was ordered. ``workers`` are the round's processes.
+        """Keep the block that was ordered. ``workers`` are the ids of the round's processes.
 
-        Raises WorkerEnded for a block that can't be true.
+        Raises WorkerEnded for a block whose times are impossible.
         """
         fields = {name: value for name, value in values.items() if name != "say"}
         block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
@@ -398,7 +405,7 @@ class RoundSide:
         for watch in self.watches:
             watch.after_block()
         self.measured_s += block.duration
-        if block.bursts:  # it has none if the other side was gone at once
+        if block.bursts:  # a block has none if the other side ended before the first burst
             self.blocks.append(block)
 
     def watch_alone(self) -> None:
@@ -412,7 +419,7 @@ class RoundSide:
         return self.living.pid
 
     def call_for(self, time_s: float) -> int:
-        """Have the worker make calls for about that time, in no burst. Return their number."""
+        """Have the worker make calls for about ``time_s``, in no burst. Return their number."""
         return self._finish_calls(*self._begin_calls(time_s))
 
     def call_energy(self, time_s: float) -> float:
@@ -440,7 +447,7 @@ class RoundSide:
         return calls
 
     def learn_call(self) -> None:
-        """Believe the blocks if they show a shorter call than the warm-up did."""
+        """Take the call's time from the blocks, if it is shorter there than in the warm-up."""
         shown = (
             block.duration / (block.bursts * (block.samples + block.timed_apart))
             for block in self.blocks
@@ -462,7 +469,10 @@ class RoundSide:
         self.result = self._reduced(self._output, round_number)
 
     def end(self, round_number: int) -> None:
-        """End the worker and all that it started. Fail it if it ran code of another place."""
+        """End the worker and all that it started. Fail it if it left processes, or ran wrong code.
+
+        Code is wrong if it isn't the side's own.
+        """
         if self.worker is None or self._ended:
             return
         self._ended = True
@@ -474,7 +484,10 @@ class RoundSide:
             self._judge(self.task.watched, round_number)
 
     def _judge(self, watched: WorkerWatch, round_number: int) -> None:
-        """Fail a worker that ran code of another place, whatever else came of it."""
+        """Fail a worker that ran code which isn't its side's, even if it failed otherwise.
+
+        A worker whose record of the code that it ran is missing fails, too.
+        """
         failure = self.failure
         self.ran = watched.provenance(failed=self.living.pid if failure else 0)
         if self.ran.wrong:
@@ -527,9 +540,10 @@ class RoundSide:
 
 
 def wrong_time(block: WorkerBlock, ordered: float, answered: float) -> str:
-    """Return why a block can't lie between its order and its answer, by the parent's clock.
+    """Return why a block can't lie between its order and its answer, or "".
 
-    Both read the machine's monotonic clock. If the worker's says otherwise, it was replaced.
+    Parent and worker read the machine's monotonic clock. If the worker's times don't fit, the
+    benchmark has replaced the worker's clock.
     """
     elapsed = answered - ordered
     if not ordered - _CLOCK_ROUNDING_S <= block.started <= answered + _CLOCK_ROUNDING_S:

@@ -1,6 +1,6 @@
-"""Pure: which cases ``-k`` means, which a file writes, and the order of cases, sides and bursts.
+"""Pure: the cases of ``-k``, the benchmarks of a source, the order of cases, sides and bursts.
 
-Both sides import head's benchmark files; base's own are only read.
+Sources are only parsed here, never imported.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from perfci.suites import form_of
 from perfci.units import parse_share
 
 _WORD = re.compile(r"[()]|[^\s()]+")
-"""No id and no tag has a parenthesis."""
+"""Matches a parenthesis, or a word. Ids and tags have no parentheses."""
 _JOINING = frozenset({"and", "or", "not", "(", ")"})
+"""Words of a selection that stand for no case."""
 _DEEPEST = 50
 """Deepest nesting of parentheses that a selection may have."""
 _PACKAGE = "perfci"
 _DECORATOR = "benchmark"
 T = TypeVar("T")
 LEAST_BURSTS = 4
-"""Bursts per side, and so slow calls."""
+"""Least number of a side's bursts in a round, and so of its calls if they are slow."""
 LEAD_IN_PART = 5
-"""One in this number of calls of a burst is made to refill the caches, and not recorded."""
+"""One in this number of a burst's calls only refills the caches, and is not recorded."""
 LONG_CALL_S = 0.005
-"""Such a call pays little for what the other side left in the caches, and would pay twice for one
-more. Of shorter ones none is recorded that is the first after a switch."""
+"""Calls that take this long have no lead-in: what the other side left in the caches slows them
+little, and one more call would take long. A burst of shorter calls has one lead-in call or more."""
 BLOCK_S = 0.05
-"""What a side measures before the parent looks at it."""
+"""Time that a side measures in a block, about, before the parent takes the results."""
 SAMPLE_S = 3e-7
-"""What a sample takes besides its call."""
+"""Time that a sample takes in addition to its call."""
 
 
 def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
-    """Return the cases that ``expression`` selects; all for an empty one.
+    """Return the cases that ``expression`` selects. An empty one selects all.
 
-    A word is found anywhere in a case's id or equals one of its tags; with ``*`` or ``?`` it is
-    a pattern for the whole id. ``not`` binds tighter than ``and``, that tighter than ``or``;
-    parentheses bind tightest.
+    A word selects the cases whose id contains it, or that have it as a tag. A word with ``*`` or
+    ``?`` is a pattern for the whole id. Parentheses bind tightest, then ``not``, ``and``, ``or``.
     """
     if not expression.strip():
         return tuple(cases)
@@ -134,11 +134,11 @@ def _matches(case: Case, word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DecoratorLiterals:
-    """The literals of a benchmark's decorator, or of a name that is given one in the file.
+    """The literals of a benchmark's decorator. A name counts if the file sets it to a literal.
 
-    ``metrics`` has None if it sets no limit, and where its value is computed: then nothing is
-    known to be left out. Of ``thresholds`` those are here whose value can be read. Where it stands
-    in an `if`, a `try` or the like, it is ``conditional``: not every machine has it.
+    ``metrics`` has None if the decorator doesn't name metrics, or computes them: then no metric is
+    known to be left out. ``thresholds`` has those whose value can be read. A benchmark is
+    ``conditional`` if it stands in an `if`, a `try` or the like: not every machine has it.
     """
 
     metrics: tuple[str, ...] | None = None
@@ -147,7 +147,7 @@ class DecoratorLiterals:
 
 
 def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
-    """Return the benchmarks that each file writes, by its path relative to ``root``."""
+    """Return the benchmarks that the source of each file defines, by path relative to ``root``."""
     return {Path(file).relative_to(root).as_posix(): _benchmarks_in(file, root) for file in files}
 
 
@@ -172,12 +172,12 @@ def by_name(
 
 
 def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
-    """Return the benchmarks that ``source`` writes; none where it can't be parsed.
+    """Return the benchmarks that ``source`` defines. Empty if it can't be parsed.
 
-    A name that is computed isn't known, nor is a benchmark that isn't made by a decorator.
+    A benchmark isn't seen if its name is computed, or if it is made without a decorator.
     """
     try:
-        with warnings.catch_warnings(action="ignore"):  # of the user's own string escapes
+        with warnings.catch_warnings(action="ignore"):  # on invalid escapes in the user's strings
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
         return {}
@@ -196,7 +196,7 @@ def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
 
 
 def _run_on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run when the module is imported, those in `if` and `try` too."""
+    """Yield the statements that run when the module is imported, also those in `if` and `try`."""
     for statement in body:
         yield statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -209,7 +209,7 @@ def _run_on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _imported(statements: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
-    """Return what the file calls perfci, and what it calls the decorator."""
+    """Return the names that the file gives to perfci, and to the decorator."""
     packages: set[str] = set()
     decorators: set[str] = set()
     for statement in statements:
@@ -280,7 +280,7 @@ def _texts(values: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _constants(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
-    """Return what stands behind each name that the module gives a value exactly once."""
+    """Return the value of each name that the module assigns exactly once."""
     given: dict[str, list[ast.expr]] = {}
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -301,12 +301,14 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
 
 
 _LONG_TURN_S, _LONG_LEAD_IN_S = 1.0, 0.4
+"""Times that a long turn's recorded calls take, and the calls before them that aren't recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class BurstPlan:
-    """The calls of a side in a round: ``blocks``, each of ``bursts`` in turn with the other side.
+    """The calls of a side in a round.
 
+    The side has ``blocks`` blocks of ``bursts`` bursts each, in turn with the other side's bursts.
     A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
     """
 
@@ -316,30 +318,31 @@ class BurstPlan:
     blocks: int
 
     def block_s(self, call_s: float) -> float:
-        """Return how long one side is at it in one block."""
+        """Return the time in s that one side's calls take in one block."""
         return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
 
 
 def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
-    """Return the turns of a round, given the slower side's call in s.
+    """Return the plan of a round, given the slower side's time of a call in s.
 
-    Both sides make the same calls: bursts of a given time would, at a call of about that time, be
-    of one cold call on one side and of a warm second one on the other.
+    Both sides make the same number of calls. If bursts had a fixed time instead, calls of about
+    that time could give one cold call on one side, and a cold and a warm call on the other.
     """
     call_s += SAMPLE_S
     fit = max(1, int(burst_s / call_s))
     lead_in = math.ceil(fit / LEAD_IN_PART) if call_s < LONG_CALL_S else 0
     calls = max(1, fit - lead_in)
     bursts = max(LEAST_BURSTS, math.ceil(round_time_s / (calls * call_s)))
+    # blocks come in pairs, so that each side begins half of them
     pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
     return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks)
 
 
 def long_turns(call_s: float) -> BurstPlan:
-    """Return the turns of a round on a card at its power limit: ABBA, each of more than a second.
+    """Return the plan of a round on a card at its power limit: turns ABBA, of over a second each.
 
-    The control loop of the clock needs some 100 ms to follow the side whose turn it is.
+    The card's control loop needs some 100 ms to fit the clock to the side whose turn it is.
     """
     call_s += SAMPLE_S
     lead_in, calls = (math.ceil(seconds / call_s) for seconds in (_LONG_LEAD_IN_S, _LONG_TURN_S))
@@ -356,7 +359,7 @@ def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
 def visiting_order_by(
     cases: Sequence[T], group: Callable[[T], tuple[str, ...]], rng: Random
 ) -> tuple[tuple[T, ...], ...]:
-    """Return one sweep over ``cases``, group by group: groups and what is in them are drawn."""
+    """Return one sweep over ``cases``, group by group. Groups and their cases are shuffled."""
     return visiting_order(in_groups(visiting_order(cases, rng), group), rng)
 
 
@@ -371,35 +374,39 @@ def in_groups(
 
 
 def starting_order(sides: Sequence[T], round_number: int) -> tuple[T, ...]:
-    """Return which side's worker starts first: it alternates from round to round."""
+    """Return the sides in the order in which their workers start: it alternates with the round."""
     return tuple(sides) if round_number % 2 else tuple(reversed(sides))
 
 
 def block_order(sides: Sequence[T], block: int) -> tuple[T, ...]:
-    """Return who begins a block, counted from 0, and who is second: it alternates."""
+    """Return the sides in the order of their turns in a block (from 0): it alternates."""
     return tuple(reversed(sides)) if block % 2 else tuple(sides)
 
 
 def least_rounds(rounds: int, compile_rounds: int, *, compiled: bool) -> int:
-    """Return a case's minimum: a compiled one needs as many that start with a warm cache."""
+    """Return a case's minimum of rounds.
+
+    A compiled case has ``compile_rounds`` with an empty compile cache, and ``rounds`` (at least 3)
+    with a warm one.
+    """
     return compile_rounds + max(rounds, 3) if compiled else rounds
 
 
 def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:
-    """Return how many workers a session which isn't cut short gives a side of a case."""
+    """Return how many workers a case has on each side at least, unless its session is cut short."""
     compiled = measured.case.compiled
     return least_rounds(settings.rounds, settings.compile_rounds, compiled=compiled)
 
 
 def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
-    """Return whether a case has all of them."""
+    """Return whether a case has its ``least_workers``."""
     return len(measured.workers) >= least_workers(measured, settings)
 
 
 def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
     """Return whether this round (counted from 1) starts with an empty compile cache.
 
-    The first always does: a benchmark may compile without an axis that says so. So does round 0,
+    Round 1 always does: a benchmark may compile although none of its axes says so. So does round 0,
     which is not measured.
     """
     return round_number <= 1 or (compiled and round_number <= compile_rounds)

@@ -47,9 +47,9 @@ from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 
 _STARTS = frozenset({"cold_start", "import_time"})
-"""What only a round that starts the sides one after the other measures."""
+"""Metrics that a round can only measure if its sides start one after the other."""
 _PROVISIONAL_ROUNDS = 2
-"""Rounds of each case after which a session says what looks worse."""
+"""Rounds that each case has had when a session first says which cases look worse."""
 _ANCESTORS_AHEAD = 2
 """Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
 
@@ -58,13 +58,14 @@ _ANCESTORS_AHEAD = 2
 class SessionOptions:
     """The options of a session besides its configuration.
 
-    ``fail_fast`` ends it at the first regression or failure. A case that certainly ran the same
-    code on both sides has one round, but with ``everything`` as many as any other. ``looks``: cases
-    that moved will be looked into, which takes time, too. ``scale`` is the number of comparisons in
-    the report, divided by the number in this session. It makes a shard's session as sure as one
-    that measures everything. ``records`` has what is known of cases from before, by their ids. A
-    ``keeper`` keeps the bursts of all rounds. Then each case gets all of its rounds, decided or
-    not, so that any rule can be tried on them.
+    ``fail_fast`` ends the session at the first regression or failure. A case that certainly ran the
+    same code on both sides has one round. With ``everything`` it has as many as any other case.
+    ``looks`` says that cases that moved will be looked into, which the estimate of the time left
+    includes. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
+    makes a shard's session as sure as a session that measures all cases. ``records`` has what
+    earlier sessions know of the cases, by case id. ``keeper`` keeps the bursts of all rounds. With
+    a keeper each case gets its maximum of rounds, decided or not, so that any stopping rule can be
+    tried on them later.
     """
 
     fail_fast: bool = False
@@ -80,7 +81,8 @@ def measure_cases(
 ) -> SessionResult:
     """Measure the ``cases`` that every side has and that aren't skipped.
 
-    If the sides' environments differ, cases of the same code are measured as any other.
+    If the sides' environments differ, a case that ran the same code on both sides gets all of its
+    rounds, like any other case.
     """
     sides = workplace.discoveries.values()
     known = [{case.id for case in side.discovery.cases} for side in sides]
@@ -126,7 +128,7 @@ class Session:
         sides = [side.name for side in self._plan.sides]
         self._states = states = case_states(cases, sides)
         changed = files_reaching_changes(self._plan, {case.file for case in cases})
-        tree = self._plan.sides[-1].tree  # the next commit's order is another one
+        tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         order = by_priority(states, changed, self._options.records, rng)
         self._budget = Budget(self._needs, self._remaining, order)
@@ -177,9 +179,9 @@ class Session:
         )
 
     def _all(self, states: list[CaseState]) -> str:
-        """Measure until all is decided that the budget is enough for. Return what ended it.
+        """Measure until each case that the budget is enough for is decided. Return what ended it.
 
-        Cases that it wasn't enough for at first get what the others have left.
+        Cases that the budget wasn't enough for at first get the time that the others leave.
         """
         while True:
             before = self._rounds
@@ -191,10 +193,11 @@ class Session:
                 return "budget"
 
     def _minimum(self, states: list[CaseState]) -> str:
-        """Sweep over all cases until each has its minimum of rounds, so that drift meets all alike.
+        """Sweep over all cases until each has its minimum of rounds. Return what ended it early.
 
-        With --fail-fast the first answer counts. So each case gets its minimum before the next one
-        begins, and if a change shows, the rounds that it takes to believe it.
+        In sweeps a drift of the machine meets all cases alike. With --fail-fast the first answer
+        counts. So each case gets its minimum before the next case begins. If a change shows, the
+        case also gets the rounds that it takes to believe the change.
         """
         self._planned = sum(map(self._needs.minimum_rounds, states))
         batches = [[state] for state in self._budget.order] if self._options.fail_fast else [states]
@@ -209,6 +212,7 @@ class Session:
         return ""
 
     def _is_due(self, state: CaseState) -> bool:
+        """Return whether ``_minimum`` has to measure another round of the case."""
         if state.same_code:
             return False
         if state.failures or state.rounds < self._needs.minimum_rounds(state):
@@ -222,6 +226,7 @@ class Session:
         )
 
     def _more(self, states: list[CaseState]) -> str:
+        """Measure undecided cases further, until all are decided. Return what ended it early."""
         if len(self._plan.sides) < 2:
             return ""
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
@@ -237,7 +242,7 @@ class Session:
         return ""
 
     def _all_rounds(self, states: list[CaseState]) -> str:
-        """Measure the most rounds of each case, whatever is decided."""
+        """Measure the maximum of rounds of each case, decided or not."""
         needs = self._needs
         while due := [
             state
@@ -251,12 +256,13 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState]) -> str:
-        """Measure a round of each case, or several if an ancestor serves the cases of a group."""
+        """Measure one round of each case, or several if an ancestor forks the case's workers."""
         self._sweeps += 1
         self._starters.learn(states)
         groups = self._visits(states)
         for index, group in enumerate(groups):
             waiting = list(group)
+            # if the starters end early, the rest of the group gets new ones
             while waiting := self._affordable(waiting):
                 if not self._has_time_for(waiting[0]):
                     return "budget"
@@ -273,7 +279,10 @@ class Session:
         return ""
 
     def _visits(self, states: list[CaseState]) -> tuple[tuple[CaseState, ...], ...]:
-        """Return one sweep, group by group. First rounds are in the order of a short budget."""
+        """Return the cases of one sweep, group by group, in random order.
+
+        While any of ``states`` has no round yet, the order is that of ``by_priority``.
+        """
 
         def group(state: CaseState) -> tuple[str, ...]:
             return self._starters.group_of(state.case)
@@ -286,7 +295,7 @@ class Session:
     def _affordable(self, waiting: list[CaseState]) -> list[CaseState]:
         """Return those of ``waiting`` that the budget is enough for.
 
-        With --fail-fast each case gets its minimum before the next one, as far as the budget goes.
+        With --fail-fast these are all: one case after the other is measured until the budget ends.
         """
         if self._options.fail_fast:
             return waiting
@@ -295,7 +304,7 @@ class Session:
     def _following(
         self, groups: Sequence[Sequence[CaseState]], index: int
     ) -> tuple[list[Case], ...]:
-        """Return the cases of the next ancestors, without groups that get no more rounds."""
+        """Return the groups whose ancestors come next, without groups that get no more rounds."""
         maximum = self._settings.max_rounds
         ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _ANCESTORS_AHEAD)
         return tuple(
@@ -305,9 +314,10 @@ class Session:
         )
 
     def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
-        """Measure the cases that are ``waiting``, and remove each. Stop early if the starters end.
+        """Measure the cases ``waiting``, and remove each one. Return what ended the session, or "".
 
-        They end if a benchmark kills them, or if a worker differs from a fresh process.
+        Stops early, with cases left, if the starters can't serve them any more: a benchmark killed
+        the starters, or a worker differs from a fresh process.
         """
         while waiting:
             state = waiting[0]
@@ -330,6 +340,7 @@ class Session:
         return ""
 
     def _rounds_of_ancestor(self, state: CaseState) -> int:
+        """Return how many rounds of the case its next ancestor serves."""
         if self._options.fail_fast:
             return 1
         if self._options.keeper and state.rounds >= self._needs.minimum_rounds(state):
@@ -342,7 +353,10 @@ class Session:
         )
 
     def _round(self, state: CaseState, starters: OpenStarters | None) -> bool:
-        """Measure one round. Return whether it counts, and ``starters`` may serve another."""
+        """Measure one round. Return False if a worker differed from a fresh process.
+
+        Then the round doesn't count, and ``starters`` must not serve another.
+        """
         number = state.rounds + 1
         self._show(state.case.id, number)
         started = self._executor.now()
@@ -395,7 +409,7 @@ class Session:
         )
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
-        """If base failed next to head, run it once more without head. That shows the culprit.
+        """If base failed next to head, run base once more without head, to see which is at fault.
 
         The numbers are not kept, because they belong to no pair.
         """
@@ -413,7 +427,10 @@ class Session:
             state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
 
     def _note(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
-        """Note the results of a round in the log. A failure may be of the other side's worker."""
+        """Note the results of a round in the log.
+
+        A failure may blame the other side's worker. Then what that worker printed is kept.
+        """
         logs = {side.side: side.log for side in measured}
         for side in measured:
             if side.result:
@@ -428,7 +445,7 @@ class Session:
         exact: frozenset[str],
         starters: OpenStarters | None,
     ) -> tuple[RoundSide, ...]:
-        """Run one worker for each of ``sides``, in their order. Cold caches are then used up."""
+        """Run one worker for each of ``sides``, in their order. Then remove their cold caches."""
         measured = measure_round(
             [self._plan.task(side, state.case, number, state.slug, exact) for side in sides],
             number,
@@ -442,7 +459,7 @@ class Session:
         return measured
 
     def _provisional(self) -> tuple[Comparison, ...]:
-        """Return what looked worse when each case had its first rounds."""
+        """Return the comparisons that looked worse after the first rounds. Empty before that."""
         if self._looks is None and all(
             state.failures or state.same_code or state.rounds >= _PROVISIONAL_ROUNDS
             for state in self._states
@@ -452,7 +469,7 @@ class Session:
         return self._looks or ()
 
     def _accuse(self, state: CaseState) -> None:
-        """Fail the case if its round left a side without its tree. The session ends there."""
+        """Fail the case if a side's tree is gone after its round. The session ends there."""
         for side in self._plan.sides:
             if not side.root.is_dir():
                 message = "its workers left no tree: the benchmark deleted the folder it ran in"
@@ -463,8 +480,8 @@ class Session:
     def _may_start_concurrently(self, group: Sequence[CaseState]) -> bool:
         """Return whether both starters of ``group`` may start at the same time.
 
-        No case may need more cold starts. Without a fixed number of threads each side would derive
-        its own from the cores that it starts on.
+        They may not while a case needs more cold starts. The number of threads must be fixed:
+        otherwise each side would derive it from the cores that it starts on.
         """
         cold = self._settings.cold_start_rounds
         needed = self._settings.rounds if cold is None else cold
@@ -500,17 +517,20 @@ class Session:
         return self._needs.wants_more(state, family, self._left_s())
 
     def _is_decided(self, state: CaseState) -> bool:
-        """Return whether a case that has its minimum doesn't need its ancestor's other rounds."""
+        """Return whether the case is decided, and needs no more of its ancestor's rounds.
+
+        Before the number of comparisons is known, no case is decided.
+        """
         if self._options.keeper:
             return state.rounds >= self._needs.maximum_rounds(state)
         return bool(self._family) and not self._wants_more(state, self._family)
 
     def _is_bad(self) -> bool:
-        """Return whether a case failed on head, or a case that is decided regressed.
+        """Return whether --fail-fast ends the session: a case failed on head, or a case regressed.
 
-        A case is decided by the rule that ends it in any session, and the correction is for all
-        cases. Looking after every round, or correcting for the cases so far, would find
-        regressions in noise.
+        Only a decided case counts as regressed. The rule that decides it is that of any session,
+        and the correction is for all cases. Judging after every round, or correcting for the cases
+        so far, would find regressions in noise.
         """
         if any(failure.side == "head" for state in self._states for failure in state.failures):
             return True
@@ -526,6 +546,7 @@ class Session:
         )
 
     def _ready(self) -> list[CaseState]:
+        """Return the cases that have their minimum, or don't need it."""
         return [
             state
             for state in self._states
@@ -533,7 +554,10 @@ class Session:
         ]
 
     def _expected(self) -> tuple[int, float]:
-        """Return how many gating comparisons all cases will have, and how many per ready case."""
+        """Return how many gating comparisons all cases will have, and all cases ÷ ready cases.
+
+        Both are for the whole report, not only for this shard.
+        """
         ready = self._ready()
         scale = self._options.scale * len(self._states) / max(1, len(ready))
         return scaled_family(self._needs.gating_comparisons(ready), scale), scale
@@ -550,7 +574,7 @@ def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult
 
 
 def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:
-    """Return a note on the variables of its job that the ranks did not get, if there are ranks."""
+    """Return a note on the job's variables that were not passed to the ranks, if there are any."""
     outputs = (output for state in states for side in state.outputs.values() for output in side)
     if not any("collectives" in output.values for output in outputs):
         return []

@@ -1,9 +1,10 @@
 """The processes that fork a sweep's workers: one ancestor of both sides, or a starter per side.
 
 If both sides import the same libraries in the same way, there is an ancestor. It imports the
-libraries that both sides' benchmark files ask for. It doesn't do what a side does on its way there.
-So this module checks that the imports come out the same. Otherwise each side has a starter. If that
-can't fork, each worker is a fresh process.
+libraries that both sides' benchmark files ask for, but runs none of the code that a side runs
+before. Such code could change what an import does, so this module checks that the imports come out
+the same. Otherwise each side has a starter. If a starter can't fork, each worker is a fresh
+process.
 """
 
 from __future__ import annotations
@@ -27,10 +28,17 @@ _HARNESS = "perfci"
 _BY_INDUCTOR = frozenset(
     {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inductor"}
 )
+"""Values of the axes ``mode`` and ``backend`` with which torch compiles by Inductor."""
 
 
 class Starters:
-    """Opens ancestors and starters, and remembers the files whose imports don't allow them."""
+    """Opens ancestors and starters, and remembers the files whose imports don't allow them.
+
+    By file, ``_unfit`` has the reason against starters, and ``_unshared`` that against ancestors.
+    Ancestors of the files ``_uncompiled`` don't import the compiler. ``_learned`` has, by case, the
+    modules of the compiler that its first call imports. ``_prepared`` are ancestors that import
+    ahead, each with its group.
+    """
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
@@ -57,9 +65,9 @@ class Starters:
         """Yield what forks the workers of ``cases``, or None if each has to be a fresh process.
 
         ``cases`` belong to one group. Both sides start alike: a forked worker next to a fresh one
-        would compare the ways to start. ``concurrent``: both starters start at the same time, the
-        second one on the parent's cores, which are idle. ``following`` are the cases of the next
-        ancestors, which start there one after the other. Raises BudgetEnded.
+        would compare the ways to start. If ``concurrent``, both starters start at the same time,
+        the second one on the parent's cores, which are idle. ``following`` are the cases of the
+        next ancestors, which start on those cores one after the other. Raises BudgetEnded.
         """
         file = cases[0].file
         self._following = ()
@@ -84,8 +92,8 @@ class Starters:
         """Start one more of the ancestors that follow, on the parent's idle cores.
 
         It starts when the ancestors before it have imported: two at once would prolong each other's
-        start, which cold start counts. Without a fixed number of threads it isn't started here,
-        because it would derive its own from the cores that it starts on.
+        start, which is part of cold start. The number of threads must be fixed: otherwise the
+        ancestor would derive it from the cores that it starts on.
         """
         if not (self._plan.cores.parent and self._quiet.threads):
             return
@@ -117,12 +125,16 @@ class Starters:
     def group_of(self, case: Case) -> tuple[str, ...]:
         """Return the benchmark file of ``case``, and what else its ancestor imports.
 
-        Cases of which these are the same have an ancestor together.
+        Cases of the same group share an ancestor.
         """
         return (case.file, *self._compiler_of(case))
 
     def refuse(self, case: Case, why: Finding) -> None:
-        """Give the file of ``case`` no such ancestor: one without the compiler, else starters."""
+        """Give the file of ``case`` no more such ancestors.
+
+        If the ancestor was to import the compiler, the next one doesn't. Otherwise each side gets a
+        starter of its own.
+        """
         if not self._compiler_of(case):
             self._unshare(case.file, why)
             return
@@ -144,9 +156,10 @@ class Starters:
         return self._learned.get(case.id, compiler_of(case)) if self._quiet.fork else ()
 
     def learn(self, states: Sequence[CaseState]) -> None:
-        """Take from what was measured which first calls import a compiler.
+        """Learn from what was measured which cases' first calls import the compiler.
 
-        Once no round of the case has an empty cache any more: a first call of those counts it.
+        A case is learned once it has no more rounds with an empty compile cache: in those rounds
+        the import counts as part of the first call.
         """
         for state in states:
             if state.rounds < self._settings.compile_rounds or not all(state.outputs.values()):
@@ -158,7 +171,7 @@ class Starters:
             self._learned.setdefault(state.case.id, compiler_of(state.case) or min(seen, key=len))
 
     def close(self) -> None:
-        """End what was prepared for nothing."""
+        """End the prepared ancestors that weren't used."""
         self._close(self._prepared)
 
     def _close_of(self, file: str) -> None:
@@ -172,8 +185,8 @@ class Starters:
     def _ancestor_of(self, cases: Sequence[Case], stack: ExitStack) -> Starter | None:
         """Return a living ancestor, which ``stack`` ends, or None if there can't be one.
 
-        The next one starts when this one has imported: at the same time both would take longer,
-        and a session of one round needs no second.
+        It waits until the ancestor has imported. Only then may the next one start: at the same time
+        both would take longer, and a session of one round doesn't need a second ancestor.
         """
         file = _imported_file(cases)
         preload = self._preload_of(cases)
@@ -242,7 +255,7 @@ class Starters:
         return OpenStarters(starters, concurrent)
 
     def _imported(self, starters: Sequence[Starter]) -> str:
-        """Wait until all have imported; return why one can't fork, or nothing."""
+        """Wait until all ``starters`` have imported. Return why one of them can't fork, or ""."""
         for starter in starters:
             if unfit := starter.imported(self._settings.timeout):
                 return unfit
@@ -267,7 +280,7 @@ class Starters:
 
 
 def _imported_file(cases: Sequence[Case]) -> str:
-    """Return the benchmark file that workers of ``cases`` import, none for saved models."""
+    """Return the benchmark file that workers of ``cases`` import, or "" for saved models."""
     return next((case.file for case in cases if case.line), "")
 
 
@@ -305,7 +318,7 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
 def compiler_of(case: Case) -> tuple[str, ...]:
     """Return the modules of torch's compiler that the first call of ``case`` will import.
 
-    None if its axes don't say; then a worker's values do (``compiler_in``).
+    Empty if its axes don't say. Then a worker's values do (``compiler_in``).
     """
     modes = {case.axes[axis] for axis in ("mode", "backend") if axis in case.axes}
     if modes & _BY_INDUCTOR:
@@ -316,7 +329,7 @@ def compiler_of(case: Case) -> tuple[str, ...]:
 def compiler_in(workers: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     """Return the modules of torch's compiler that a side's workers with these values used.
 
-    Kernels show with an empty cache alone.
+    Generated kernels show only in rounds with an empty compile cache.
     """
     if any(values.get("generated_kernels") for values in workers):
         return DYNAMO, INDUCTOR
@@ -329,9 +342,9 @@ def unlike_reason(
     file: str,
     owner: Callable[[str], str] = lambda _: "",
 ) -> Finding | None:
-    """Return why this ancestor is not what each side's fresh process is after the same imports.
+    """Return how this ancestor differs from a side's fresh process after the same imports, or None.
 
-    ``owner`` returns the side that would import a package of that name from its own tree, if any.
+    ``owner`` returns the side that would import a package of that name from its own tree, or "".
     """
     return next(_differences(preloaded, discovered, file, owner), None)
 

@@ -32,19 +32,22 @@ from perfci.model.worker import WorkOrder
 from perfci.units import counted
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
+"""Pauses while a process's end is awaited. Each is twice the pause before, up to the longest."""
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 T = TypeVar("T")
 _LOG_TAIL = 2000
+"""Characters of a worker's log that its failure shows."""
 _LONGEST_WORD, _LONGEST_TEXT = 100, 4000
-"""Characters that are kept of a worker's words (a stage, a kind) and texts."""
+"""Characters that are kept of a worker's words (a stage, a kind), and of its messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How workers of one side are started. If nothing is pinned, ``affinity`` is empty.
+    """How workers of one side are started.
 
-    ``enter`` is a command that goes before Python: it closes other processes to the worker.
-    ``launcher`` is the user's command, which goes between the two.
+    ``affinity`` are the cores that the worker is pinned to, empty if nothing is pinned. The command
+    begins with ``enter``, which shuts the worker off from other processes. Then come ``launcher``,
+    the user's own command, and Python. ``memory_limit`` is in bytes, 0 for no limit.
     """
 
     python: str
@@ -71,7 +74,7 @@ class ChildDescriptors:
 
 
 class WorkerProcess(ABC):
-    """A worker's process, however it was started. Its id is its group's, too."""
+    """A worker's process, however it was started. Its id is also the id of its process group."""
 
     def __init__(self, pid: int, token: str) -> None:
         self.pid = pid
@@ -79,14 +82,14 @@ class WorkerProcess(ABC):
 
     @abstractmethod
     def wait(self, within_s: float) -> int | None:
-        """Return the exit code (negative for a signal), or None while it lives on."""
+        """Return the exit code (negative for a signal), or None if the process still lives."""
 
     @abstractmethod
     def kill(self) -> None:
         """Kill the whole group."""
 
     def end_leftovers(self) -> int:
-        """Kill what left the group. Return how many processes that were."""
+        """Kill the worker's processes that left the group. Return how many there were."""
         left = end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
         remove_worker(self.token)
         return left
@@ -107,7 +110,7 @@ class SpawnedWorker(WorkerProcess):
             first = (*launch.launcher, launch.python)[0]
             if (
                 launch.enter and shutil.which(first) is None
-            ):  # its own error would only be in the log
+            ):  # ``enter`` starts, and would report the missing program in the log only
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             spawned = str(time.monotonic_ns())
             self._process = subprocess.Popen(
@@ -145,9 +148,10 @@ class SpawnedWorker(WorkerProcess):
         _make_first_victim(self.pid, launch.memory_limit)
 
     def wait(self, within_s: float) -> int | None:
-        """Return the exit code (negative for a signal), or None while it lives on.
+        """Return the exit code (negative for a signal), or None if the process still lives.
 
-        The rest of its group is killed first. Until the process is reaped, no other gets its id.
+        When it has ended, the rest of its group is killed before it is reaped: until then no other
+        process can get its id.
         """
         if self._process.returncode is None:
             if not _has_ended(self._process.pid, within_s):
@@ -187,7 +191,10 @@ def _has_ended(pid: int, within_s: float) -> bool:
 
 
 def _make_first_victim(pid: int, memory_limit: int) -> None:
-    """Let the kernel, when out of memory, take the worker and not the parent or the runner."""
+    """Have the kernel, when out of memory, kill the worker and not the parent or the runner.
+
+    Limit the worker's memory to ``memory_limit`` bytes, unless that is 0.
+    """
     with contextlib.suppress(OSError):  # gone already: noticed at the next expect
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
     if memory_limit:
@@ -223,7 +230,7 @@ class WorkerChannel(Protocol):
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message, or None at the deadline (of the executor's clock).
 
-        What is there already is looked at once, even if the deadline has passed. Raises
+        A message that has arrived already is returned even if the deadline has passed. Raises
         ChannelLost.
         """
 
@@ -296,9 +303,9 @@ class Worker:
     ) -> dict[str, Any]:
         """Return the next message of the kind ``text``. Each stage may take ``within_s``.
 
-        The first stage's time counts from ``since``, or from now. When it has passed, ``overdue``
-        may act once and return how much more time to give. Raises WorkerEnded if the worker failed,
-        died or took too long, and BudgetEnded.
+        The first stage's time counts from ``since``, or from now. When the time is over,
+        ``overdue`` is called once, and returns how much more time to give. Raises WorkerEnded if
+        the worker failed, died or took too long, and BudgetEnded.
         """
         deadline = (self._clock() if since is None else since) + within_s
         while True:
@@ -348,19 +355,19 @@ class Worker:
             raise self.nonsense(f"the message {said_kind[:_LONGEST_WORD]!r} has {what}") from error
 
     def nonsense(self, what: str) -> WorkerEnded:
-        """Return the end of a worker that sent what no worker sends."""
+        """Return the exception for a worker that sent what perfci's worker never sends."""
         return WorkerEnded(self._failure("protocol", what))
 
     def wrong_clock(self, what: str) -> WorkerEnded:
-        """Return the end of a worker whose clock is not the machine's."""
+        """Return the exception for a worker whose clock is not the machine's."""
         return WorkerEnded(self._failure("wrong_clock", f"its clock isn't perfci's: {what}"))
 
     def broken_plugin(self, what: str) -> WorkerEnded:
-        """Return the end of a worker whose numbers another distribution's metric can't take."""
+        """Return the exception for a worker whose numbers a plugin's metric can't take."""
         return WorkerEnded(self._failure("broken_plugin", what))
 
     def bad_results(self, error: PerfciError) -> WorkerEnded:
-        """Return the end of a worker whose command wrote a file without results."""
+        """Return the exception for a worker whose command wrote a file without results."""
         return WorkerEnded(self._failure("bad_results", f"{error.message}\n{error.advice}"))
 
     def close(self) -> int:
@@ -398,9 +405,10 @@ def _text(message: Mapping[str, Any], name: str, otherwise: str) -> str:
     return value if isinstance(value, str) else otherwise
 
 
-# Pure: what ``-X importtime`` printed, as each package's time.
+# Pure: the import times that ``-X importtime`` printed.
 
 _LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)$")
+"""Matches a module's line: its own import time in µs, and its name."""
 
 
 def import_times(log: str) -> dict[str, float]:

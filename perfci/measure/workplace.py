@@ -86,8 +86,9 @@ class ProgressReporter:
 class SessionContext:
     """The context of a session: the repository, its configuration, and its environment.
 
-    ``cache`` is the folder for worktrees and builds, ``inherited`` the caller's environment. If
-    that has a token, nothing starts, unless ``token_allowed``. ``executor`` starts the workers.
+    ``cache`` is the folder for worktrees and builds. ``inherited`` are the caller's environment
+    variables. If a token is among them, nothing starts, unless ``token_allowed``. ``executor``
+    starts the workers.
     """
 
     repository: Repository
@@ -103,7 +104,8 @@ class SessionContext:
 class Workplace:
     """A session that is ready to measure.
 
-    ``check_out_base`` gives base's commit as it is, with its own benchmark files, as a side.
+    ``started`` and ``budget_end`` are times of the executor's clock. ``check_out_base`` checks
+    base's commit out as it is, with its own benchmark files, as a side.
     """
 
     plan: SessionPlan
@@ -139,9 +141,9 @@ class Workplace:
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and a failure for each case that only one side can import.
 
-        If neither side can import a file that only head has, that is no failure of base: base never
-        had the file, so head broke it. If head can import a file that base can't, each of the
-        file's cases has a failure of its own.
+        If neither side can import a file that is new or changed in head, only head fails: the file
+        comes from head. If only base can't import a file, each of the file's cases has a failure
+        instead of the file.
         """
         on_head = {failure.case for failure in self.discoveries["head"].discovery.failures}
         everything = tuple(
@@ -159,7 +161,7 @@ class Workplace:
         """Return the cases that failed only on base, because base does not have them.
 
         Base has the cases ``measured``, because it ran them before it failed. Base's own benchmark
-        files are read only if another case failed there.
+        files are imported only if a case that isn't ``measured`` failed there.
         """
         alone = failed_on_base(failures)
         failed = [case for case in cases if case.id in alone and case.id not in measured]
@@ -210,9 +212,9 @@ def open_workplace(
     """Check out and build every side, find the benchmarks, and clean up whatever happens.
 
     ``wanted`` is (base, head) or (head,). All sides run the benchmark files of ``benchmarks_of``,
-    or else of head. Each side's tree has them in place of its own, so that both make the same calls
-    on files, and what a benchmark finds by ``__file__`` is its own side's. Raises PerfciError with
-    what to do. Nothing of the user's checkout is touched.
+    or else of head. They replace each side's own files in its tree. So both sides make the same
+    calls on files, and a benchmark that looks around ``__file__`` finds its own side's files.
+    Raises PerfciError, which says what to do. The user's checkout isn't touched.
     """
     measuring_begins()
     added()  # raises for a broken instrument before anything is measured
@@ -252,7 +254,7 @@ def open_workplace(
 
 
 class _Opening:
-    """Makes the folders and processes that a session needs until ``stack`` is left."""
+    """Makes the folders and processes that a session needs. They end when ``stack`` is left."""
 
     def __init__(
         self, context: SessionContext, stack: ExitStack, wanted: Sequence[RequestedSide]
@@ -343,7 +345,7 @@ class _Opening:
             )
 
     def check_out_base(self, plan: SessionPlan) -> AbstractContextManager[SidePlan]:
-        """Give base's commit with its own benchmark files, built again if base was built."""
+        """Check base's commit out with its own benchmark files, and build it if base was built."""
         base = plan.sides[0]
         if plan.bases_own is None:
             return nullcontext(base)
@@ -356,9 +358,9 @@ class _Opening:
 def _laid_over(
     context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: ResolvedRev | None
 ) -> list[Overlay]:
-    """Return each side's tree with the benchmark files that all sides have.
+    """Return each side's tree, with the same benchmark files laid over each.
 
-    A saved model is each side's own, wherever it lies.
+    The files of saved models aren't laid over, wherever they lie: each side keeps its own.
     """
     config, root = context.config, context.repository.root
     saved = [Path(path) for model in config.saved for path in (model.model_path, model.inputs_path)]
@@ -373,7 +375,7 @@ def _laid_over(
 
 
 def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
-    """Raise UsageError for a benchmark file of which git wrote another content on each side."""
+    """Raise UsageError if git wrote different contents of one benchmark file on the two sides."""
     for name in sorted(frozenset().union(*(side.overlay.converted for side in sides))):
         files = [side.root / name for side in sides]
         if all(map(Path.is_file, files)) and not filecmp.cmp(files[0], files[-1], shallow=False):
@@ -386,9 +388,9 @@ def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
-    """Return the paths that differ between both trees, or None if that isn't known.
+    """Return the absolute paths of the files that differ between both trees, or None if unknown.
 
-    None, too, for a commit next to itself, which is measured to know its noise.
+    Also None if both sides are the same commit, which is compared with itself to know the noise.
     """
     if len({side.side.sha for side in sides}) < 2:
         return None
@@ -400,7 +402,7 @@ def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
 
 
 def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:
-    """Return what differs between the commits and should be exercised, by kind."""
+    """Return the files that differ between the commits and should be exercised, by kind."""
     if len({side.tree for side in sides}) < 2:
         return {}
     base, head = sides
@@ -433,7 +435,7 @@ def _environments(
         **library_facts(plan.inherited),
     }
     if plan.config.settings.flush_l2:
-        shared["flush_l2"] = "yes"  # no fact without it: earlier environments keep their keys
+        shared["flush_l2"] = "yes"  # only a fact if it is on: older environments keep their keys
     if plan.config.launcher:
         shared["launcher"] = " ".join(plan.config.launcher)
     return {
