@@ -1,6 +1,7 @@
-"""The clocks, taken before any code of a library or a benchmark runs: a worker imports this first.
+"""The clocks, taken before any code of a library or a benchmark runs.
 
-What replaces ``time.perf_counter``, a test's frozen clock say, replaces it for itself only.
+A worker imports this module first. If something replaces ``time.perf_counter`` later, such as a
+test's frozen clock, these names keep the real clocks.
 """
 
 from time import monotonic, monotonic_ns, perf_counter, perf_counter_ns

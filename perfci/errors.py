@@ -117,7 +117,7 @@ class NoHistory(UsageError):
 
 
 class UnrecordableRun(UsageError):
-    """A run could not be read back from a history as it is."""
+    """A run that a history could not give back unchanged."""
 
 
 class SearchRunning(OutsideError):
@@ -131,7 +131,7 @@ def joined_error(errors: Sequence[PerfciError]) -> PerfciError:
 
 
 def refusal(error: OSError) -> OutsideError:
-    """Return the error for what the system refused, where nothing better is known to do."""
+    """Return the error for a refusal by the system that no caller has better advice for."""
     where = f" ({error.filename})" if error.filename else ""
     return OutsideError(
         "system",
@@ -151,7 +151,7 @@ class Bug(PerfciError):
 
 
 class Unusable(Exception):
-    """In a worker: what it was given can't be measured. ``kind`` is the failure's."""
+    """Raised in a worker if a benchmark can't be measured. ``kind`` is the kind of the failure."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

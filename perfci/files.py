@@ -20,17 +20,17 @@ from typing import IO, Any
 
 
 def expanded(written: str) -> Path:
-    """Return a path with its ``~``; as in a shell, that of an unknown user stays."""
+    """Return a path with its ``~`` expanded. As in a shell, the ``~`` of an unknown user stays."""
     try:
         return Path(written).expanduser()
     except RuntimeError:
         return Path(written)
 
 
-# Reading: a link to /dev/zero would be read for ever.
+# Reading. Only regular files are read: a link to /dev/zero would be read for ever.
 
 MOST_BYTES = 64 << 20
-"""No baseline, report or configuration comes near it."""
+"""The largest file that is read. No baseline, report or configuration comes near it."""
 
 
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -52,7 +52,8 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
 def parse_toml(text: str) -> dict[str, Any]:
     """Return TOML's tables. ValueError, which says why, for invalid or implausible TOML.
 
-    Python refuses a whole number of over 4,300 digits, and its parser lists in lists in lists.
+    Implausible are whole numbers of over 4,300 digits, which Python refuses, and lists that are
+    nested deeper than Python's recursion limit.
     """
     try:
         return tomllib.loads(text)
@@ -64,20 +65,24 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deep") from None
 
 
-# Writing files that were named: whole or not at all, and never waiting for a pipe's reader.
+# Writing files that a user named: whole or not at all, and never waiting for a pipe's reader.
 
 _OWN = re.compile(r"/dev/(?:stdout|stderr)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
-"""The files that this process has open already, so that they have a reader."""
+"""Paths of files that this process has open already. A pipe among them has a reader."""
 _NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
-"""Errors of a file system, or an old kernel, that has no files without a name."""
+"""Errors that mean: this file system, or an old kernel, can't make a file without a name."""
 _NOT_BESIDE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
-"""Errors where no file may be made next to it, or put in its place, as it may be a mount."""
+"""Errors that mean: no file can be made next to the target, or take its place.
+
+The target may be a mount.
+"""
 
 
 def require_file(path: Path) -> None:
-    """Return where ``path`` can be written without waiting: a file, a device, or nothing yet.
+    """Raise OSError unless ``path`` can be written without waiting.
 
-    OSError for a pipe or a folder. A pipe that this process was given (``/dev/stdout``) will do.
+    It may be a file, a device, or nothing yet. Folders and pipes are refused, but not a pipe that
+    this process was given (``/dev/stdout``).
     """
     try:
         mode = path.stat().st_mode
@@ -90,7 +95,7 @@ def require_file(path: Path) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Return where ``path`` could be written; its folder is made. OSError where it can't."""
+    """Raise OSError unless ``path`` could be written. Its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     require_file(path)
     own = _own(path) is not None
@@ -103,7 +108,7 @@ def require_writable(path: Path) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write ``path``. OSError where it can't be, and then a file that was there stays as it was.
+    """Write ``path``, or raise OSError and leave the file that was there as it was.
 
     A file that can't be replaced is written in place.
     """
@@ -111,12 +116,12 @@ def write_file(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Write ``lines`` as ``write_file`` does its text; they are taken once, one at a time."""
+    """Write ``lines`` like the text of ``write_file``. They are consumed once, one at a time."""
     require_file(path)
     own = _own(path)
     if own is not None:
-        # its own description: opened again, it would begin at the beginning of a file that
-        # what is printed goes to as well
+        # the open file itself: opened again by its path, a file would be written from its
+        # beginning, over what was printed to it
         with os.fdopen(os.dup(own), "wb") as opened:
             opened.writelines(lines)
         return
@@ -137,7 +142,7 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
             if not beside.exists():
-                number = file.fileno()  # given again, or Python links the link itself
+                number = file.fileno()  # without src_dir_fd, Python links the link
                 os.link(f"/proc/self/fd/{number}", beside, src_dir_fd=number)
         _put_in_place(beside, target)
     finally:
@@ -145,10 +150,10 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def _new_file(folder: Path, named: Path) -> IO[bytes]:
-    """Open a file with the umask's rights: in ``folder`` without a name, or ``named``.
+    """Open a file with the umask's rights: one in ``folder`` without a name, else ``named``.
 
-    Nothing is left of one without a name where perfci is killed. NFS has none, nor has another
-    system than Linux.
+    A file without a name leaves nothing behind if perfci is killed. NFS and systems other than
+    Linux have no such files.
     """
     if hasattr(os, "O_TMPFILE"):
         try:
@@ -171,7 +176,7 @@ def _put_in_place(beside: Path, target: Path) -> None:
 
 
 def _require_in_place(target: Path, error: OSError) -> None:
-    """Return where ``target`` may be written as it stands, ``error`` being why it has to."""
+    """Raise ``error`` again, unless ``target`` can be written in place instead of replaced."""
     if error.errno not in _NOT_BESIDE or not target.exists():
         raise error
 
@@ -182,7 +187,7 @@ def _write_as_it_stands(target: Path, lines: Iterable[bytes]) -> None:
 
 
 def _own(path: Path) -> int | None:
-    """Return the descriptor of this process that ``path`` stands for."""
+    """Return the descriptor of this process that ``path`` stands for, or None."""
     match = _OWN.fullmatch(str(path))
     if match is None:
         return None
@@ -194,10 +199,10 @@ def _own(path: Path) -> int | None:
 
 @contextmanager
 def folder_held(folder: Path) -> Iterator[None]:
-    """Hold ``folder`` (made where it is missing) for this process alone.
+    """Hold ``folder`` for this process alone. It is made if it is missing.
 
-    The folder's own descriptor is locked: no lock file is left in it. Windows opens no folder, and
-    keeps no one out.
+    The folder's own descriptor is locked: no lock file is left in it. Windows can't open a folder.
+    Nothing is locked there.
     """
     if sys.platform == "win32":
         folder.mkdir(parents=True, exist_ok=True)
@@ -221,7 +226,7 @@ def folder_held(folder: Path) -> Iterator[None]:
 
 
 def _is_still(descriptor: int, folder: Path) -> bool:
-    """Say whether the folder is still there, as its last holder may have removed it."""
+    """Return whether the open folder is still there: its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     except FileNotFoundError:

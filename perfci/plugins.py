@@ -1,8 +1,8 @@
 """Registries: the modules of one of perfci's packages, and what other distributions add to them.
 
-One module is all it takes to add one: it is found by being in the package, or by an entry point
-of the package's group (``perfci.importers``, say) in anybody's distribution. Standard library
-only: workers use it too.
+A plug-in is one module. It is found because it is in the package, or by an entry point of the
+package's group (such as ``perfci.importers``) in any distribution. Standard library only, because
+workers use this module, too.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 BROKEN = "broken-plugin"
-"""The slug of what another distribution adds, and can't be used."""
+"""The slug of the error for a plug-in that can't be used."""
 _LONGEST = 300
+"""Characters of a plug-in's error that are shown."""
 _METADATA = (".dist-info", ".egg-info", "EGG-INFO")
+"""The endings of folders that hold a distribution's metadata."""
 
 
 def module_names(package: ModuleType) -> tuple[str, ...]:
@@ -48,10 +50,11 @@ def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
 
 
 def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:
-    """Return what an entry point names.
+    """Return the plug-in that an entry point names.
 
-    ``check`` returns what is wrong with one, or nothing. Raises UsageError for one that can't be
-    imported or is wrong: it names the entry point and its distribution.
+    ``check`` returns what is wrong with a plug-in, or an empty text. Raises UsageError for a
+    plug-in that can't be imported or is wrong. The error names the entry point and its
+    distribution.
     """
     try:
         loaded = point.load()
@@ -63,7 +66,7 @@ def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:
 
 
 def added_plugins(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
-    """Yield what entry points of ``group`` add, by name, in order of their names."""
+    """Yield the names and the plug-ins of the entry points of ``group``, sorted by name."""
     for point in entry_points_of(group):
         yield point.name, load_plugin(point, check)
 
@@ -75,13 +78,13 @@ def missing_attributes(plugin: Any, *needed: str) -> str:
 
 
 def broken_entry_point(point: EntryPoint, what: str) -> UsageError:
-    """Return the error for what an entry point adds: it names the point and its distribution."""
+    """Return the error for a plug-in. It names the entry point and its distribution."""
     owner = point.dist.name if point.dist else "an unknown distribution"
     return broken_plugin(f"`{point.name}` of", owner, what, f" ({point.group}: {point.value})")
 
 
 def broken_plugin(which: str, owner: str, what: str, where: str = "") -> UsageError:
-    """Return the error for ``which`` of the distribution ``owner``'s, whose words ``what`` is."""
+    """Return the error for the plug-in ``which`` of ``owner``. ``what`` may be a foreign text."""
     what = " ".join(what[: 2 * _LONGEST].split())
     what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 1]}…"
     return UsageError(
@@ -92,10 +95,12 @@ def broken_plugin(which: str, owner: str, what: str, where: str = "") -> UsageEr
 
 
 def _mentioned(group: str) -> bool:
-    """Say whether a distribution may add to ``group``. Mostly none does, which is known at once.
+    """Return whether a distribution may add to ``group``. Usually none does.
 
-    ``importlib.metadata`` imports the email package, which takes longer than all of this.
+    This answers faster than ``importlib.metadata``, whose import of the email package alone takes
+    longer.
     """
+    # another finder may know distributions that aren't on sys.path
     if any(hasattr(f, "find_distributions") for f in sys.meta_path if f is not PathFinder):
         return True
     section = f"[{group}]".encode()

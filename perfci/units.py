@@ -1,6 +1,6 @@
-"""The one place that turns base units (s, bytes, ratio) and times into text for people, and back.
+"""The one module that turns base units (s, bytes, ratio) and times into text for people, and back.
 
-Signals' numbers, too.
+It names signals, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import lru_cache
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+"""The units of each kind with their sizes, the largest first."""
 _SIZES = {
     **{
         name: ("a time", size)
@@ -36,8 +37,9 @@ _TEXT = re.compile(
 """The forms of time that tools write. ``datetime.fromisoformat`` knows fewer (no slashes)."""
 _FIRST_DAY = date(1970, 1, 1)
 _END = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp() + 1
+"""The end of the year 9999, in s since 1970."""
 _EARLIEST = "1971"
-"""A time of 1970 is that of a clock that was never set."""
+"""Earlier times are those of a clock that was never set."""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -57,7 +59,7 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def unit_factor(old: str, new: str) -> float | None:
-    """Return what a value in ``old`` is multiplied by to be in ``new``, or None where none is."""
+    """Return the factor that turns a value in ``old`` into one in ``new``, or None without one."""
     if old == new:
         return 1.0
     (kind, size), (other_kind, other_size) = (_SIZES.get(unit, (unit, 1.0)) for unit in (old, new))
@@ -65,7 +67,7 @@ def unit_factor(old: str, new: str) -> float | None:
 
 
 def format_difference(value: float, unit: str) -> str:
-    """Return a difference with its sign: ``+1.5 ms``, and ``±0 B`` for none."""
+    """Return a difference with its sign: ``+1.5 ms``, and ``±0 B`` for no difference."""
     sign = "+" if value > 0 else "-" if value < 0 else "±"
     return f"{sign}{format_value(abs(value), unit)}"
 
@@ -73,7 +75,7 @@ def format_difference(value: float, unit: str) -> str:
 def format_change(ratio: float | None, *, like: float | None = None) -> str:
     """Return a ratio head ÷ base as a change: ``1.052`` becomes ``+5.2 %``, ``78`` becomes ``×78``.
 
-    ``like`` is a ratio next to it, whose form it takes.
+    ``like`` is a ratio that is shown next to it. Its form (percentage or factor) is used.
     """
     if ratio is None or not math.isfinite(ratio):
         return "–"
@@ -84,7 +86,7 @@ def format_change(ratio: float | None, *, like: float | None = None) -> str:
 
 
 def format_interval(lo: float | None, hi: float | None, *, like: float | None) -> str:
-    """Return a ratio's interval, ``+4.1 … +6.3 %`` or ``×74.2 … ×81``, as ``like`` is written."""
+    """Return a ratio's interval in the form of ``like``: ``+4.1 … +6.3 %`` or ``×74.2 … ×81``."""
     first, last = format_change(lo, like=like), format_change(hi, like=like)
     return f"{first.removesuffix(' %')} … {last}"
 
@@ -139,8 +141,8 @@ def parse_duration(text: str) -> float:
 def parse_share(written: object) -> float:
     """Return a share of zero or more: ``"5%"``, ``"5 %"`` and ``0.05`` are five per cent.
 
-    The ValueError for all else says what is expected. Without a percent sign so is a number from 1
-    on: 5 is meant as 5 %, and 500 % would gate nothing.
+    Raises ValueError, which says what is expected, for anything else. Numbers from 1 on without a
+    percent sign are refused, too: 5 is meant as 5 %, and 500 % would gate nothing.
     """
     text = "" if isinstance(written, bool) else str(written).strip()
     percent = text.endswith("%")
@@ -181,7 +183,7 @@ def _three_digits(value: float) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return a signal's name; of the real-time ones only the first and the last have their own."""
+    """Return a signal's name. Real-time signals without a name are counted from the first."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -189,7 +191,7 @@ def signal_name(number: int) -> str:
 
 
 class NoTime(ValueError):
-    """It is not a time, or not one between 1970 and 9999."""
+    """Not a time, or not between 1970 and 9999."""
 
 
 def from_seconds(seconds: float) -> str:
@@ -200,7 +202,7 @@ def from_seconds(seconds: float) -> str:
 
 
 def from_text(text: str) -> tuple[str, bool]:
-    """Return the time that ``text`` says, and whether it names a zone; UTC where it doesn't."""
+    """Return the time in ``text``, and whether it names a zone. Without a zone it is in UTC."""
     match = _TEXT.fullmatch(text)
     if match is None:
         raise NoTime(text[:100])
@@ -220,9 +222,9 @@ def _zone(text: str | None) -> timezone:
     return timezone(-offset if text[0] == "-" else offset)
 
 
-@lru_cache(maxsize=10_000)  # an environment's runs are sorted by it, several times
+@lru_cache(maxsize=10_000)  # runs are sorted by it several times
 def in_utc(moment: str) -> str:
-    """Return an ISO 8601 time in UTC to the second: as texts they sort. Empty if it says none."""
+    """Return a time as ISO 8601 in UTC, to the second. Such texts sort. Empty if it is no time."""
     try:
         utc, _ = from_text(moment)
     except NoTime:
@@ -231,7 +233,7 @@ def in_utc(moment: str) -> str:
 
 
 def day_of(moment: str) -> int | None:
-    """Return the day of an ISO 8601 time in UTC, counted from 1970; None where it says none."""
+    """Return the day of an ISO 8601 time in UTC, counted from 1970. None if it is no time."""
     try:
         return (date.fromisoformat(moment[:10]) - _FIRST_DAY).days
     except ValueError:

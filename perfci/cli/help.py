@@ -30,11 +30,11 @@ GROUPS = {
 }
 """Names of parameters by the heading that they stand under. The last group has all others."""
 OUTPUT = "output_"
-"""Begins the names of the options that write a report's formats."""
+"""The beginning of the parameters' names of options that write a report's formats."""
 
 
 def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
-    """Return the parameters by heading: a single one where they are few."""
+    """Return the parameters by heading. A few parameters get one heading for all."""
     shown = [
         parameter
         for parameter in parameters
@@ -76,7 +76,10 @@ class RenamedOption(click.Option):
         self._old = old
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Have the parser know all names."""
+        """Add the option to the parser under all its names.
+
+        The old names are taken out again, so that help and completion don't show them.
+        """
         names, secondary = self.opts, self.secondary_opts
         negated = [name for name in self._old if secondary and name.startswith("--no-")]
         self.opts = [*names, *(name for name in self._old if name not in negated)]

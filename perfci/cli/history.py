@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
 _FAILURES_SHOWN = 5
+"""Failures of a run that are printed."""
 
 
 @click.group("history", epilog="Example: perfci history stats")

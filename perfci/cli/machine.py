@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perfci.calibrate import Calibration
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
+"""The mark and the colour of a finding, by its level."""
 
 
 @click.command(
@@ -66,7 +67,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
     metavar="N",
     help="Only test whether N sessions disturb each other, for compare --engine local.",
 )
-@click.option("--write", "write_it", is_flag=True, hidden=True)  # an older perfci did
+@click.option("--write", "write_it", is_flag=True, hidden=True)  # for older scripts
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options

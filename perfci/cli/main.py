@@ -112,7 +112,7 @@ def main() -> None:
     interrupt = InterruptHandler()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore SIGINT
         signal.signal(number, interrupt)
-    # as nohup asks for
+    # under nohup, SIGHUP is ignored: leave that as it is
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, interrupt)
     sys.exit(run(sys.argv[1:]))

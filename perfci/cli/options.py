@@ -1,7 +1,7 @@
 """The options that several commands share, their shell completion, and the caller they make.
 
 Completion runs at each Tab, so it imports no benchmark. It reads git's refs, the benchmark files'
-source, and the cases that the last command which listed them kept.
+source, and the cases that an earlier command remembered.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 
 
 def _known_cases() -> tuple[list[str], list[str]]:
-    """Return the benchmarks with tags, and the cases with parameters that were listed last."""
+    """Return the benchmarks with the tags, and the cases with parameters that were listed last."""
     from perfci.commands.project import CaseMemory, RememberedCases, cache_folder
     from perfci.config.loading import load_config
     from perfci.measure.checkout.git import open_repository
@@ -142,6 +142,7 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 _ALLOWED = f"{__name__}.allowed"
+"""The key of ``--allow-token`` in click's context."""
 
 
 def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -263,7 +264,10 @@ def split_options(given: dict[str, Any]) -> tuple[dict[str, Any], MeasureOptions
 
 
 def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, float]:
-    """Return each case's time in the report by which ``--shard`` splits. UsageError without one."""
+    """Return each case's time in the report by which ``--shard`` splits.
+
+    UsageError for a report without ``--shard``.
+    """
     from perfci.commands.project import load_durations
 
     if part is None and path is not None:

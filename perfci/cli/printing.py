@@ -35,10 +35,15 @@ if TYPE_CHECKING:
     from perfci.model.report import Comparison
 
 _EVERY_S = 15.0
+"""Without a terminal: least time between two lines of progress, in s."""
 _BLINK_S = 0.1
+"""On a terminal: least time between two updates of a count, in s."""
 _COMMAND = re.compile(r"`[^`]*`")
+"""A command in backticks, which is kept on one line."""
 _BOUND = "\N{NO-BREAK SPACE}"
+"""Takes the place of blanks in commands while lines are folded."""
 _BAR_WIDTH = 24
+"""Most columns of the progress bar."""
 
 
 class _Quiet:
@@ -123,7 +128,7 @@ def rewrite_styled(line: Clean) -> None:
 
 
 def _echo(text: str, *, err: bool) -> None:
-    """Print. A closed or full standard error is passed over: files and exit code say the rest."""
+    """Print. Errors of standard error are ignored: the files and the exit code say the rest."""
     texts = LOG.messages(text) if err and LOG.command else (text,)
     with suppress(OSError) if err else nullcontext():
         for line in texts:

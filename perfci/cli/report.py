@@ -168,7 +168,7 @@ def worst_code(codes: Iterable[int]) -> int:
 class FormatsCommand(GroupedCommand):
     """A command with options made of the formats. A subclass defines the ``options``.
 
-    A name that is not free ends the command with an error. Its help still works.
+    A format whose name is not free ends the command with an error. Its help still works.
     """
 
     @cached_property
@@ -250,7 +250,7 @@ class _FormatOption(click.Option):
 
 
 class _ReportCommand(FormatsCommand):
-    """``--format`` has every format."""
+    """The command ``report``, whose ``--format`` takes every format."""
 
     @cached_property
     def options(self) -> list[click.Option]:

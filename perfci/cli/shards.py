@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from perfci.commands.shards import EngineOptions, MergedReport
 
 _OWN_NAMES = ("engine", "shards", "concurrent", "sbatch", "job_folder")
+"""The parameters of ``_ENGINE_OPTIONS``."""
 _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
 }  # fmt: skip
-"""Options of the merging process, or passed to each shard in another way."""
+"""Options that are for the merging process, or are passed to each shard in another way."""
 _ENGINE_OPTIONS = stack(
     click.option(
         "--engine",
@@ -85,10 +86,14 @@ _ENGINE_OPTIONS = stack(
     ),
 )
 _WORDS = f"{__name__}.words"
+"""The key of the command line's words in click's context."""
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options to a ``PartedCommand``. With any of them ``function`` isn't called."""
+    """Add the engine's options to a ``PartedCommand``.
+
+    If any of them is given, shards are measured instead of calling ``function``.
+    """
 
     @wraps(function)
     def either(**given: Any) -> int:

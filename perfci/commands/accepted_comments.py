@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
-    """Return what comments accept, or nothing if the token may not ask who is a maintainer."""
+    """Return what maintainers accepted in comments. Empty if the token lacks the right to ask."""
     try:
         return _acceptances(client, pull, say)
     except Refused as failure:  # the report is posted all the same
@@ -34,10 +34,11 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
 def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
     """Return what maintainers accepted in comments on the head of ``pull``.
 
-    The comments themselves are the record, so nothing that a workflow stored is believed. A check
-    of the head shows since when its numbers could be read.
+    The comments are read from the forge each time. Nothing that a workflow stored is believed. A
+    comment counts only if it is younger than the head's first check, which shows the numbers.
     """
     parsed = [(comment, read_commands(comment.body)) for comment in client.comments(pull.number)]
+    # comments with a command to accept, or with a command that can't be read
     commands = [
         (comment, what)
         for comment, what in parsed
@@ -75,7 +76,7 @@ def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
 
 
 def _measured_since(runs: GitHubClient, pull: Pull) -> str:
-    """Return when the first check of the head of ``pull`` was set, or nothing without a check."""
+    """Return the time of perfci's first check of ``pull`` on its head, or an empty text."""
     times = []
     for run in runs.checks(pull.head_sha):
         own = read_identity(run.external_id)

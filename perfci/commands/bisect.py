@@ -1,4 +1,4 @@
-"""``bisect``: a range of commits or releases, or a change of the trend, and its search.
+"""``bisect``: searches a range of commits or releases, or the range of a change of the trend.
 
 The state of a search is kept in a file, so that the same command continues it.
 """
@@ -32,15 +32,16 @@ from perfci.model.codec import CodecError, decode, encode
 from perfci.trend import Change, Trend
 
 NO_TIME = "no time"
+"""The reason of a search that was not made because the budget was used up."""
 _SHORTEST_ID = 4
-"""Length from which the beginning of a change's id names it."""
+"""Least characters of an id's beginning that may stand for the whole id."""
 
 
 def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
     """Search ``wanted``, continuing where an earlier start ended.
 
-    It is a range ``GOOD..BAD``, or the id of a change of the trend, which has its own case, metric
-    and commits.
+    ``wanted`` is a range ``GOOD..BAD`` or the id of a change of the trend. A change brings its own
+    case, metric and commits.
     """
     if ".." in wanted:
         source: RangeSource = (
@@ -75,8 +76,8 @@ def _search_of(
 ) -> tuple[RangeSource, BisectOptions]:
     """Return the commits to search for the cause of a change, and the options of that search.
 
-    The commits are those that hold the change with 95 % confidence, not the likeliest ones.
-    Raises UsageError if the history doesn't know the two commits between which it lies.
+    The range is the one that holds the change with 95 % confidence, not the likeliest range. Raises
+    UsageError if the history doesn't know both ends, or if both are the same commit.
     """
     older, newer = change.commits_within
     if not older or not newer or change.same_commit:
@@ -100,7 +101,7 @@ def _search_of(
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """A change of the trend, and the answer of its search or the ``reason`` why there is none."""
+    """A change of the trend, and its search's ``answer`` or the ``reason`` why it has none."""
 
     change: Change
     answer: Bisection | None = None
@@ -112,8 +113,9 @@ def search_new(
 ) -> tuple[ChangeOutcome, ...]:
     """Search for the commits of new changes in this environment, within the budget.
 
-    The worst come first, then those whose search an earlier night began. Several changes of one
-    event are searched for once, as the worst of them. ``at`` is the time, ISO 8601 in UTC.
+    New changes come first: regressions before improvements, the costliest first. Known changes
+    whose search an earlier night began come next. Of an event with several changes, only the worst
+    is searched for. ``at`` is the time, ISO 8601 in UTC.
     """
     deadline = project.caller.executor.now() + options.budget_s
     outcomes: list[ChangeOutcome] = []
@@ -137,7 +139,10 @@ def search_new(
 
 
 def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
-    """Yield the worst change of each open event of the code, and whether it is new."""
+    """Yield the worst change of each open event of the code, and whether it is new.
+
+    Ramps are left out. The changes come in the order in which they are searched for.
+    """
     worst = [
         event.changes[0]
         for event in trend.events
@@ -166,7 +171,7 @@ def _search(project: Project, source: RangeSource, options: BisectOptions) -> Bi
 def _state_file(project: Project, source: RangeSource, options: BisectOptions) -> Iterator[Path]:
     """Yield the file of a search's state, and keep other processes from it meanwhile."""
     folder = project.session_context().cache / project.repository.id / "bisect"
-    # another configuration builds, skips and measures differently
+    # the configuration, too: another one builds, skips and measures differently
     goal = (options.selection, options.case, options.metric, repr(project.config))
     identity = "\0".join((*source.identity, *goal))
     name = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16]
@@ -212,7 +217,7 @@ def _is_begun(project: Project, source: RangeSource, options: BisectOptions) -> 
 
 
 def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
-    """Return the project's history analysed, as ``perfci trend`` does it at this time."""
+    """Return the analysed history of the project, as ``perfci trend`` would at the time ``at``."""
     from perfci.commands.trend import trend_of
     from perfci.history.store import open_history
 
@@ -245,7 +250,7 @@ def _change_named(project: Project, given: str, history: str | None) -> Change:
 
 
 def _range_from(project: Project, given: str) -> str:
-    """Return the range from a revision to HEAD where one is ``given``, else an example."""
+    """Return the range from ``given`` to HEAD if ``given`` is a revision, else an example."""
     try:
         project.repository.resolve(given)
     except UsageError:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _LONGEST_REASON = 300
 """Characters that are kept of the reason why a commit was skipped."""
 _ENDS_THRESHOLD = 0.05
-"""Relative threshold of the ends, before it is halved, for a metric that has no lower one."""
+"""Highest relative threshold for comparing the ends, before it is halved."""
 _WHY_SHARE = 0.05
 """Share of the budget that is kept for looking inside of culprits, up to ``WHY_S``."""
 WHY_S = 30.0
@@ -51,14 +51,14 @@ WHY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class BisectOptions:
-    """The options of a search, besides what it runs over.
+    """The options of a search, besides its range.
 
     ``selection`` and ``metric`` narrow down what is searched for in a range. If several cases or
-    metrics remain, the search is for what moved most. A change of the trend sets ``case``, by its
-    id, and ``expected``, the ratio of bad to good that the trend saw. ``restart`` forgets what an
-    earlier start of the same search measured. ``quiet`` shows no answers on the way. With
-    ``package`` the range is of releases of that package. ``history`` is the address of the history
-    that has the change.
+    metrics remain, the search is for what moved most. A search for a change of the trend sets
+    ``case`` (an id) and ``expected``, the ratio of bad to good that the trend saw. ``restart``
+    forgets what an earlier start of the same search measured. ``quiet`` shows no answers on the
+    way. With ``package`` the range is of releases of that package. ``history`` is the address of
+    the history that has the change.
     """
 
     selection: str = ""
@@ -85,7 +85,8 @@ class _SearchEnded(Exception):
 class BisectDriver:
     """A search in progress. ``keep`` writes its state after each step.
 
-    ``started`` is a time of the caller's clock.
+    ``started`` is a time of the caller's clock. ``_longest_s`` is how long the longest session took
+    so far. ``_why_s`` is the time that is reserved for looking inside of culprits.
     """
 
     project: Project
@@ -103,7 +104,8 @@ class BisectDriver:
     def run(self) -> Bisection:
         """Search the range, then the branches of merges that turn out to be culprits.
 
-        A signal ends it with what is known. Raises KeyboardInterrupt if nothing is known yet.
+        A signal ends the search with what is known. If nothing is known yet, raises
+        KeyboardInterrupt.
         """
         ended: Ended = "done"
         for step in (self._search_ranges, self._confirm, self._explain):
@@ -142,7 +144,7 @@ class BisectDriver:
                 self._ask(searched, self._sought, question, self._why_s)
 
     def _compare_ends(self) -> SoughtMetric:
-        """Compare both ends. Choose what moved most of the selected cases and metrics."""
+        """Compare both ends, and choose the selected case and metric that moved most."""
         whole = self.state.ranges[0]
         question = Question(len(whole.commits), 0.0)
         only = (self.options.case,) if self.options.case else ()
@@ -177,8 +179,9 @@ class BisectDriver:
         return sought
 
     def _narrow_down(self, searched: SearchedRange, sought: SoughtMetric) -> None:
-        """Ask until nothing is left to ask in one range."""
+        """Measure commits of one range until no question about it is left."""
         while question := self.state.next_question(searched):
+            # leave time for a confirmation that will follow: as much as the longest session took
             confirmation = self.state.next_confirmation(searched)
             awaited = confirmation is not None and confirmation != question
             reserve_s = self._why_s + (self._longest_s if awaited else 0.0)
@@ -208,12 +211,12 @@ class BisectDriver:
         except (UnmeasurableCommit, ReleaseNotInstalled) as error:
             self._skip(searched, question, error.message)
             return
-        if question.base == 0:
+        if question.base == 0:  # the good end
             _require_same_environment(report, sought)
         rows = (row for row in report.results if row.metric == sought.metric)
         row = next((row for row in rows if row.case == sought.case), None)
         answer = _answer_of(row, question, log=log) if row else None
-        if sought.case in report.same_code:
+        if sought.case in report.same_code:  # no change, without a doubt
             answer = SessionAnswer(
                 question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base
             )
@@ -234,6 +237,7 @@ class BisectDriver:
         policy: Policy,
         reserve_s: float,
     ) -> Report:
+        """Compare a question's two commits, in the time that is left beyond ``reserve_s``."""
         measuring_begins()  # a side may take minutes to install, without a report to lose
         began = self.project.caller.executor.now()
         left = self._left_s() - reserve_s
@@ -280,7 +284,7 @@ class BisectDriver:
     def _add(
         self, searched: SearchedRange, sought: SoughtMetric, answer: SessionAnswer, report: Report
     ) -> None:
-        """Keep and show an answer. The answer of an interrupted session is the last."""
+        """Keep and show an answer. An interrupted session ends the search after its answer."""
         searched.add(answer)
         self.keep(self.state)
         size = (
@@ -313,7 +317,7 @@ class BisectDriver:
     def _explain_culprit(self, bisection: Bisection, culprit: Culprit, within_s: float) -> Why:
         """Return what differs inside of the case between a culprit and the commit before it.
 
-        A failure here is only reported as the reason why nothing is known: the answer stands.
+        A failure becomes the reason why nothing is known. It doesn't change the search's answer.
         """
         before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
         sides = (self.source.side("base", before), self.source.side("head", after))
@@ -368,9 +372,10 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
 
 
 def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
-    """Return a policy in which ``metric``, better or worse, decides how many rounds a session has.
+    """Return a policy in which ``metric`` alone decides how many rounds a session has.
 
-    Without ``threshold`` the metric keeps its own.
+    A change in either direction counts. Other metrics are only shown. Without ``threshold``,
+    ``metric`` keeps its own.
     """
     usual = policy.metrics.get(metric)
     if usual is None:
@@ -384,9 +389,9 @@ def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy
 def ends_threshold(policy: Policy, metric: str, expected: float | None = None) -> float:
     """Return the threshold for comparing the ends when ``metric`` is searched for.
 
-    A user who names the metric knows that it moved, perhaps by less than fails a build. So it is
-    half of the metric's own threshold. If that is a ratio, it is at most half of 5 %, and at most
-    half of the change of ``expected``, the ratio that the trend saw.
+    A user who names the metric knows that it moved, perhaps by less than the metric's threshold. So
+    this one is half of that. For a ratio, it is also at most half of 5 %, and at most half of the
+    change in ``expected``, the ratio that the trend saw.
     """
     configured = policy.metrics.get(metric)
     known = METRICS.get(metric)
@@ -426,6 +431,7 @@ def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
 
 
 def _adjusted(row: Comparison) -> float:
+    """Return the row's adjusted p, else its p, else 1."""
     p = row.p if row.p_adjusted is None else row.p_adjusted
     return 1.0 if p is None else p
 
@@ -450,6 +456,7 @@ def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnsw
     rounds = row.base.workers if row.base else 0
     if change is None or not math.isfinite(change):
         return None
+    # the interval is the point 1: both sides had the same values, so there is no standard error
     same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
     if row.method == "exact" or same:
         return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)

@@ -1,7 +1,8 @@
 """The range of a search: the commits between two revisions, or the releases of a package.
 
-Either has the range that is ``searched``, says what identifies that, makes a side of any of its
-commits, and knows which branches a commit merged.
+Both classes have the same members. ``searched`` is the range. ``identity`` tells searches apart.
+All commits run the benchmark files of ``benchmarks_of``. ``side`` returns a commit as a side to
+measure, and ``branches`` the branches that a commit merged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _RELEASES_SHOWN = 8
 
 
 class CommitRange:
-    """The commits of ``GOOD..BAD``. All run the newest one's benchmark files."""
+    """The commits of ``GOOD..BAD``. All of them run the newest commit's benchmark files."""
 
     package = ""
 
@@ -60,14 +61,14 @@ class CommitRange:
 
 
 class ReleaseRange:
-    """The releases ``GOOD..BAD`` of a package, with one commit of the project."""
+    """The releases ``GOOD..BAD`` of a package, all measured with the project's commit HEAD."""
 
     def __init__(self, project: Project, package: str, wanted: str, python: str | None) -> None:
         self.package = package
         context = project.session_context()
         self.benchmarks_of = project.repository.resolve("HEAD")
         self._interpreter = project.side("head", "HEAD", python).python
-        # next to the cache, whose content counts as trees of the project
+        # next to the cache folder, not in it: all that is in it counts as trees of the project
         folder = context.cache.with_name(f"{context.cache.name}-releases")
         self._releases = Releases(package, self._interpreter, folder, context.inherited)
         self.searched = _release_range(package, wanted, self._releases.versions())
@@ -81,7 +82,7 @@ class ReleaseRange:
         return RequestedSide(name, self.benchmarks_of, self._releases.python_of(commit.sha))
 
     def branches(self, _sha: str, /) -> tuple[SearchedRange, ...]:
-        """Return nothing: a release merges none."""
+        """Return nothing: releases have no merges."""
         return ()
 
 
@@ -89,7 +90,7 @@ RangeSource = CommitRange | ReleaseRange
 
 
 def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
-    """Return the commits of ``OLD..NEW`` by first parents, and the one before them."""
+    """Return the first-parent commits of ``OLD..NEW``, and as ``good`` the commit before them."""
     newest_first = commits(repository, wanted)
     before = parents_of(repository, newest_first[-1].sha)
     if not before:
@@ -130,7 +131,7 @@ def _release_index(package: str, given: str, versions: tuple[str, ...]) -> int:
 
 
 def _is_same_release(given: str, version: str) -> bool:
-    """Return whether 2.11 is 2.11.0 or 2.11.0+cpu."""
+    """Return whether both name one release, as 2.11 names 2.11.0 and 2.11.0+cpu."""
     given, version = (name.partition("+")[0] for name in (given, version))
     while given.endswith(".0"):
         given = given[:-2]

@@ -1,8 +1,8 @@
 """``calibrate``: a commit measured against itself, and what that shows of this machine.
 
-Identical sides get the first part of the time. Then the quiet settings are switched off in turn.
-Identical sides have a second turn, so that the machine's hours disturb both parts alike. The rest
-tests the promise with a slow-down in head.
+The first part of the time goes to identical sides. Then the quiet settings are switched off, one
+after the other. A second block of identical sides follows, so that the machine's disturbances over
+the hours fall on both parts alike. The rest of the time tests the promise with a slow-down in head.
 
 ``--parallel`` measures the spread of sessions that run at once on this machine. One session runs
 alone in the machine's first part, then one in each part at once, then one alone in the last part.
@@ -54,14 +54,18 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
 
 _SESSIONS = 3
-"""Sessions one after the other, each with its share of the time."""
+"""The steps of ``--parallel``, each with a third of the time: one alone, all at once, one alone."""
 _ENDLESS_ROUNDS = 10_000
-"""So many that each session uses all of its time, and all run at once to the end."""
+"""More rounds than fit the time: each session uses all of its time, and all end together."""
 _LEAST_DF = 2
-"""Degrees of freedom of a case's spread. With fewer pairs it says next to nothing."""
+"""Least degrees of freedom of a case's spread. A spread of fewer pairs says next to nothing."""
 MOST_RATIO = 1.25
-"""Most that sessions at once may widen a spread. With 1.25 they need 56 % more rounds."""
+"""Highest allowed spread of sessions at once, relative to one alone.
+
+At 1.25, a session needs 56 % more rounds (1.25²).
+"""
 _PAUSE_S = 0.5
+"""Time between two looks at the running sessions, in s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def calibrate(
     are made for a session with the configuration's own budget and rounds.
     """
     project.check_outputs(options.outputs)
-    # an existing entry that is no file is its reader's error
+    # lexists: an entry that is no file is reported when it is read
     existing = (name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(project.root / name))
     name = config_path.name if config_path else next(existing, OWN_FILE)
     head = project.side("head", rev, options.python)
@@ -165,7 +169,7 @@ def concluded(
 
 
 def _cut(results: CalibrationParts, cases: Sequence[Case], config: Config) -> list[str]:
-    """Say what the calibration did not look at, and why."""
+    """Return notes on what the calibration did not look at, and why."""
     notes = []
     if results.session.most < config.settings.max_rounds:
         budget, most = format_duration(config.settings.budget), results.session.most
@@ -294,11 +298,14 @@ class _Sessions:
         )
 
     def end_strays(self, parts: Sequence[MachineSlot]) -> None:
-        """End the sessions of a calibration that was killed. They would disturb these."""
+        """End the sessions that a killed calibration left behind. They would disturb new ones."""
         LocalEngine(JobFolder(self.folder), parts).cancel(self._plan(len(parts)))
 
     def measured(self, what: str, parts: Sequence[MachineSlot]) -> list[Report]:
-        """Return the report of a session in each of ``parts``."""
+        """Run one session in each of ``parts``, all at once, and return their reports.
+
+        ``what`` names them in messages.
+        """
         plan = self._plan(len(parts))
         job = JobFolder(self.folder)
         job.clear(plan)
@@ -335,9 +342,10 @@ class _Sessions:
 def _concurrent_spread(
     count: int, *, alone: Sequence[Report], concurrent: Sequence[Report]
 ) -> ConcurrentSpread:
-    """Return the ratio of the spread of each ``concurrent`` report to that of its ``alone``.
+    """Return how much wider the spread of ``concurrent`` reports is than that of ``alone`` reports.
 
-    Both were measured in the same part of the machine. MeasureError if there are too few pairs.
+    Reports at the same index were measured in the same part of the machine. MeasureError if there
+    are too few pairs.
     """
     pairs = [
         (case, spread, other[case])
@@ -365,7 +373,10 @@ def _concurrent_spread(
 
 
 def _spreads(report: Report) -> Mapping[str, Spread]:
-    """Return the spread of the log ratio of each case's pairs, of the median latency."""
+    """Return each case's spread: that of its pairs' log(head ÷ base), of the median latency.
+
+    The standard error times the root of the number of pairs (``df`` + 1) is the spread.
+    """
     return {
         row.case: Spread(row.se * sqrt(row.df + 1.0), int(row.df))
         for row in report.results
@@ -379,9 +390,10 @@ def _spreads(report: Report) -> Mapping[str, Spread]:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentSpread:
-    """The spread of pairs of ``count`` sessions at once, ``ratio`` times that of one alone.
+    """The factor by which pairs spread more in ``count`` sessions at once than in one alone.
 
-    ``lo`` and ``hi`` are its 95 % interval. ``pairs`` of ``cases`` were measured at once.
+    ``ratio`` is the factor, ``lo`` to ``hi`` its 95 % interval. The sessions at once measured
+    ``pairs`` pairs of ``cases`` cases.
     """
 
     count: int
@@ -407,14 +419,14 @@ class ConcurrentSpread:
 
 @dataclass(frozen=True, slots=True)
 class MachineParts:
-    """The physical ``cores`` and GPUs to divide. ``workers`` is a session's number of cores."""
+    """The physical ``cores`` and GPU ``devices`` to divide. A session needs ``workers`` cores."""
 
     cores: tuple[tuple[int, ...], ...]
     devices: tuple[str, ...]
     workers: int
 
     def parts(self, count: int) -> tuple[MachineSlot, ...]:
-        """Return ``count`` equal parts, or if that is 0, as many as have enough cores."""
+        """Return ``count`` equal parts. With 0, return as many parts as get enough cores."""
         return slots(self.cores, self.devices, workers=self.workers, concurrent=count)
 
 
@@ -431,7 +443,7 @@ def machine_of(project: Project) -> MachineParts:
 
 
 def keep_answer(root: Path, machine: MachineParts, answer: ConcurrentSpread) -> None:
-    """Keep the calibration's answer for a number of parts of this machine and the project."""
+    """Keep the answer for this machine, this project and the answer's number of sessions."""
     path = _answer_path(root, machine, answer.count)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, encode(answer))
@@ -451,7 +463,7 @@ def kept_answer(root: Path, machine: MachineParts, count: int) -> ConcurrentSpre
 
 
 def _answer_path(root: Path, machine: MachineParts, count: int) -> Path:
-    """Return the file of an answer, named after the machine too: machines may share a cache."""
+    """Return the file of an answer. Its name depends on the machine: machines may share a cache."""
     parts = [(slot.cores, slot.device) for slot in machine.parts(count)]
     mark = mark_of(platform.node(), str(root), machine.workers, parts)
     return cache_folder() / "at-once" / f"{mark}.json"

@@ -36,30 +36,44 @@ from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import rounds_to_believe
 
 FIRST_END, KNOWN_END, SETTINGS_END, SAME_END = 0.36, 0.48, 0.58, 0.62
-"""Where parts end, as shares of the time: same 40 %, settings 22 %, promise what is left.
+"""The ends of the steps, as shares of the time.
 
-Compiled cases, and spreads of too few pairs, take from the settings' time until ``KNOWN_END``.
+Identical sides get the first 36 %. Compiled cases, and cases with too few pairs, are measured as
+identical sides until ``KNOWN_END``, which takes time from the settings. The settings end at 58 %.
+Identical sides get 4 % more, and the promise gets the rest.
 """
 _FIRST_ROUNDS = 12
+"""Most rounds of identical sides in their first step."""
 _LEAST_PAIRS = 5
+"""Cases with fewer pairs are measured again before the settings."""
 _MORE_ROUNDS = 8
+"""Most rounds of identical sides in their last step."""
 _CONCURRENT_START = 0.5
-"""Time of two starters at once, at best, divided by their time one after the other."""
+"""At best, two starters at once take half of the time that they take one after the other."""
 _FILLED_SHARE = 0.8
-"""Share of the time that a promise's test fills. With a round too few it tests nothing."""
+"""Share of the time left that a promise's test is planned to take.
+
+The rest is a margin: a test that lacks one round shows nothing.
+"""
 TRIED = ("malloc", "pin", "threads", "gc", "hash_seed")
 """Settings in the order of their trials, the most important first."""
 _TRIAL_ROUNDS = (4, 10)
+"""Least and most rounds of a trial."""
 _TRIAL_CASES = 3
-"""Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double."""
+"""Least cases of a trial, where there are as many.
+
+Four rounds of three cases leave 9 degrees of freedom: enough to see a spread double.
+"""
 
 
 @dataclass(slots=True)
 class CalibrationParts:
-    """Measures the parts once. ``end`` is on the scale of ``clock``.
+    """Measures the parts once. ``end`` is a time of ``clock``.
 
     ``scale`` is the number of cases in a full session divided by the number measured here. Promises
-    are scaled by it. The other fields are what ``run`` found, and ``part_s`` what each part took.
+    are scaled by it. ``run`` sets the other fields to what it found, and ``part_s`` to the time
+    that each part took. ``_round_s`` has the time of a case's usual round. ``_starting_s`` and
+    ``_at_once_s`` are the time that starters add to a sweep, with identical sides and in trials.
     """
 
     measure: MeasureBlock
@@ -90,7 +104,7 @@ class CalibrationParts:
             return began + share * (self.end - began)
 
         eager = [case for case in cases if not case.compiled]
-        self._same(eager or cases, _FIRST_ROUNDS, until(FIRST_END))  # compiles come after
+        self._same(eager or cases, _FIRST_ROUNDS, until(FIRST_END))  # compiled cases follow
         few = [case for case in self._alive(cases) if self._count(case) < _LEAST_PAIRS]
         lacking = _LEAST_PAIRS - min(map(self._count, few), default=_LEAST_PAIRS)
         self._same(few, lacking, until(KNOWN_END))
@@ -112,12 +126,13 @@ class CalibrationParts:
         return self._starting_s + sum(self._round_s.values())
 
     def _same(self, cases: Sequence[Case], rounds: int, end: float) -> None:
+        """Measure identical sides until ``end``. Keep the pairs and the time of a round."""
         block = self._block("identical sides", "same", cases, rounds, self.config.quiet, end)
         for pairs in block.pairs:
             before = self._pairs.get(pairs.case.id)
             self._pairs[pairs.case.id] = _joined(before, pairs) if before else pairs
         for case, times in block.round_s.items():
-            # the first round compiles and reads files
+            # without the first round, which compiles and reads files
             self._round_s.setdefault(case, median(times[1:] or times))
         self._starting_s = max(self._starting_s, _starting_s(block))
 
@@ -135,7 +150,9 @@ class CalibrationParts:
     def _without(
         self, cases: Sequence[Case], end: float
     ) -> tuple[list[tuple[str, tuple[Pairs, ...]]], tuple[SettingTrial, ...]]:
+        """Switch off settings in turn. Return the pairs by setting, and the settings left out."""
         left_s = max(0.0, end - self.clock())
+        # each case's share of the starters' time
         share_s = self._starting_s / max(1, len(self._round_s))
         round_s = {case: own_s + share_s for case, own_s in self._round_s.items()}
         plan = plan_trials(cases, round_s, self.config.quiet, self.cores, left_s)
@@ -155,6 +172,7 @@ class CalibrationParts:
         return measured, plan.left_out
 
     def _test_promise(self, cases: Sequence[Case]) -> Promise:
+        """Return whether a slow-down of the promised size is found, or why that isn't tested."""
         alpha = self.config.policy.alpha / max(1, self.calibrated.comparisons)
         known = {case.id: case for case in cases}
         candidates = [
@@ -176,7 +194,8 @@ class CalibrationParts:
             )
         believed = rounds_to_believe(self.calibrated.comparisons, self.config.policy.alpha)
         fits = partial(plan_promise, candidates, alpha, least=believed)
-        # a test that may not end is better than none: nothing else needs the time
+        # without the margin, a test may not end in time: still better than no test, as nothing else
+        # needs the time
         plan = fits(_FILLED_SHARE * left_s, starting_s=self._at_once_s or self._starting_s) or fits(
             left_s, starting_s=_CONCURRENT_START * self._starting_s
         )
@@ -185,6 +204,7 @@ class CalibrationParts:
         return self._keep(plan, [known[case] for case in plan.needed], alpha)
 
     def _keep(self, plan: PromisePlan, cases: Sequence[Case], alpha: float) -> Promise:
+        """Carry out the planned test, and return whether the promise was kept."""
         block = self._block(
             f"slowed by {plan.injected:.1%}",
             "promise",
@@ -215,6 +235,7 @@ class CalibrationParts:
         *,
         slow_down: float = 0.0,
     ) -> RoundBlock:
+        """Measure one block until ``end``, and add up what it took. Empty without time or cases."""
         began = self.clock()
         if self.interrupted or not cases or began >= end:
             return RoundBlock(())
@@ -242,13 +263,16 @@ class CalibrationParts:
 
 
 def _starting_s(block: RoundBlock) -> float:
-    """Return what a sweep takes besides its cases' rounds: starters are in one round of each."""
+    """Return how much longer than its cases' usual rounds a sweep takes, in s.
+
+    A sweep is one round of every case. Starters are started in one of its rounds.
+    """
     beyond = sum(sum(times) - median(times) * len(times) for times in block.round_s.values())
     return max(0.0, beyond / max(map(len, block.round_s.values()), default=1))
 
 
 def _joined(first: Pairs, second: Pairs) -> Pairs:
-    """Return both blocks' pairs. The second block's rounds are counted on from the first's."""
+    """Return the pairs of both blocks. The second block's round numbers follow the first's."""
     last = max((output.round for output in (*first.base, *first.head)), default=0)
     later = [
         tuple(replace(output, round=output.round + last) for output in side)
@@ -270,7 +294,11 @@ class RoundBlock:
 
 
 MeasureBlock = Callable[[str, Sequence[Case], MeasureSettings, Quiet, float], RoundBlock]
-"""Measures cases with these settings until this time. The text names the purpose."""
+"""Measures one block of rounds.
+
+The arguments are its purpose in words, the cases, the settings, the quiet settings, and the time at
+which it ends.
+"""
 
 
 def in_workplace(workplace: Workplace, end: float) -> MeasureBlock:
@@ -358,7 +386,10 @@ class _BlockProgress:
 
 @contextmanager
 def _where_it_may_run(plan: SessionPlan, *, pinned: bool) -> Iterator[None]:
-    """Workers that aren't pinned inherit this process's cores: for them it leaves its corner."""
+    """Let this process use all of the session's cores while workers aren't pinned.
+
+    Such workers inherit this process's cores. Otherwise this process keeps to a few of them.
+    """
     before = os.sched_getaffinity(0)
     if not pinned and plan.cores.workers:
         os.sched_setaffinity(0, {*plan.cores.workers, *plan.cores.parent})
@@ -385,9 +416,10 @@ def plan_trials(
     cores: CorePlan,
     time_s: float,
 ) -> TrialPlan:
-    """Choose trials for ``time_s``: every setting on all cases, else on fewer, else fewer settings.
+    """Choose trials that fit ``time_s``: leave out cases first, then settings.
 
-    Eager cases of different benchmarks come first: what a setting does to one shows soonest.
+    Eager cases of different benchmarks are kept longest, because they show soonest what a setting
+    does.
     """
     able, left_out = [], []
     for setting in TRIED:
@@ -413,6 +445,7 @@ def plan_trials(
 
 
 def _pointless(setting: str, quiet: Quiet, cores: CorePlan) -> str:
+    """Return why a trial of ``setting`` would show nothing, or an empty text."""
     if not getattr(quiet, setting):
         return "off in the configuration"
     if setting == "pin" and not cores.parent:
@@ -421,6 +454,7 @@ def _pointless(setting: str, quiet: Quiet, cores: CorePlan) -> str:
 
 
 def _ordered(cases: Sequence[Case]) -> Sequence[Case]:
+    """Return eager cases first, and each benchmark's first case before any second one."""
     counts: Counter[str] = Counter()
     ranked = []
     for index, case in enumerate(cases):

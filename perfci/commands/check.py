@@ -47,11 +47,14 @@ from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
 
 _TOO_FEW_SESSIONS = 2
-"""With two sessions the 95 % interval is 12.7 standard errors to each side, with three 4.3."""
+"""A baseline of so few sessions gets a note that asks for a third.
+
+With two sessions the 95 % interval is 12.7 standard errors to each side, with three 4.3.
+"""
 ENDED_EARLY = "the session ended before every suspect was measured again"
 """The reason for unconfirmed suspects after an interruption, or with a full disk."""
 _LEAST_CONFIRMING_S = 10.0
-"""Least time of a confirmation, which gets what head alone leaves of the budget."""
+"""Least time of a confirmation, in s. It gets what measuring head alone left of the budget."""
 
 
 class NoBaseline(UsageError):
@@ -68,7 +71,7 @@ def check(
 ) -> tuple[Run, Report]:
     """Measure ``head`` and return its run, and the report against its environment's baselines.
 
-    NoBaseline, before anything is measured, where there is no baseline to compare with.
+    Raises NoBaseline before anything is measured if there is no baseline to compare with.
     """
     policy = context.config.policy
     if not context.token_allowed:
@@ -110,7 +113,8 @@ def _require_baselines(
 ) -> None:
     """Raise NoBaseline if no selected case of any shard has a baseline.
 
-    A baseline whose benchmark is gone, or a file that can't be imported, is something to report.
+    A baseline whose benchmark is gone and a file that can't be imported belong in a report, so they
+    don't raise.
     """
     cases = selected_cases(workplace, options)
     if any(case.id in baselines for case in cases):
@@ -161,7 +165,7 @@ def against_baselines(
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue
         rows += _with_baseline(case, baseline, outputs.get(case.id, ()), policy)
-        # the baseline has the same source, which may compute its metrics from other code
+        # the benchmark's own source is as it was, but code that it calls may define other metrics
         if case.benchmark in written:
             metrics = written[case.benchmark].metrics
             rows += left_out(case, baseline.outputs(), metrics, policy)
@@ -242,9 +246,10 @@ def confirmed(
     head: RequestedSide,
     options: MeasureOptions,
 ) -> Report:
-    """Measure each suspect's baseline commit in pairs with head. Those rows replace the suspicion.
+    """Measure each suspect's baseline commit in pairs with head.
 
-    Suspects that can't be measured again stay suspicions, and the verdict gives the reason.
+    The new rows replace the suspicion. Suspects that can't be measured again stay suspicions, and
+    the verdict gives the reason.
     """
     cases_by_commit: dict[str, list[str]] = {}
     for case in suspected:
@@ -300,7 +305,7 @@ def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: 
 
 
 def unconfirmed(report: Report, why: str) -> Report:
-    """Return ``report`` with what regressed in it called unconfirmed, for the reason ``why``."""
+    """Return ``report`` with its regressed rows marked unconfirmed, and a note on ``why``."""
     rows = tuple(
         replace(row, confirmed=False)
         if row.status == "regressed" and row.confirmed is None
@@ -313,9 +318,9 @@ def unconfirmed(report: Report, why: str) -> Report:
 def notes_of_both(
     run: Run, report: Report, again: Sequence[PairedResult]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the notes of head alone, and those of measuring again with a prefix.
+    """Return the first measurement's notes, and those of measuring again with a prefix.
 
-    Notes about workers cover both measurements together.
+    Notes on workers are made of both measurements together. They are among the former.
     """
     first_outputs = _outputs(run)
     everything = [*first_outputs, *_outputs(*(run for runs, _ in again for run in runs))]
@@ -330,7 +335,7 @@ def notes_of_both(
 
 
 def findings_of_both(run: Run, again: Sequence[PairedResult]) -> tuple[Finding, ...]:
-    """Return the findings of all workers: two counts would look like one note twice."""
+    """Return the findings on all workers together. Two counts would look like one note twice."""
     return burst_findings(_outputs(run, *(run for runs, _ in again for run in runs)))
 
 
@@ -339,12 +344,13 @@ def _outputs(*runs: Run) -> list[WorkerOutput]:
 
 
 def _without_workers(report: Report, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
+    """Return a report's notes without those on its workers."""
     of_workers = worker_notes(outputs)
     return tuple(note for note in report.notes if note not in of_workers)
 
 
 def baseline_side(side: Side | None) -> Side | None:
-    """Name a side as a reader knows it: by the baseline's commit, whatever rev found it."""
+    """Return ``side`` with the name that readers know: the commit of the baseline."""
     return side and replace(side, rev=f"baseline of {side.sha[:12]}")
 
 
@@ -376,7 +382,7 @@ def _measured_again(
             if both[1].interrupted:
                 again.interrupted = True
                 break
-    except KeyboardInterrupt:  # during a checkout or a build. Otherwise there is a report
+    except KeyboardInterrupt:  # in a checkout or a build. An interrupted session returns a report
         again.interrupted = True
     if again.interrupted:
         again.reasons.append(ENDED_EARLY)
@@ -402,9 +408,9 @@ def _paired_with_head(
 def _kept(
     suspicion: Sequence[Comparison], again: _Confirmation, rounds: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the cases measured again that stay suspicions, and the reasons.
+    """Return the cases that stay suspicions although they were measured again, and the reasons.
 
-    Base can't be measured, or the case had regressed and now got fewer than ``rounds``.
+    Either base can't be measured, or the case had regressed and now got fewer than ``rounds``.
     """
     regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
     kept: list[str] = []

@@ -1,4 +1,4 @@
-"""``comment`` and ``on-demand``: reports on their pull request, and what its comments ask for."""
+"""``comment`` posts reports to a pull request, ``on-demand`` reads its comments' requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestedAnswer:
-    """The answer to a comment on ``pull``, of the commit that was measured for it."""
+    """An answer to the comment ``comment`` on ``pull``, with the numbers of ``head_sha``."""
 
     comment: int
     pull: int
@@ -68,13 +68,16 @@ class CommentRequest:
     """The options of ``comment``.
 
     ``files`` are the reports, one per environment, or ``unreadable`` is the reason why there are
-    none. ``forge`` is one of ``FORGES``, or the environment's without it. ``pull`` and ``head_sha``
-    go before the ``event``. ``author`` is the account of the token, where the forge doesn't report
-    it. ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
-    waits for the forge. ``any_base`` believes a comparison with any commit. ``page_file`` gets the
-    report's page, as it was judged, and the comment links ``details``, the page's future address.
-    The configuration of the checkout ``root`` judges. ``answer`` is the comment that asked for the
-    measurement. The report is then left as its answer, sets no check, and may leave cases out.
+    none. ``forge`` is one of ``FORGES``, None for the forge whose CI this is. ``pull`` and
+    ``head_sha`` take precedence over the ``event``. ``author`` is the account of the token, for a
+    forge that doesn't report it. ``body_file`` gets the comment's text before anything is posted.
+    ``most_wait_s`` bounds all waits for the forge. ``any_base`` accepts a comparison with any
+    commit as base.
+
+    ``page_file`` gets the page of the judged report, and ``details`` is the address where that page
+    will be, which the comment links. The configuration of the checkout ``root`` judges. ``answer``
+    is the id of the comment that asked for the measurement. The report is then left as its answer,
+    sets no check, and may lack cases.
     """
 
     root: Path
@@ -102,7 +105,7 @@ class CommentRequest:
 def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
     """Leave the reports as one comment and one check, and report each outcome to ``say``.
 
-    Return them as they were judged, and whether an inconclusive one fails the check.
+    Return the reports as they were judged, and whether an inconclusive report fails the check.
 
     The measuring job is not believed: every row is judged again by the configuration of ``root``.
     OutsideError if the forge or the disk failed, or a report can't be read.
@@ -135,7 +138,8 @@ def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
 class _Judge:
     """Judges reports by the configuration and the benchmark files of a checkout.
 
-    It is the checkout that this runs in, never that of a report: the measuring job must not decide.
+    The checkout is the one that perfci runs in here, never a report's: the measuring job must not
+    decide.
     """
 
     def __init__(self, request: CommentRequest, answer: RequestedAnswer | None, say: Say) -> None:
@@ -150,8 +154,8 @@ class _Judge:
     def believed(self, reports: Sequence[Report], poster: Poster) -> list[Report]:
         """Return the reports without acceptances that are not the repository's own.
 
-        A merge group is the repository's own, because only an account that may write to it puts a
-        fork's change into a queue.
+        A merge group counts as the repository's own: only accounts that may write to the repository
+        put a fork's change into a queue.
         """
         own = any(row.accepted for report in reports for row in report.results)
         if own:
@@ -213,10 +217,11 @@ def _loaded(files: Sequence[Path], unreadable: str | None) -> list[Report]:
 def on_demand(
     event: Path | None, repository: str | None, author: str | None, most_wait_s: float, say: Say
 ) -> OnDemandRun | None:
-    """Return what the event's comment has measured, and answer it. None if it asks for nothing.
+    """Return the measurement that the event's comment asks for, after answering the comment.
 
-    The result becomes the step's outputs, which are empty without one. A comment whose author may
-    not ask gets no answer. ``author`` is the account of the token.
+    None if the comment asks for nothing, or its author may not ask: then it gets no answer. The
+    measurement becomes the step's outputs. Without one they stay empty. ``author`` is the account
+    of the token.
     """
     if event is None:
         raise UsageError(
@@ -267,7 +272,7 @@ def _selections(body: str) -> list[str] | UnreadableCommand:
 def _acknowledged(
     client: GitHubClient, asking: Comment, selections: list[str] | UnreadableCommand, say: Say
 ) -> OnDemandRun | None:
-    """Return what is measured, after a reaction to the comment. None if nothing is."""
+    """React to the comment, and return the measurement that it gets, or None."""
     permission = "" if asking.bot else client.permission(asking.author)
     measuring = (
         selections.why
@@ -291,7 +296,7 @@ def _acknowledged(
 def _measuring(
     client: GitHubClient, asking: Comment, selections: list[str], permission: str
 ) -> OnDemandRun | str:
-    """Return what is measured, or the reason for nothing."""
+    """Return the measurement that is made, or the reason why nothing is measured."""
     pull = client.pull(asking.pull)
     why = measure_refusal(asking, pull, permission)
     if why:
@@ -299,7 +304,7 @@ def _measuring(
     if len(selections) > 1:
         return "it has several selections; join them by `or`"
     try:
-        select((), selections[0])
+        select((), selections[0])  # raises if the expression can't be read
     except UsageError as error:
         return error.message
     base = client.leaves(pull, pull.head_sha)
@@ -316,9 +321,9 @@ def _react(client: GitHubClient, asking: Comment, content: str, say: Say) -> Non
 
 
 def set_outputs(values: Mapping[str, str]) -> None:
-    """Set the step's outputs, or nothing outside of Actions.
+    """Set the step's outputs. Does nothing outside of Actions.
 
-    The delimiter can't be guessed, so no value can end itself and begin another one.
+    The delimiter can't be guessed. So no value can end early and set another output.
     """
     named = os.environ.get("GITHUB_OUTPUT", "")
     if not named:

@@ -51,18 +51,17 @@ class MeasureOptions:
     """The options of a measurement, besides its revisions and the configuration.
 
     ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
-    ``durations`` in s by case. ``everything`` measures cases of the same code on both sides as any
-    other. Recording in the ``history`` implies it. ``outputs`` are files that the caller writes.
-    If they can't be written, that is an error before measuring. ``why`` looks into cases that
-    moved (None: as the configuration says), and writes Chrome traces into ``traces``.
-    ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of its rounds.
-    ``same`` allows both sides to be one commit. ``last_failed`` measures only cases that failed in
-    this repository's last comparison.
+    ``durations`` in s by case. ``everything`` measures cases whose sides are the same code like any
+    other case. ``record`` adds the runs to the ``history``, and implies ``everything``. ``outputs``
+    are files that the caller writes. If they can't be written, that is an error before measuring.
+    ``why`` looks into cases that moved (None: as the configuration says), and writes Chrome traces
+    into ``traces``. ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of
+    its rounds. ``same`` allows both sides to be one commit. ``last_failed`` measures only cases
+    that failed in this repository's last comparison.
 
-    A command sets the other fields. ``only`` has the ids of the cases to measure, ``again`` ids
-    and files of cases that failed before. Empty means all. The report is of ``command`` and
-    ``created_at``, or of the moment it is made. Both sides run the benchmark files of
-    ``benchmarks_of``, or head's.
+    A command sets the other fields. ``only`` has the ids of the cases to measure, ``again`` ids and
+    files of cases that failed before. Empty means all. ``command`` and ``created_at`` (empty: now)
+    go into the report. Both sides run the benchmark files of ``benchmarks_of``, or head's.
     """
 
     selection: str = ""
@@ -101,7 +100,7 @@ def compare(
     options: MeasureOptions,
     announce: Announce = silent,
 ) -> PairedResult:
-    """Measure both in pairs and return their runs (base's, head's), and the report.
+    """Measure both sides in pairs and return their runs (base's, head's), and the report.
 
     ``announce`` takes a line on what will be measured and within which time, before it begins.
     """
@@ -117,7 +116,7 @@ def measure_both(
     options: MeasureOptions,
     announce: Announce = silent,
 ) -> PairedResult:
-    """Measure both in pairs and return their runs, and the report without its verdict."""
+    """Measure both sides in pairs and return their runs, and the report without its verdict."""
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
@@ -125,7 +124,7 @@ def measure_both(
         part = selected_part(workplace, options)
         keeper = _keeper(options)
         settings = context.config.settings
-        if keeper:  # which takes all rounds
+        if keeper:  # it keeps the bursts of all rounds
             settings = replace(settings, rounds=settings.max_rounds)
         announce(_announcement(base.resolved, head.resolved, part, settings, records))
         result = measure_cases(
@@ -171,7 +170,7 @@ def measure_both(
 
 
 def _keeper(options: MeasureOptions) -> BurstKeeper | None:
-    """Return what keeps the bursts, if they are to be kept. OSError where they can't be."""
+    """Return the keeper of the bursts if wanted. OSError if its folder can't be written."""
     if options.keep_bursts is None:
         return None
     keeper = BurstKeeper.within(options.keep_bursts, now())
@@ -188,7 +187,8 @@ def _absent_on_base(
 ) -> tuple[tuple[Failure, ...], frozenset[str]]:
     """Return the failures of a session, and the cases that base lacks.
 
-    A ``new`` case that base's own files have is a failure: head's files don't give it on base.
+    A ``new`` case that base's own files have isn't new. It counts as a failure, because head's
+    files don't define it on base.
     """
     measured = {state.case.id for state in result.states if state.outputs["base"]}
     not_given = tuple(
@@ -257,7 +257,7 @@ def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case,
 
 
 def _nearest(cases: Sequence[Case], selection: str) -> str:
-    """Return a question with the benchmark or tag most like each word that no case has."""
+    """Return a question that names the most similar benchmark or tag for each unknown word."""
     names = sorted({name for case in cases for name in (case.id.partition("[")[0], *case.tags)})
     unknown = [word for word in words_of(selection) if not select(cases, word)]
     meant = [near for word in unknown if (near := nearest(word, names))]
@@ -268,22 +268,23 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
     """Return the selected cases that are measured here: all, or a shard's part."""
     selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
-    # the split ignores what is left out: a check confirms suspects in their own shard
+    # split first, then leave cases out: so a check's shard confirms suspects among its own cases
     return part_of(selected, options.shard, options.durations).only(selected_ids)
 
 
 def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return the names of the benchmarks that base's files have and head's no longer have.
 
-    Both sides run head's files, so base's own files are read and never imported. A file that names
-    no benchmark counts by its path, once it is gone. A selection leaves out what it doesn't name.
+    Both sides run head's files, so base's own files are read and never imported. A removed file in
+    which no benchmark is found counts by its path. With a selection, only the removed benchmarks
+    that it names count.
     """
     if options.only or options.again:
         return ()
     plan, head = workplace.plan, workplace.discoveries["head"].discovery
     before = _on_base(workplace)
     after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
-    # a name that head writes and doesn't define is broken, or not meant for this machine
+    # a name in head's source without a case is broken, or not meant for this machine
     kept = {case.benchmark for case in head.cases}.union(*after.values())
     broken = {failure.case for failure in head.failures}
     gone = {
@@ -308,17 +309,13 @@ def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
-    """Return the benchmarks of base's own files, by file, with those of its own configuration.
-
-    Head may look for its benchmarks elsewhere. The configuration's saved models are in no file, and
-    have the key "".
-    """
+    """Return the benchmarks of base's own files, by file, also where base's configuration looks."""
     plan = workplace.plan
     root = plan.own_base
     files = plan.benchmark_files(root)
     try:
         bases_config = load_config(root)
-    except UsageError:  # that configuration could not measure, and was mended since
+    except UsageError:  # base's configuration can't be read, and was mended since
         bases_config = None
     if bases_config is None:
         return written_in(root, files)
@@ -378,10 +375,10 @@ def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:
 def one_sided_points(
     workplace: Workplace, options: MeasureOptions, part: ShardCases
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the cases that head's benchmark files give on head alone, and on base alone.
+    """Return the cases that head's benchmark files define on head only, and those on base only.
 
-    The values of an axis may come from the library, say, or a skip may ask it. Files that fail on a
-    side are reported as failures.
+    The same files may define different cases: an axis may take its values from the library, and a
+    skip may depend on it. Files that fail on a side are left out, as they are reported as failures.
     """
     if options.only or options.again:
         return (), ()
@@ -484,7 +481,7 @@ def list_cases(
 ) -> tuple[tuple[Case, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the cases that would be measured, a line for each file that failed, and notes.
 
-    The notes are on the configuration: how busy the machine is concerns no list.
+    The notes are on the configuration only. How busy the machine is doesn't matter for a list.
     """
     with open_workplace(context, (head,)) as workplace:
         remember_cases(context, workplace)

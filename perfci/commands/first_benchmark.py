@@ -1,4 +1,7 @@
-"""The first benchmark that ``init`` writes: of the package's own model. Nothing is imported."""
+"""The first benchmark that ``init`` writes, for a model of the package.
+
+The package's source is parsed. Nothing of it is imported.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ from typing import TypeGuard
 from perfci.commands.workflows import new_file_template
 
 _MOST_FILES = 1000
+"""Most files of a package that are parsed."""
 _LONGEST_SOURCE = 1 << 20
+"""Bytes of the largest file that is parsed."""
 _MODULES = {"nn.Module", "torch.nn.Module", "Module"}
+"""Base classes of a torch module, as source code writes them."""
 _ABSTRACT = {"ABC", "abc.ABC", "Protocol"}
+"""Base classes that make a class abstract, as source code writes them."""
 _SIZE = 64
-"""The value of a size that has no default."""
+"""The value for a size that has no default."""
 _INPUTS = {
     "Linear": "torch.randn(batch, {})",
     "Conv1d": "torch.randn(batch, {}, 256)",
@@ -25,14 +32,17 @@ _INPUTS = {
 }
 """An input for a first layer, by the layer's first argument."""
 _DEEPEST = 5
+"""Most levels of base classes, or of parts inside of parts, that are followed."""
 _Sizes = Mapping[str, object]
+"""The values of parameters by name, as far as the source shows them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """A torch module of a package, and whether an ``__init__.py`` exports it.
 
-    ``arguments`` construct it, and ``inputs`` call it, as far as its text tells: "..." otherwise.
+    ``arguments`` construct it and ``inputs`` call it, both as source text. Each is "..." if the
+    source of the class doesn't show enough.
     """
 
     module: str
@@ -43,14 +53,15 @@ class Model:
 
     @property
     def runs(self) -> bool:
-        """Return whether there is a value for everything."""
+        """Return whether both the arguments and the inputs are known."""
         return "..." not in (self.arguments, self.inputs)
 
 
 def first_benchmark(package: Path | None) -> str:
-    """Return the text of a benchmark: of the model in ``package``, else of importing it.
+    """Return the text of a benchmark for the first model in ``package``.
 
-    Without a package it is of a small model of its own.
+    In a package without models, the benchmark imports the package. Without a package, it has a
+    small model of its own.
     """
     if package is None:
         return new_file_template("bench_model.py.j2").render()
@@ -65,8 +76,8 @@ def first_benchmark(package: Path | None) -> str:
 def package_models(package: Path) -> tuple[Model, ...]:
     """Return the package's concrete models, the most telling first.
 
-    What it exports goes before other classes, then whole models before the parts that others are
-    made of, then models that can be called as they are.
+    Exported classes go before others, then whole models before parts of other models, then models
+    that can be called as written before others.
     """
     classes = _module_classes(package)
     exports = _exports(package)
@@ -119,7 +130,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _exports(package: Path) -> dict[str, str]:
-    """Return the outermost package that imports each name in its ``__init__.py``."""
+    """Return by name the outermost package whose ``__init__.py`` imports it."""
     exports: dict[str, str] = {}
     for init in sorted(package.rglob("__init__.py"), key=lambda path: (len(path.parts), path)):
         dotted = ".".join((package.name, *init.relative_to(package).parts[:-1]))
@@ -177,7 +188,7 @@ def _required(method: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _arguments(node: ast.ClassDef) -> dict[str, int] | None:
-    """Return the sizes that construct a model, or None where it takes something else."""
+    """Return the sizes that construct a model, or None if it needs arguments of another kind."""
     method = _method(node, "__init__")
     if method is None:
         return {} if any(ast.unparse(base) in _MODULES for base in node.bases) else None
@@ -205,7 +216,7 @@ def _inputs(
     classes: Mapping[str, tuple[str, ast.ClassDef]],
     depth: int,
 ) -> str:
-    """Return an input that fits the first layer, or "..."."""
+    """Return the source of an input that fits the first layer, or "..."."""
     forward, method = _method(node, "forward"), _method(node, "__init__")
     if not (depth and forward and method) or len(_required(forward)) != 1:
         return "..."
@@ -233,7 +244,7 @@ def _value(node: ast.expr, sizes: _Sizes) -> object:
 
 
 def _bound(call: ast.Call, node: ast.ClassDef, sizes: _Sizes) -> _Sizes:
-    """Return what a part is constructed with."""
+    """Return the values of the parameters of a part that ``call`` constructs, by name."""
     method = _method(node, "__init__")
     names: Sequence[ast.arg] = method.args.args[1:] if method else ()
     positional = {name.arg: _value(value, sizes) for name, value in zip(names, call.args)}  # noqa: B905

@@ -40,9 +40,13 @@ if TYPE_CHECKING:
     from perfci.outputs import Say
 
 _CHANGES_NAMED = 3
+"""Changed files of the working tree that an error names."""
 _NO_BRANCH = "(none)"
+"""Recorded as the branch of a commit that is on no known branch."""
 _RUNS_SHOWN = 20
+"""Newest runs whose values a report shows."""
 _MOST_ROWS = 50
+"""Rows of a report that get values of their past."""
 _COLUMNS = (
     "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
     "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
@@ -50,9 +54,9 @@ _COLUMNS = (
 
 
 def history_address(given: str | None, config: Config, root: Path) -> str:
-    """Return what ``open_history`` is to open: as given, as configured, or the repository's own.
+    """Return the address of the history: as given, as configured, or the repository's own file.
 
-    A path in the configuration is relative to the repository's ``root``, a given one to here.
+    A configured path is relative to the repository's ``root``, a given path to the current folder.
     """
     if given or "://" in config.history:
         return given or config.history
@@ -62,9 +66,9 @@ def history_address(given: str | None, config: Config, root: Path) -> str:
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of the history that a command means, or nothing if a server has it.
+    """Return the files of a command's history. Empty if the history is on a server.
 
-    Nothing, too, where no project is known. A command that needs one reports that.
+    Also empty if no project is known. A command that needs a project reports that by itself.
     """
     if given or "://" in config.history:
         return files_at(given or config.history)
@@ -82,14 +86,14 @@ def project_of(config: Config, root: Path) -> str | None:
 
 
 def require_own(history: OpenHistory, config: Config, root: Path) -> None:
-    """Raise UsageError if ``history`` is another project's, as far as this one is known."""
+    """Raise UsageError if ``history`` is another project's. An unknown project passes."""
     project = project_of(config, root)
     if project is not None:
         history.require_project(project)
 
 
 def own_history(config: Config, root: Path) -> Path:
-    """Return the history's file of the project that ``config`` names, else of the repository.
+    """Return the history's file of the project in ``config``, else of the repository's project.
 
     UsageError if neither is known, outside a repository or in a shallow clone.
     """
@@ -107,7 +111,11 @@ def own_history(config: Config, root: Path) -> Path:
 def require_commit(
     repository: Repository, side: ResolvedRev, slug: str, why: str, instead: str
 ) -> None:
-    """Raise UsageError ``slug`` where ``side`` has changes, with the first of them and ``why``."""
+    """Raise UsageError ``slug`` if ``side`` has uncommitted changes.
+
+    The message names the first changes and says ``why`` they matter. The advice ends with
+    ``instead``.
+    """
     if not side.dirty:
         return
     changes = repository.changes(side)
@@ -121,7 +129,7 @@ def require_commit(
 
 
 def say_what_is_left_out(repository: Repository, say: Say, *sides: ResolvedRev) -> None:
-    """Report that HEAD's commit is measured without the changes of the working tree."""
+    """Report if HEAD's commit is measured without the changes of the working tree."""
     if any(side.rev == WORKING_TREE for side in sides):
         return
     if repository.resolve("HEAD").sha in {side.sha for side in sides} and repository.is_dirty():
@@ -134,7 +142,7 @@ def say_what_is_left_out(repository: Repository, say: Say, *sides: ResolvedRev) 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The history for the runs of one command. ``sides`` are the revisions to measure."""
+    """Adds the runs of one command to the history at ``address``. ``sides`` are the revisions."""
 
     address: str
     repository: Repository
@@ -144,7 +152,7 @@ class Recorder:
     def record(self, runs: Sequence[Run], report: Report) -> None:
         """Add ``runs`` and the report's outcome to the history.
 
-        Where the history fails, they are written to a file, which the error names.
+        If the history can't be written, both go to a file that the error names.
         """
         from perfci.commands.project import cache_folder
         from perfci.history.conversion import outcome_of
@@ -183,7 +191,7 @@ class Recorder:
 
 
 def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Recorder:
-    """Return the recorder, after checking that it can write, because measuring takes minutes.
+    """Return the recorder, after a check that it can write: measuring first would take minutes.
 
     UsageError if a side is no commit, or is made worse on purpose.
     """
@@ -216,9 +224,9 @@ def runner_name() -> str:
 
 
 def _branch(repository: Repository, side: ResolvedRev) -> str:
-    """Return the branch that ``side`` is a commit of, as far as it is known.
+    """Return the branch that the commit of ``side`` is on, as far as it is known.
 
-    A detached commit, as CI checks out a pull request's, may be on no branch here.
+    A detached commit may be on no branch of this clone. CI checks out a pull request's commit so.
     """
     name = branch_of(repository, "HEAD" if side.rev == "." else side.rev)
     try:
@@ -235,10 +243,10 @@ def with_past(
     aliases: Mapping[str, str],
     say: Say,
 ) -> Report:
-    """Return ``report`` with the newest values in the history at ``address`` of what moved.
+    """Return ``report`` with the recent past of what moved, from the history at ``address``.
 
-    They are of the default branch's runs, under the case's name or an earlier one. The verdict
-    doesn't depend on them, so an unreadable history is only reported.
+    The values are those of the default branch, under the current or an earlier name of the case.
+    The verdict doesn't depend on them, so an unreadable history is only reported.
     """
     from perfci.history.store import open_history
     from perfci.model.report import Past
@@ -273,7 +281,7 @@ def json_lines(history: OpenHistory) -> Iterator[Clean]:
 
 
 def csv_lines(history: OpenHistory) -> Iterator[Clean]:
-    """Yield one line a point. A text that a spreadsheet would compute gets an apostrophe."""
+    """Yield one line per point. A text that a spreadsheet would compute gets an apostrophe."""
     from perfci.report.exporters.csv import spreadsheet_cell
 
     yield clean_lines(",".join(_COLUMNS) + "\n")
@@ -309,7 +317,10 @@ class PruneSummary:
 def prune_history(
     history: OpenHistory, now: datetime, *, keep_days: int, near: int, dry_run: bool
 ) -> tuple[PruneSummary, ...]:
-    """Remove what is older than ``keep_days`` and further than ``near`` commits from a change."""
+    """Thin the runs that are older than ``keep_days`` and not within ``near`` commits of a change.
+
+    With ``dry_run``, only count them.
+    """
     changes = history.known_changes()
     pruned = []
     for key in history.environments():

@@ -24,9 +24,11 @@ from perfci.units import first_of
 
 _NO_OPTIONS = CiOptions()
 _IGNORED = "__pycache__/\n"
+"""The content of a first .gitignore."""
 _NO_PACKAGES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
 )
+"""Names of folders that are never the package to measure."""
 _MOST_FOLDERS = 200
 """Most folders of a repository to look at. A project with more has several packages."""
 
@@ -46,8 +48,9 @@ def initialise(
     UsageError if any of them can't be made. Nothing is written then.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
-    are several. ``forges`` names the ``FORGE_FILES`` to write as well, by the ``options``.
-    ``python`` is the Python that measures. Where none with torch is known, ``ask`` asks for it.
+    are several. ``forges`` are names of ``FORGE_FILES`` to write as well, by the ``options``.
+    ``python`` is the Python that measures. If no Python with torch is known, ``ask`` asks the user
+    for one.
     """
     root = repository.root
     folder = (root / benchmarks).resolve()
@@ -58,7 +61,7 @@ def initialise(
     if not python:
         quiet = settled or forges
         python = project_python(root) if quiet else _measuring_python(root, say, ask)
-    # the jobs that the workflows make have an environment of their own
+    # with workflows, `python` is left out: their jobs have an environment of their own
     first_table = new_file_template("pyproject.toml.j2").render(
         benchmarks=folder.relative_to(root.resolve()).as_posix(),
         python=json.dumps(python, ensure_ascii=False) if python and not forges else "",
@@ -99,7 +102,7 @@ def _measuring_python(root: Path, say: Say, ask: Callable[[str], str] | None) ->
 
 
 def _ignore(root: Path, python: str, say: Say) -> None:
-    """Write a first .gitignore. All other files of a working tree are measured with it."""
+    """Write a first .gitignore. Files that aren't ignored are measured with the working tree."""
     path = root / ".gitignore"
     if os.path.lexists(path):
         return
@@ -110,7 +113,7 @@ def _ignore(root: Path, python: str, say: Say) -> None:
 
 
 def _configure(root: Path, own_table: str, say: Say) -> None:
-    """Write ``own_table``, into pyproject.toml where the layout of that allows it."""
+    """Write ``own_table`` into pyproject.toml if TOML allows that, else into a new file."""
     path, own = root / PROJECT_FILE, root / OWN_FILE
     text = _text(path)
     if _is_configured(root, _parsed(path, text)):
@@ -119,7 +122,7 @@ def _configure(root: Path, own_table: str, say: Say) -> None:
     both = text + ("\n" if text else "") + own_table
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
-    if not _is_toml(both):  # `tool` is an inline table: no other place may add to it
+    if not _is_toml(both):  # `tool` is an inline table, which no other table may add to
         own.write_text(own_table, encoding="utf-8")
         say(f"wrote    [tool.perfci] to a new {own.name}")
         return
@@ -165,7 +168,7 @@ def _is_toml(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportPackage:
-    """An importable package: its name, and the folder of the repository that it lies in."""
+    """An importable package: its name, and the folder of the repository that contains it."""
 
     name: str
     folder: str
@@ -188,9 +191,10 @@ def measured_package(
 ) -> ImportPackage | None:
     """Return the package to measure, or None. ``project`` is ``root``'s pyproject.toml.
 
-    It is the one ``named`` by its name or folder, else the one with the project's name, else the
-    only one. Packages lie at the root, in `src`, and in a monorepo in folders with a pyproject.toml
-    or their `src`. UsageError, which lists them, where several or none could be meant.
+    The package is the one ``named`` by its name or folder. Without that, it is the only one with
+    the project's name, else the only one that needs no ``python_path``, else the only one at all.
+    Packages lie at the root, in `src`, and in a monorepo in folders with a pyproject.toml or their
+    `src`. UsageError, which lists them, where several or none could be meant.
     """
     packages = [
         ImportPackage(name, folder) for folder in _folders(root) for name in _in(root / folder)
@@ -227,6 +231,7 @@ def _ambiguous_package(what: str, packages: Sequence[ImportPackage]) -> UsageErr
 
 
 def _folders(root: Path) -> Iterator[str]:
+    """Yield the folders that may hold packages, relative to ``root``."""
     yield from (folder for folder in (".", "src") if (root / folder).is_dir())
     apart = [
         path.parent
@@ -240,6 +245,7 @@ def _folders(root: Path) -> Iterator[str]:
 
 
 def _in(folder: Path) -> Iterator[str]:
+    """Yield the names of the packages in ``folder``."""
     for entry in _entries(folder):
         usable = entry.name.isidentifier() and not keyword.iskeyword(entry.name)
         if usable and entry.name not in _NO_PACKAGES and (entry / "__init__.py").is_file():

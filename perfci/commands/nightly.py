@@ -1,7 +1,7 @@
 """``nightly``: a branch's commits measured one after the other, each recorded when it is done.
 
-The newest commit's benchmark files are run on all of them, as in a comparison: a new benchmark
-gets its past, and what moved is the library. What a kill interrupts is the commit in the works.
+All commits run the newest commit's benchmark files, as in a comparison. So a new benchmark gets its
+past, and what moved is the library. A kill loses only the commit that is being measured.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ from perfci.trend.timelines import current_name
 from perfci.units import counted, format_duration
 
 _SHARE_OF_SAME = 0.2
-"""Most of the budget for comparing the newest commit with itself."""
+"""Largest share of the budget for comparing the newest commit with itself."""
 _SHARE_OF_SEARCHES = 0.3
-"""Least of the budget for searching for the commits of new changes."""
+"""Least share of the budget for searching for the commits of new changes."""
 _OLDER_COMMITS = 5
 """Commits before the requested ones that may show the environment."""
 _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
-"""A commit is begun only if this many times the slowest case's time is left for each case."""
+"""A commit is begun only if at least its expected time, multiplied by this, is left."""
 _LONGEST_MESSAGE = 600
+"""Characters of a failure's message that are recorded."""
 _UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
 """The slugs of ``UnbuiltCommit``, as kinds of recorded failures."""
 
@@ -61,10 +62,10 @@ _UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_M
 class NightlyOptions:
     """The options of ``nightly``.
 
-    ``branch`` is the default one where it is empty. Its ``last`` commits are recorded, or a range
-    ``commits`` instead of both. ``last_of_each_day`` leaves out all but each day's last (UTC).
-    ``same`` compares the newest commit with itself once a day. ``bisect`` searches for the commits
-    of new changes. None leaves that to the configuration.
+    ``branch`` is the default branch if it is empty. Its ``last`` commits are recorded. A range
+    ``commits`` replaces both. ``last_of_each_day`` leaves out all but the last commit of each UTC
+    day. ``same`` compares the newest commit with itself once a day. ``bisect`` searches for the
+    commits of new changes (None: as the configuration says).
     """
 
     branch: str | None = None
@@ -128,7 +129,8 @@ class NightSummary:
 def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     """Measure what the history lacks of the requested commits, and record it.
 
-    PerfciError if something other than a commit is at fault. Earlier commits stay recorded.
+    PerfciError if something other than a commit is at fault. What was recorded before stays
+    recorded.
     """
     night = _Night(project, options)
     summary = night.summary
@@ -159,8 +161,8 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
 class _Night:
     """Measures the commits of one night, the newest first.
 
-    If none of them can be built, the ``_older`` commits before them show the environment. A night
-    belongs to the day on which it began (UTC), and ends within the budget.
+    If none of them can be built, the ``_older`` commits before them show the environment and the
+    cases. A night belongs to the day on which it began (UTC), and ends within the budget.
     """
 
     def __init__(self, project: Project, options: NightlyOptions) -> None:
@@ -197,11 +199,11 @@ class _Night:
                 self._record_error(commit, self._cases, error)
         todo = [gap for gap in self._gaps(self.summary.commits) if gap.sha not in self._broken]
         if todo and todo[0].sha == self._newest.sha:
-            # no time is kept for comparing it with itself: without this there is nothing to compare
+            # the newest gets all of the time: unmeasured, it can't be compared with itself
             self._fill(todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself()
-        if self.bisect:  # searches get the rest, and at least their share
+        if self.bisect:  # the searches come later, and get at least their share
             self._end -= _SHARE_OF_SEARCHES * self._options.budget_s
         for gap in todo:
             if self.summary.interrupted:
@@ -255,6 +257,10 @@ class _Night:
             return workplace.environments["head"]
 
     def _gaps(self, commits: tuple[Commit, ...]) -> list[Gap]:
+        """Return what is to be measured of ``commits``.
+
+        Unless a range was given, the newest commit is due again each day.
+        """
         key, newest = self._environment.key, self._newest.sha
         known = self._measured(key, failed=not self._options.retry_failed)
         if self._options.commits is None and not self._measured_today(key):
@@ -286,7 +292,7 @@ class _Night:
                 self.summary.taken.append(gap)
                 return
             commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
-            for still in self._gaps((commit,)):  # another runner may have recorded it
+            for still in self._gaps((commit,)):  # none if another runner has recorded it
                 self._measure(commit, still, within_s)
 
     def _measure(self, commit: Commit, gap: Gap, within_s: float) -> None:
@@ -358,7 +364,7 @@ class _Night:
             self.summary.outcome = outcome
 
     def _end_where_cut_short(self, report: Report) -> None:
-        """End the night with an interrupted session, unless that only deleted its own tree."""
+        """End the night after an interrupted session, unless only its own tree was deleted."""
         if report.interrupted and not any(
             failure.kind == "deleted_tree" for failure in report.failures
         ):
@@ -366,7 +372,7 @@ class _Night:
             self.summary.notes = report.notes
 
     def _record_error(self, commit: Commit, wanted: tuple[Case, ...], error: PerfciError) -> None:
-        """Record the error for every case of the commit, where the commit is at fault."""
+        """Record the error for every case, unless time was lacking: then the commit stays a gap."""
         if isinstance(error, NoTimeToImport):
             self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
             return
@@ -407,10 +413,10 @@ class _Night:
 
 @contextmanager
 def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
-    """Yield whether the commit was free to measure. It is then held until the end.
+    """Yield whether the commit is free to measure. If so, it is held until the block ends.
 
     A lock file in ``cache`` keeps other processes of this machine away, and the history's own claim
-    other machines. The system lets go of both when the holder dies.
+    other machines. The system releases both if the process dies.
     """
     digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
     folder = cache / "claims"
@@ -435,8 +441,8 @@ def _whole(
 ) -> Run:
     """Return the run as it is recorded: without cases that were cut short, with all that failed.
 
-    Each case of ``wanted`` then has points or a failure, or is measured another time. A file that
-    had too little time to import says nothing about the commit.
+    A case of ``wanted`` that has neither points nor a failure then is measured another time. So are
+    the cases of a file that had too little time to import: that says nothing about the commit.
     """
     tried = {case_run.case.id for case_run in measured.cases}
     return replace(
@@ -451,6 +457,7 @@ def _whole(
 
 
 def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
+    """Yield a failure for each case that was not tried, unless only time was lacking."""
     broken = {failure.case: failure for failure in report.failures}
     for case in wanted:
         failure = broken.get(case.file)
@@ -464,6 +471,7 @@ def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
 
 
 def _brief(case_run: CaseRun) -> CaseRun:
+    """Return ``case_run`` with shortened messages and without logs."""
     failures = (replace(f, message=_shortened(f.message), log_tail="") for f in case_run.failures)
     return replace(case_run, failures=tuple(failures))
 
@@ -478,7 +486,7 @@ def _shortened(message: str) -> str:
 def gaps(
     shas: Sequence[str], cases: Sequence[str], known: Collection[tuple[str, str]]
 ) -> tuple[Gap, ...]:
-    """Return what ``known``, pairs of (sha, case), lacks of ``cases``, in the order of ``shas``."""
+    """Return the gaps of ``shas``, in their order: each (sha, case) that ``known`` lacks."""
     missing = (Gap(sha, tuple(case for case in cases if (sha, case) not in known)) for sha in shas)
     return tuple(gap for gap in missing if gap.cases)
 

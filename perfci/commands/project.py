@@ -1,7 +1,7 @@
 """A use case's project: its caller, repository, configuration and Python, and remembered cases.
 
-Remembered are the cases that failed in the last comparison, for ``--last-failed``, and the names of
-all cases, for shell completion. No verdict depends on them.
+Remembered are the cases that failed in the last comparison (for ``--last-failed``), the names of
+all cases (for shell completion), and how long they took. No verdict depends on them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _EXAMPLE = ".venv/bin/python"
+"""A path of a Python that errors give as an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Caller:
     """The caller of a use case: its ``folder``, and functions that take notices and progress.
 
     ``say`` takes notices, ``announce`` what will be measured, ``step`` other steps, ``progress``
-    each round. ``executor`` starts the workers.
+    each round. ``token_allowed`` measures although benchmarks could read a token. ``executor``
+    starts the workers.
     """
 
     folder: Path
@@ -75,7 +77,10 @@ class Project:
     def side(
         self, name: str, rev: str, python: str | None = None, option: str = "--python"
     ) -> RequestedSide:
-        """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one."""
+        """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one.
+
+        ``option`` is the option that gave ``python``, for messages.
+        """
         chosen = interpreter(python, self.config, self.root, option)
         return RequestedSide(name, self.repository.resolve(rev), chosen)
 
@@ -96,7 +101,7 @@ class Project:
         return history_address(given, self.config, self.root)
 
     def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
-        """Fail now where an output can't be written, or would replace a file of perfci's."""
+        """Raise an error if an output can't be written, or would replace a file of the history."""
         check_writable(outputs, history_files(history, self.config, self.root))
 
 
@@ -123,7 +128,7 @@ def open_project(
 def cache_folder() -> Path:
     """Return the folder for worktrees and builds: PERFCI_CACHE_DIR or the user's cache.
 
-    UsageError for a path that is no text, because workers exchange UTF-8.
+    UsageError for a path that isn't UTF-8, because workers exchange UTF-8.
     """
     from platformdirs import user_cache_path
 
@@ -148,6 +153,7 @@ def configuration(root: Path, config_path: Path | None, **options: Unpack[Config
     config = load_config(root, config_path)
     settings, strict = config.settings, options.get("strict")
     if (rounds := options.get("rounds")) is not None:
+        # too few rounds to decide are a quick look, which ends after them
         most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
         settings = replace(settings, rounds=rounds, max_rounds=most)
     if (budget := options.get("budget")) is not None:
@@ -187,11 +193,12 @@ def interpreter(
     *,
     try_launcher: bool = True,
 ) -> str:
-    """Return the absolute path of the Python that measures. UsageError if it isn't one.
+    """Return the absolute path of the Python that measures. UsageError if it isn't a Python.
 
-    ``given`` as ``option`` goes before the configured one, whose relative path is the
-    repository's. Without either it is perfci's own. With a ``launcher``, it is the Python of that
-    name behind it, where other files may be than here. The launcher is tried.
+    It is ``given`` by ``option``, else configured, else perfci's own. A configured relative path
+    starts at the repository's root. With a ``launcher``, the path isn't looked up here, because
+    there may be other files behind the launcher. Instead the launcher is tried with it, unless
+    ``try_launcher`` is False.
     """
     configured, launcher = config.python, config.launcher
     if launcher:
@@ -241,14 +248,14 @@ def _unfit(shown: str, trouble: str) -> UsageError:
 
 
 def _relative_to_root(python: str, root: Path) -> str:
-    """Return a path of the configuration as seen from here. A bare name is looked up on PATH."""
+    """Return a configured path, which starts at ``root``. A bare name is looked up on PATH."""
     return str(root / expanded(python)) if os.sep in python else python
 
 
 def _trouble_with(*python: str) -> str:
-    """Return why ``python`` can't run workers, or nothing.
+    """Return why ``python`` can't run workers, or an empty text.
 
-    Measuring with it would look like a broken side.
+    Without this check, such a Python would look like a broken side.
     """
     probe = [*python, "-c", "import sys; print('Python', *sys.version_info[:2])"]
     try:
@@ -288,7 +295,7 @@ def load_report(path: Path) -> Report:
 
 
 def report_in(content: bytes, name: str) -> Report:
-    """Return the report in ``content``. OutsideError, which names it, for anything else."""
+    """Return the report in ``content``. OutsideError, with ``name`` in it, for anything else."""
     from perfci.report.reading import read_report
 
     try:
@@ -312,10 +319,11 @@ def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RememberedCases:
-    """Cases of the last comparison, of ``sides`` ``at`` a time. Both are empty before the first.
+    """The remembered cases. ``sides`` and ``at`` are the sides and the time of the last comparison.
 
-    ``failed`` has by case the metrics that regressed, and no metric for a case or file that failed.
-    ``names`` are the ids of all cases, ``tags`` their tags. ``measured`` has what a case took.
+    Both are empty before the first comparison. ``failed`` has each case's metrics that regressed,
+    and no metrics for a case or file that failed. ``names`` are the ids of all cases, ``tags``
+    their tags. ``measured`` has how long each case took.
     """
 
     names: tuple[str, ...] = ()
@@ -328,13 +336,13 @@ class RememberedCases:
 
 
 class CaseMemory:
-    """The file of one repository, shared by all its worktrees."""
+    """The file that remembers the cases of a repository, for all its worktrees."""
 
     def __init__(self, cache: Path, repository: Repository) -> None:
         self.path = cache / repository.id / "last_failed.json"
 
     def read(self) -> RememberedCases:
-        """Return what is kept, or nothing before the first. DamagedFile for anything else."""
+        """Return the remembered cases, or empty ones without a file. DamagedFile if damaged."""
         try:
             return decode(read_regular(self.path), RememberedCases)
         except FileNotFoundError:
@@ -360,12 +368,12 @@ class CaseMemory:
         return before.measured
 
     def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
-        """Keep what failed in ``report``, and what its cases took.
+        """Keep what failed in ``report``, and how long its cases took.
 
         OSError if the cache folder can't be written.
 
-        Cases that the report lacks stay, unless it is of the ``whole``. So do cases whose metric it
-        couldn't decide.
+        Failed cases that the report lacks stay, unless it covers the ``whole`` project. So do cases
+        with a metric that the report couldn't decide.
         """
         before = self._before()
         failed = failed_after(before.failed, report, whole=whole)
@@ -391,7 +399,7 @@ class CaseMemory:
     def _before(self) -> RememberedCases:
         try:
             return self.read()
-        except DamagedFile:  # it is written again
+        except DamagedFile:  # the next write replaces it
             return RememberedCases()
 
     def _write(self, kept: RememberedCases) -> None:
@@ -404,7 +412,7 @@ def failed_after(
 ) -> dict[str, tuple[str, ...]]:
     """Return what failed after ``report``: its cases as it decided them, the others as before.
 
-    A metric that regressed before and is undecided now may not be mended.
+    A metric that regressed before and is undecided now stays, because it may still be worse.
     """
     broken = {failure.case for failure in report.failures}
     failed: dict[str, list[str]] = {}
@@ -422,8 +430,8 @@ def failed_after(
 def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str, CaseRecord]:
     """Return what is known of the cases after ``report``.
 
-    A case took its share of the whole session. One that had too few rounds to be decided, or only
-    one because both sides are the same code, doesn't show what it takes.
+    A case's time includes its share of the time that the session took besides its cases. A case
+    with too few rounds to be decided, or whose sides are the same code, keeps its earlier time.
     """
     within_s = sum(report.durations.values())
     whole = max(1.0, report.timing.wall_s / within_s) if report.timing and within_s else 1.0

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from perfci.verdict.acceptance import Acceptance
 
 _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
+"""The beginning of an outcome's line, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Poster:
     ) -> list[Report]:
         """Leave the reports where they belong, and return them as they were judged in the end.
 
-        ``judge_again`` judges them with what comments accept.
+        ``judge_again`` judges them again, with what comments accept.
         """
         wanted = self.target()
         head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
@@ -126,8 +127,7 @@ class Poster:
     def post_answer(self, answer: RequestedAnswer, reports: list[Report]) -> list[Report]:
         """Leave the reports as the answer to the comment that asked for them, and return them.
 
-        They are of the commit that was requested, even where the pull request's head has moved
-        since.
+        The reports are of the requested commit, even if the pull request's head has moved since.
         """
         # before the token is used, so that the text exists if it is refused
         self._write_body(reports, answer.head_sha)
@@ -157,7 +157,7 @@ class Poster:
         )
 
     def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
-        """Report in the answer that there are no numbers. It raises nothing, as ``fail_check``."""
+        """Report in the answer that there are no numbers. Raises nothing, like ``fail_check``."""
         body = unmeasured_body(answer.comment, why, self.step.run_url())
         try:
             with closing(self._client()) as client:
@@ -196,7 +196,7 @@ class Poster:
     def _with_caveats(
         self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
-        """Return the reports with the caveat on their base, and where a comment may link."""
+        """Return the reports with a caveat on an unexpected base, and the links for a comment."""
         request = self.request
         known, held = {target.head_sha}, list(reports)
         if not request.any_base:
@@ -228,7 +228,7 @@ class Poster:
             _write(page_file.with_name(name + page_file.suffix), render_page(report))
 
     def _posting_of(self, target: Pull | MergeGroup | AmbiguousPull) -> Posting:
-        """Return what a check of ``target`` is of, and which attempt of a run sets it."""
+        """Return the pull request that a check of ``target`` is for, and the run's attempt."""
         attempt = self.step.attempt()
         if isinstance(target, Pull):
             return Posting(target.number, target.target, attempt, target.term.sign)
@@ -259,7 +259,7 @@ class Poster:
         except OutsideError:
             self._summarise(body)
             try:
-                if check is not None:  # it gates; the comment's failure is raised
+                if check is not None:  # the check gates: it is set before the error is raised
                     self._set_check_and_say(client, pull, check)
             except OutsideError as another:
                 self.say(f"check not set: {clean_line(another.message, 600)}", err=True)
@@ -304,7 +304,7 @@ class Poster:
         self.say(_PREFIXES[outcome.kind] + outcome.text, err=outcome.kind != "posted")
 
     def _say_refused(self, why: str, body: str) -> OutsideError | None:
-        """Report that the token may not comment, and return why the summary page lacks the text."""
+        """Report that the token may not comment. Return the error if the summary fails, too."""
         self.say(f"comment not posted, because the token may not: {why}", err=True)
         return self._summarise(body)
 

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordableReport:
-    """A report, and the recorder of its runs."""
+    """A report, and the recorder of its runs if they are recorded."""
 
     report: Report
     runs: tuple[Run, ...]
     recorder: Recorder | None
 
     def record(self) -> None:
-        """Add the runs to the history if that was requested. The report is delivered first."""
+        """Add the runs to the history if that was requested. Callers deliver the report before."""
         if self.recorder is not None:
             self.recorder.record(self.runs, self.report)
 
@@ -104,7 +104,7 @@ def compare_revisions(
 def _with_newer_base(
     project: Project, report: Report, base: ResolvedRev, head: ResolvedRev
 ) -> Report:
-    """Note where a regression may be no change of head's, but a repair that head lacks."""
+    """Add a note if a regression may come from commits on base that head lacks."""
     if not report.regressions:
         return report
     count, parted = newer_on_base(project.repository, base.commit, head.commit)
@@ -232,7 +232,7 @@ class BaselineUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedSides:
-    """Both revisions to explain. ``rows`` are a report's that moved, None without a report.
+    """Both revisions to explain. ``rows`` are the moved rows of a report, None without a report.
 
     Both sides run the benchmark files of ``benchmarks_of``, or head's where that is empty.
     """
@@ -269,7 +269,7 @@ def explain(
     within_s: float,
     traces: Path | None,
 ) -> tuple[Why, ...]:
-    """Run the chosen cases of both sides under instruments, or those that moved in a report.
+    """Run the selected cases of both sides under instruments. Of a report, only those that moved.
 
     Each case gets ``within_s``. Chrome traces of both sides go to the folder ``traces``.
     """
@@ -340,7 +340,7 @@ def _check_options(project: Project, options: MeasureOptions) -> None:
 def _remember(
     memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
 ) -> None:
-    """Keep the failed cases of a report on code changes: no quick look, no A/A."""
+    """Remember the failed cases, unless the report is a quick look, an A/A or injected."""
     base, head = report.base, report.head
     same = base is not None and (base.sha, base.python) == (head.sha, head.python)
     quick = project.config.settings.rounds < DECIDING_ROUNDS
@@ -372,7 +372,7 @@ def _with_past(project: Project, options: MeasureOptions, report: Report) -> Rep
 def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
     """Raise UsageError if both sides are one commit under one Python.
 
-    Two commits of one tree are allowed, as an empty commit makes to start CI again.
+    Two commits with the same tree are allowed: an empty commit serves to start CI again.
     """
     from perfci.measure.checkout.git import WORKING_TREE
 
@@ -390,7 +390,7 @@ def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
 
 
 def commit_pair(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
-    """Return both commits, which other sessions can check out by themselves."""
+    """Return the SHAs of both commits, for sessions that check them out by themselves."""
     sides = (project.side("base", base), project.side("head", head))
     require_commits(*sides)
     if not (same or project.config.settings.inject):
@@ -413,7 +413,7 @@ def _replacing(old: Baseline) -> str:
 
 
 def unbegun_text(measured: Run) -> list[str]:
-    """Return one line on the cases that the budget wasn't enough for, or none."""
+    """Return one line on the cases whose first worker had no time to end. May be empty."""
     names = [case.case.id for case in measured.cases if not (case.workers or case.failures)]
     if not names:
         return []

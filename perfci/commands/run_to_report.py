@@ -38,15 +38,21 @@ _ON_BASE = (
     "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
     "runs on both commits; `--benchmarks-of` BASE measures both by base's definition."
 )
+"""The advice for a case that fails on base alone."""
 _SLOWER_IMPORT_S = 0.005
-"""Growth of a module's import time from which it is named."""
+"""Growth of its import time, in s, from which a module is named."""
 _SHOWN_IMPORTS = 3
+"""Modules that an explanation names."""
 _SHOWN_FILES = 3
+"""Changed files that a finding names."""
 _MOST_CASES = 3
+"""Cases that a note names. The others are counted."""
 _MOST_NOTES = 20
+"""Different warnings that a report shows. The others are counted."""
 _LONGEST_WARNING = 300
+"""Characters of a warning that are kept."""
 _SIDES = ("on head", "on both sides", "on base")
-"""In this order, because warnings on head alone are new."""
+"""Where a warning came up, in the order of the notes: warnings on head alone are new."""
 
 
 def run_of(result: SessionResult, name: str, report: Report, environment: Environment) -> Run:
@@ -103,7 +109,7 @@ def with_session(
 
 
 def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
-    """Return the finding that no case used what changed, with how many files of which kind."""
+    """Return a finding if no case used what changed, with the number of changed files by kind."""
     changes = result.unexercised
     if not changes:
         return ()
@@ -122,8 +128,8 @@ def conclude(
 ) -> Report:
     """Return ``report`` with the rows of two sides that were measured in pairs.
 
-    ``before`` are the benchmarks as base's own files write them, by their names. Of a case that
-    failed on base alone the rounds before count.
+    ``before`` are the benchmarks as base's own files write them, by their names. If a case
+    failed on base alone, the rounds before its failure count.
     """
     on_base = failed_on_base(report.failures)
     broken = {failure.case for failure in report.failures} - on_base.keys()
@@ -187,9 +193,9 @@ def _not_measured(result: SessionResult) -> dict[str, str]:
 def slower_imports(
     discoveries: Mapping[str, SideDiscovery], rows: Sequence[Comparison]
 ) -> tuple[Explanation, ...]:
-    """Return the modules that got slow to import, where imports or cold start regressed.
+    """Return the modules whose import got slower, if import time or cold start regressed.
 
-    Known from one start a side: it says where to look, and decides nothing.
+    The times come from one start per side. They show where to look, and decide nothing.
     """
     moved = [
         row
@@ -234,18 +240,19 @@ def _unmeasured_reason(result: SessionResult) -> Finding:
 
 
 def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return what a report says of its workers in words: what disturbed them, and their warnings.
+    """Return a report's notes on its workers: what disturbed them, and their warnings.
 
-    Of what disturbed them it has ``burst_findings``, too.
+    What disturbed them is in ``burst_findings``, too.
     """
     of_bursts = (f"{words(finding)}." for finding in burst_findings(outputs))
     return (*of_bursts, *warning_notes(outputs))
 
 
 def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
-    """Return what share of bursts was excluded, of how many workers most would have been.
+    """Return the findings on disturbed bursts.
 
-    And the cases whose bursts were delayed more often on head than on base.
+    They say how many bursts were excluded and why, how many workers would have lost most of their
+    bursts, and which cases' bursts were delayed more often on head than on base.
     """
     findings = []
     if excluded := sum(output.bursts_set_aside for output in outputs):
@@ -277,9 +284,10 @@ def _commonest(reasons: Iterable[tuple[str, int]]) -> str:
 
 
 def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return each warning once, with its cases, and the side where two were measured.
+    """Return each warning once, with its cases, and with its side if two sides were measured.
 
-    The benchmark shares the worker's process: a warning may be its own, of any length and number.
+    Benchmarks run in the worker's process. A warning may be the benchmark's own, of any length and
+    number.
     """
     sides = {output.side for output in outputs}
     warned: dict[tuple[str, str], set[str]] = {}
@@ -288,6 +296,7 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
             warned.setdefault((warning[:_LONGEST_WARNING], output.case), set()).add(output.side)
     cases_of: dict[tuple[int, str], list[str]] = {}
     for (warning, case), on in warned.items():
+        # an index of _SIDES
         side = 1 if len(on) > 1 else 0 if "head" in on else 2
         cases_of.setdefault((side, warning), []).append(case)
     ranked = sorted(cases_of.items(), key=lambda item: item[0][0])
@@ -315,7 +324,7 @@ def accepting(
     """Return the report with the rows marked that the configuration accepts.
 
     ``base`` is the commit that head is compared with, None for stored baselines. ``whole``: all
-    cases were asked for, so that a line which names none is worth a note.
+    cases were requested, so a line of the configuration that matches no case gets a note.
     """
     lines = context.config.accept
     if not lines:

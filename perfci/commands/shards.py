@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 EngineName = Literal["local", "slurm"]
 _PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+"""Time between two looks at the shards, in s."""
 _ERROR_FIELDS = ("slug", "message", "advice")
+"""The fields in which the errors of all shards must agree to be raised as one error."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
+"""The form of an environment's key, which goes into the names of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,10 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class ShardReports:
-    """The merged reports, one per environment. ``kept`` is a folder with unmeasured shards."""
+    """The merged reports, one per environment.
+
+    ``kept`` is the folder of the job if shards are missing, else None.
+    """
 
     reports: tuple[MergedReport, ...]
     kept: Path | None
@@ -86,7 +92,7 @@ def check_in_parts(
 ) -> ShardReports:
     """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
 
-    NoBaseline without one. Each shard confirms its own suspects.
+    Raises NoBaseline if none is stored. Each shard confirms its own suspects.
     """
     config = project.config
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
@@ -140,7 +146,7 @@ class _ShardedCommand:
         words = [sys.executable, "-P", "-m", "perfci", *self.command, *parts.options]
         if parts.durations:
             words += ["--split-by", str(parts.durations.absolute())]
-        words += ["--log-format", "json"]  # an error is read again
+        words += ["--log-format", "json"]  # so that a shard's error can be read back
         names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
         commands = []
         for number, name in enumerate(names, start=1):
@@ -204,10 +210,10 @@ class _ShardedCommand:
 def _as_begun(
     folder: JobFolder, began: tuple[MachineSlot, ...], count: int
 ) -> tuple[tuple[MachineSlot, ...], str]:
-    """Return as many of the parts that the job ``began`` with, and a notice on that.
+    """Return up to ``count`` of the parts that the job ``began`` with, and a notice on that.
 
-    Another number of parts has other cores. They would overlap with a running shard's, and be of
-    another environment, which doesn't merge.
+    Another number of parts would have other cores. They would overlap with those of a running
+    shard, and would count as another environment, whose report doesn't merge.
     """
     if not {core for slot in began for core in slot.cores} <= set(available_cores()):
         raise UsageError(
@@ -229,7 +235,7 @@ def _is_finished(report: Path) -> bool:
 
 
 class ShardsRefused(PerfciError):
-    """The error that every shard's process ended by, with its exit code."""
+    """The error with which the processes of all shards ended, and its exit code."""
 
     def __init__(self, slug: str, message: str, advice: str, exit_code: int) -> None:
         super().__init__(slug, message, advice)
@@ -237,7 +243,7 @@ class ShardsRefused(PerfciError):
 
 
 def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
-    """Return the error that all shards ended by, if it is the same."""
+    """Return the error with which all shards ended, or None if their errors differ."""
     first, *others = (folder.error(number) for number in plan.numbers)
     if not first or any(
         other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
@@ -309,8 +315,8 @@ def merge_reports(
 ) -> tuple[MergedReport, ...]:
     """Join the reports in ``files``, decide by ``policy``, and write ``outputs``.
 
-    Of several environments each has its key before its files' suffixes. Nothing is written where
-    one of them can't be rendered. ``notes`` are added to each report's.
+    With several environments, file names get the environment's key before their suffix. Nothing is
+    written if any report can't be rendered. ``notes`` are added to each report's.
     """
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect, notes=notes)

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings, Withdrawal
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
+"""A web address that is safe to link as it is."""
 RUNS_WITH_WORKERS = 14
 """Number of an environment's newest runs whose workers' own values go into the site."""
 _MOST_CHANGES = 200
-"""Most changes whose runs' workers are looked up, whatever their age."""
+"""Most open changes for which the workers' values of the runs around them are looked up."""
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 _SERIES_WORTH_A_PROCESS = 300
 """With fewer series, starting a second process takes longer than the analysis."""
@@ -40,10 +41,10 @@ _SERIES_WORTH_A_PROCESS = 300
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """The recipients of a trend's news. ``webhook`` is a secret, and empty without one.
+    """The recipients of a trend's news. ``webhook`` is a secret address, or empty.
 
-    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. An ``openmetrics`` of
-    ``-`` is the caller's to show.
+    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. If ``openmetrics`` is
+    ``-``, the caller prints it.
     """
 
     openmetrics: Path | None = None
@@ -59,9 +60,9 @@ class Notifications:
         return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
 
     def check(self, *, remember: bool = True) -> None:
-        """Fail before anything is read if a recipient could not be reached afterwards.
+        """Raise an error early if a recipient could not be reached afterwards.
 
-        Without ``remember``, what is new would be new again, and sent again, each time.
+        Without ``remember``, news would stay new and be sent each time. That is refused.
         """
         if not remember and (self.webhook or self.github_issue):
             raise UsageError(
@@ -89,7 +90,8 @@ class Notifications:
     def send(self, trend: Trend, say: Say) -> None:
         """Send the news. OutsideError if a recipient can't be reached.
 
-        The webhook comes last, because its message can't be taken back. Issues are found again.
+        The webhook comes last, because its message can't be taken back. After a failure, the
+        issues that were written are found again.
         """
         if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
             from perfci.report.trend import render_openmetrics
@@ -173,7 +175,7 @@ def report_trend(
         _write(trend, workers, request)
         written(trend)
         changes = known_changes(trend, request.now)
-        if request.remember:  # news that are sent and not remembered would be sent again
+        if request.remember:  # fail before sending: forgotten news would be sent again
             history.try_remember(changes)
         request.notifications.send(trend, say)
         if request.remember:  # last: unsent news stay new
@@ -266,7 +268,7 @@ def trend_of(
 
 
 def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:
-    """Return the withdrawals, without those whose runs are there, but on another branch."""
+    """Return the withdrawals, but not of changes whose runs are only on another branch."""
     recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
     return tuple(
         withdrawal
@@ -295,7 +297,7 @@ def _branch_order(
     """Return the branch ``wanted`` (else the default one) as far as git can be believed.
 
     ``recorded`` are the commits in the history. A shallow clone, or one of another project,
-    would make them all vanish: then the recorded order counts, and a note says so.
+    would make them all vanish. Then the recorded order counts, and a note says so.
     """
     if repository is None:
         note = "There is no repository here: runs are in their recorded order, with no release."
@@ -389,7 +391,7 @@ def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
 def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
     """Return the positions and states of a report's changes, for the history to remember.
 
-    Acknowledgements are in the history already, and may have been taken back meanwhile.
+    Acknowledgements are left out: the history has them, and may have taken them back meanwhile.
     """
     from perfci.report.site.words import withdrawal_reason
 
@@ -419,6 +421,7 @@ def _open(changes: Sequence[Change]) -> list[Change]:
 
 
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""The type of ``map``: calls a function with each item, and returns the results in order."""
 
 
 @contextmanager

@@ -41,6 +41,7 @@ _MOST_ON_GITLAB = 200
 """GitLab's limit for `parallel`."""
 ASKED_FOR = ("baseline", "nightly", "on-demand")
 """Workflows that are written only on request."""
+# The forms of values that stand in a workflow as they are (see ``_fit``).
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
@@ -54,8 +55,11 @@ WORKFLOWS = (
     "perfci-nightly.yml",
     "perfci-on-demand.yml",
 )
+"""The files of GitHub's workflows."""
 _HISTORY_BRANCH = "perfci-history"
+"""The branch of the history."""
 _MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
+"""Workflows that run with the Python and the commands of the measuring jobs."""
 # By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
 ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -73,7 +77,10 @@ ACTIONS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class CiOptions:
-    """Options of the files, empty where they were not given. ``image`` is that of the pods."""
+    """Options of the files, empty where they were not given.
+
+    ``more`` are the ``ASKED_FOR`` workflows to write. ``image`` is that of a Kubernetes job's pods.
+    """
 
     runner: tuple[str, ...] = ()
     shards: int = 1
@@ -113,8 +120,8 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
 def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
     """Return the pipeline's files. UsageError if one can't be made of the options.
 
-    The project's own pipeline includes them, so that there is one line to add for each where it
-    exists.
+    The project's own pipeline includes them. If it exists already, the user has to add a line for
+    each file.
     """
     _require_known_to_gitlab(options)
     shared = _shared_values(repository.root, options, _GITLAB_FOLDER)
@@ -208,14 +215,14 @@ def _shared_values(root: Path, options: CiOptions, folder: Path) -> dict[str, An
 
 
 def _usual_runner() -> tuple[str, ...]:
-    """Return the labels of a machine like this one: a runner of one's own if it has a GPU."""
+    """Return the labels of a machine like this one: self-hosted with a GPU, else GitHub's."""
     from perfci.measure.machine.quiet import visible_gpus
 
     return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
 
 
 def _requirements(folder: Path, commands: tuple[str, ...]) -> dict[Path, str]:
-    """Return the file of requirements where a command names it."""
+    """Return the file of requirements if one of the ``commands`` names it."""
     if not any(REQUIREMENTS in command for command in commands):
         return {}
     return {folder / REQUIREMENTS: read_template(f"workflows/{REQUIREMENTS}")}
@@ -227,12 +234,13 @@ def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChoices:
-    """The differences between projects' workflows.
+    """The values in which projects' workflows differ.
 
     ``runner`` has the labels of the measuring machine. ``install`` are the shell commands that make
-    an environment to measure in, of ``python``. ``report_install`` makes the one that comments, of
-    ``report_python``. ``nightly_runners`` are the labels of each type of nightly machine, or
-    ``runner`` alone. Nights are checked where a workflow stores baselines, ``stored``.
+    an environment of ``python`` to measure in. ``report_install`` makes that of the job that
+    comments, of ``report_python``. ``nightly_runners`` are the labels of each type of nightly
+    machine; if empty, ``runner`` measures. ``stored``: a workflow stores baselines, so nights are
+    checked against them.
     """
 
     branch: str
@@ -282,7 +290,7 @@ def new_file_template(name: str) -> Template:
     """Return the template of a file that ``init`` writes. Its expressions are ``@{ … }@``."""
     import jinja2
 
-    # GitHub's own expressions are ${{ … }} and bash has [[ … ]]
+    # not Jinja's own delimiters: GitHub's expressions are ${{ … }}, and bash has [[ … ]]
     environment = jinja2.Environment(  # noqa: S701 (YAML; what is put in was checked or is quoted)
         loader=jinja2.FileSystemLoader(
             [template_folder() / "workflows", template_folder() / "init"]
@@ -304,7 +312,7 @@ def new_file_template(name: str) -> Template:
 
 
 def _outdented(text: str, width: int) -> str:
-    """Return a script of GitHub's steps with the indentation of another CI's."""
+    """Return ``text`` with ``width`` blanks less per line: GitHub's scripts are indented more."""
     return re.sub(rf"^ {{{width}}}", "", text, flags=re.MULTILINE)
 
 
@@ -318,10 +326,11 @@ def _label_list(labels: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """``texts`` by their path in the repository.
+    """Files to write: ``texts`` by their path in the repository.
 
-    ``caveat`` is shown before they are written. ``parts`` are of the project's own files: the lines
-    that each must hold, and the advice where an existing file lacks them.
+    ``caveat`` is shown before they are written. ``parts`` is for files that the project may have
+    already. By path, it has the lines that such a file must hold, each with the advice that is
+    shown if the line is missing.
     """
 
     texts: Mapping[Path, str]
@@ -422,7 +431,7 @@ def _project_install(root: Path) -> tuple[str, ...]:
 
 
 def _is_package(path: Path) -> bool:
-    """Return whether pip could install it. Files with only [tool.…] are no packages."""
+    """Return whether pip could install a pyproject.toml's folder. [tool.…] tables don't suffice."""
     if not path.is_file():
         return False
     content = parse_toml(path.read_text(encoding="utf-8"))  # init has read it
@@ -430,7 +439,10 @@ def _is_package(path: Path) -> bool:
 
 
 def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return shell commands fit for a script. GitHub would evaluate ``${{ … }}`` inside it."""
+    """Return shell commands fit for a script. UsageError for others.
+
+    GitHub would evaluate ``${{ … }}`` inside of a script.
+    """
     for command in commands:
         if not command.strip() or not command.isprintable() or "${{" in command:
             raise UsageError(
@@ -490,8 +502,8 @@ class OwnRequirement:
 def own_requirement() -> OwnRequirement:
     """Return perfci as it was installed here: a commit of a repository, else this version.
 
-    pip notes the source of a package that came from no index (PEP 610). A folder is that commit of
-    its repository that it has checked out, if origin has it.
+    pip notes the source of a package that came from no index (PEP 610). A folder counts as the
+    commit that it has checked out, if origin has that commit.
     """
     version = f"perfci=={VERSION}"
     try:

@@ -1,8 +1,8 @@
 """Everything that leaves the machine: forges, the CI step that posts to one, and webhooks.
 
-Nothing here decides. Of a report a forge gets one comment and one check, of a trend one issue per
-regression. Where a report may be posted comes from the step's event and from the forge, never from
-the report.
+Nothing here decides. For a report, a forge gets one comment and one check. For a trend, it gets one
+issue per regression. The step's event and the forge say where a report may be posted, never the
+report.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ if TYPE_CHECKING:
     Forge: TypeAlias = GitHubClient | GitLabClient | ForgejoClient
 
 FORGES = ("github", "gitlab", "forgejo", "gitea")
-"""The names that ``--forge`` takes. A Gitea is asked as a Forgejo is."""
+"""The names that ``--forge`` takes. Gitea is used like Forgejo."""
 _TOKEN = re.compile(r"[!-~]+")
+"""Printable ASCII without blanks."""
 
 
 @dataclass(frozen=True, slots=True)
 class CiStep:
     """The functions that read a step's environment, one set for each forge.
 
-    ``target`` is of the pull request given (a number and a head), or that of the step's event (a
-    file). ``client`` is of a repository, with the step's token and the longest wait in s. The
-    others return the address of this run, that of a repository, and an id of this attempt of the
-    run. They are empty where it isn't known. ``addresses`` is where the forge shows commits.
+    ``target`` takes a pull request (a number and a head) and the file of the step's event. It
+    returns the former as a target, else that of the event. ``client`` takes a repository and the
+    longest wait in s, and uses the step's token. ``run_url``, ``repository_url`` and ``attempt``
+    return the address of this run, that of a repository, and an id of this attempt of the run. Each
+    is empty if it isn't known. ``addresses`` is where the forge shows commits.
     """
 
     target: Callable[[int | None, str, Path | None], PostTarget | MergeGroup | NothingToPost]

@@ -1,6 +1,7 @@
 """GitHub Actions: the event, the repository and the token of a step, and the job's summary.
 
-Which commit an event is about, and whose, comes from the event. Nothing of it comes from a report.
+The event says which commit it is about, and who owns the branch. Nothing of that comes from a
+report.
 """
 
 from __future__ import annotations
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
-"""The branch that a merge queue makes for a group, which ends with the commit it is built on."""
+"""The branch that a merge queue makes for a group.
+
+Its name ends with the commit that the group is built on.
+"""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
+"""``OWNER/NAME``. A name of one or two dots would change a request's path."""
 _MOST_SUMMARY = 1 << 20
 """The largest summary of a step that GitHub takes, in bytes. It drops all of a larger one."""
 _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER"
@@ -36,7 +41,7 @@ _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: 
 def target(
     pull: int | None, head_sha: str, event_path: Path | None
 ) -> PostTarget | MergeGroup | NothingToPost:
-    """Return what is to be posted to: the pull request given, or the event's."""
+    """Return the target to post to: the given pull request, else that of the event."""
     given = given_pull(pull, head_sha)
     if given is not None:
         return given
@@ -90,9 +95,9 @@ def named(repository: str | None) -> str:
 
 
 def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
-    """Leave ``text`` where a reader of the job finds it, and say where.
+    """Append ``text`` to the job's summary page, and say where the text is.
 
-    Return why that could not be, as a step that has more to do says in the end.
+    Return the error if the page can't be written, for the caller to raise after its other work.
     """
     named = os.environ.get("GITHUB_STEP_SUMMARY", "")
     try:
@@ -107,9 +112,9 @@ def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
 
 
 def _append_summary(path: Path, text: str) -> bool:
-    """Append ``text`` to the step's summary. Return False where it is full, and write nothing.
+    """Append ``text`` to the step's summary. If it is full, write nothing and return False.
 
-    Raises OSError where the file can't be written.
+    Raises OSError if the file can't be written.
     """
     require_file(path)
     content = ("\n" + text.rstrip("\n") + "\n").encode("utf-8", "replace")
@@ -179,7 +184,7 @@ class _ActionsEvent:
 
 
 def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
-    """Return what the event in ``text`` is about. UsageError, naming it, where it is no event."""
+    """Return what the event in ``text`` is about. UsageError, with ``name``, if it is no event."""
     event = decode_event(text, name, _ActionsEvent, _NAME_IT)
     if event.workflow_run is not None:
         return _of_a_run(event.workflow_run, event.repository, name)
@@ -201,7 +206,7 @@ def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | Nothin
 
 
 def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
-    """Return an event's parts. UsageError, naming it, where ``text`` is no event."""
+    """Return ``text`` decoded as ``kind``. UsageError, with ``name`` in it, if it is no event."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -213,9 +218,11 @@ def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
 def _of_a_run(
     run: _WorkflowRun, here: _EventRepository | None, name: str
 ) -> PostTarget | MergeGroup | NothingToPost:
-    """``workflow_run.pull_requests`` is empty for forks: the branch is what can be asked for.
+    """Return the target of the run that started this workflow.
 
-    A run of ``pull_request_target`` has the base's head commit, and rights: it isn't stage 1.
+    ``workflow_run.pull_requests`` is empty for forks, so the target has the branch to look for. A
+    run of ``pull_request_target`` is refused: it has the base's head commit and the right to write,
+    so it isn't the stage that measures.
     """
     if run.event not in {"pull_request", "merge_group"}:
         started_by = clean_line(run.event, 60)
@@ -239,7 +246,7 @@ def _of_a_run(
 
 
 def _is_own(source: _EventRepository | None, here: _EventRepository | None) -> bool:
-    """Say whether a head is the repository's own. Where either isn't known it is a fork's."""
+    """Return whether a head is the repository's own. It is not if either of them isn't known."""
     if source is None or here is None:
         return False
     return same_name(source.full_name, here.full_name)

@@ -21,13 +21,18 @@ from perfci.report.templates import cut
 from perfci.units import counted
 
 NAME = "perfci"
+"""The name of the check and of the commit status."""
 Conclusion = Literal["success", "failure", "neutral"]
 _LONGEST_SUMMARY = 65_535
-"""Of a check's summary. GitHub says characters. Bytes are counted too, to be on the safe side."""
+"""Longest summary of a check, in characters for GitHub. Bytes are limited, too, to be safe."""
 _LONGEST_TITLE = 200
+"""Characters of a check's title."""
 _LONGEST_DESCRIPTION = 140
+"""Characters of a commit status's description."""
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+"""Verdicts, the worst first."""
 _COMPARING = ("compare", "check")
+"""Commands whose reports compare two sides."""
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole SHA-1 or SHA-256."""
 
@@ -50,9 +55,9 @@ class PostTarget:
 
     ``number`` is 0 where the forge has to be asked for the pull request of ``branch``
     (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
-    commit that was measured, empty where whatever the pull request's head is now is meant.
-    ``own``: the event says that the head is a branch of the repository itself, not a fork's.
-    ``term`` is what it is called there, and ``advice`` what to do where ``branch`` has none.
+    commit that was measured. Empty means: the pull request's present head. ``own``: the event says
+    that the head is a branch of the repository itself, not of a fork. ``term`` is the forge's name
+    of a pull request, and ``advice`` says what to do if ``branch`` has no pull request.
     """
 
     number: int = 0
@@ -66,10 +71,9 @@ class PostTarget:
 
 @dataclass(frozen=True, slots=True)
 class MergeGroup:
-    """A commit that a merge queue made of the one before it, ``base_sha``, and what is to go in.
+    """A commit that a merge queue made of the commit before it, ``base_sha``, and what is to go in.
 
-    It is no pull request's head, and never moves. ``base_sha`` is empty where the event doesn't
-    say it.
+    It is no pull request's head, and never moves. ``base_sha`` is empty if the event lacks it.
     """
 
     head_sha: str
@@ -85,7 +89,7 @@ class NothingToPost:
 
     @property
     def text(self) -> str:
-        """Both on one line."""
+        """Return both on one line."""
         return f"{self.reason}. {self.advice}" if self.advice else self.reason
 
 
@@ -93,10 +97,10 @@ class NothingToPost:
 class Pull:
     """A pull request into the branch ``target``.
 
-    ``source`` is the repository of its own branch, empty where that is gone. ``own``: it is the
-    one that the pull request is in. ``author`` is empty where the account is gone. ``pushed_at``:
-    when anything was last pushed to ``source``, in GitHub's own time. ``term`` is what the forge
-    calls it.
+    ``source`` is the repository of its own branch, empty if that is gone. ``own``: the branch is in
+    the same repository as the pull request, not in a fork. ``author`` is empty if the account is
+    gone. ``pushed_at``: when anything was last pushed to ``source``, by GitHub's clock. ``term`` is
+    what the forge calls it.
     """
 
     number: int
@@ -111,25 +115,25 @@ class Pull:
 
     @property
     def reference(self) -> str:
-        """Its number as the forge writes it."""
+        """Return its number as the forge writes it."""
         return f"{self.term.sign}{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousPull:
-    """One branch in several pull requests: a check can't say of which of them it is."""
+    """The head of several pull requests. A commit has one check, which can't be for all of them."""
 
     head_sha: str
     reason: str
 
 
 def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | NothingToPost:
-    """Return the one of a branch's open ``pulls`` whose head was measured."""
+    """Return the open pull request among a branch's ``pulls`` whose head was measured."""
     branch = clean_line(wanted.branch, 200)
     mine = [pull for pull in pulls if pull.open and same_name(pull.source, wanted.source)]
     if not mine:
         none = f"no open {wanted.term.name} comes from {branch}"
-        known = not wanted.advice  # the event was one's own
+        known = not wanted.advice  # only a pipeline without a merge request has advice
         return NothingToPost(
             f"{none}: closed or merged meanwhile" if known else none, wanted.advice
         )
@@ -146,7 +150,7 @@ def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | 
 
 
 def post_refusal(pull: Pull, head_sha: str) -> NothingToPost | None:
-    """Return why nothing is posted to ``pull`` about ``head_sha``, or None where it may be."""
+    """Return why nothing is posted to ``pull`` about ``head_sha``, or None if it may be posted."""
     named = f"{pull.term.name} {pull.reference}"
     if not pull.open:
         return NothingToPost(f"{named} is closed")
@@ -186,10 +190,11 @@ class Decision:
 
 
 def decide(comments: Sequence[Comment], author: str, body: str, marker: str = MARKER) -> Decision:
-    """Return what makes ``body`` the one comment of ``author`` that begins with ``marker``.
+    """Return what makes ``body`` the only comment of ``author`` that begins with ``marker``.
 
     Author and marker both have to match: anyone can write the marker, and the author writes for
-    other tools, too. The oldest stays, where people have seen it and perhaps linked to it.
+    other tools, too. The oldest comment stays, because people have seen it and perhaps linked to
+    it.
     """
     ours = sorted(
         (comment for comment in comments if _is_ours(comment, author, marker)),
@@ -208,7 +213,7 @@ def _is_ours(comment: Comment, author: str, marker: str) -> bool:
 
 
 def _same(old: str, new: str) -> bool:
-    """A browser's edit turns line ends into CRLF, which changes nothing that is seen."""
+    """Return whether both texts look the same. A browser's edit turns line ends into CRLF."""
     return old.replace("\r\n", "\n").rstrip() == new.replace("\r\n", "\n").rstrip()
 
 
@@ -224,13 +229,13 @@ def full_sha(text: str, name: str) -> str:
 
 
 def same_name(first: str, second: str) -> bool:
-    """Say whether two names are one repository's: GitHub's ignore case."""
+    """Return whether two names are those of one repository. GitHub ignores their case."""
     return first.casefold() == second.casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckContent:
-    """The contents of a check run. ``identity`` is of this posting alone."""
+    """The contents of a check run. ``identity`` tells this posting from others."""
 
     identity: str
     conclusion: Conclusion
@@ -244,8 +249,8 @@ class CheckContent:
 class Posting:
     """The subject of a check, as its title and its external id name it.
 
-    ``pull`` is 0 for a merge group. ``sign`` goes before it where it is shown. ``attempt`` is of
-    this run of the workflow alone.
+    ``pull`` is 0 for a merge group. ``sign`` goes before it where it is shown. ``attempt``
+    identifies this attempt of the workflow's run.
     """
 
     pull: int = 0
@@ -256,7 +261,10 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class CheckIdentity:
-    """The external id of a check that perfci set. ``conclusion`` is of ``pull`` alone."""
+    """The external id of a check that perfci set.
+
+    ``conclusion`` is that of ``pull`` alone, before other checks limit it (``limited_by``).
+    """
 
     pull: int
     conclusion: str
@@ -264,7 +272,7 @@ class CheckIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CommitStatus:
-    """A commit status. It knows no neutral: what a check calls so is a success, and says more."""
+    """A commit status. Forges have no neutral status: it becomes a success whose text says more."""
 
     state: str
     description: str
@@ -275,6 +283,7 @@ _NOWHERE = Posting()
 _IDENTITY = re.compile(
     r"perfci/1 pull=(?P<pull>\d{1,12}) own=(?P<own>success|failure|neutral) run=[\d-]* [0-9a-f]{24}"
 )
+"""The form of a check's external id."""
 
 
 def check_content(
@@ -320,8 +329,8 @@ def status_of(check: CheckContent) -> CommitStatus:
 def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:
     """Return the worst of the reports' conclusions.
 
-    GitHub lets ``neutral`` pass a check that is required. So half a measurement is a failure, and
-    with ``strict`` a whole one that could not decide is one, too.
+    GitHub lets a required check pass if it is ``neutral``. So an incomplete measurement is a
+    failure. With ``strict``, a complete measurement that could not decide is a failure, too.
     """
     conclusions = {_concluded(report, strict=strict) for report in reports}
     worst: tuple[Conclusion, ...] = ("failure", "neutral", "success")
@@ -352,8 +361,8 @@ def limited_by(
 ) -> CheckContent:
     """Return ``check`` as it may stand on a commit with other checks of its name.
 
-    A commit shows one check of a name. So it is no better than those of the ``others``, which are
-    pull requests with the same head. Next to a job of that name no check is a pass.
+    A commit shows one check of a name. So the conclusion is no better than those of ``others``,
+    pull requests with the same head. ``unknown``: a job has the name. Then it is a failure.
     """
     remarks = [f"#{number} has the same head: {concluded}" for number, concluded in others]
     if unknown:
@@ -367,7 +376,7 @@ def limited_by(
 
 
 def _placed(title: str, posting: Posting) -> str:
-    """Say in the one line that is always seen what the check is of: it may be older than that."""
+    """Return ``title`` with the pull request that the check is for. The title is always visible."""
     into = clean_line(posting.target, 60)
     where = f" ({posting.sign}{posting.pull} into {into})" if posting.pull else ""
     return clean_line(title, _LONGEST_TITLE - len(where)) + where
@@ -392,9 +401,9 @@ def _concluded(report: Report, *, strict: bool) -> Conclusion:
 
 
 def _halves(report: Report) -> tuple[str, ...]:
-    """Return what makes this no measurement of the whole pull request.
+    """Return the reasons why this is no measurement of the whole pull request.
 
-    That shards are missing is not among it: the verdict's first reason says so.
+    Missing shards are left out, because the verdict's first reason names them.
     """
     flaws = {
         "slowed down on purpose": bool(report.injected),

@@ -22,7 +22,9 @@ USAGE_ON_DEMAND = "/perfci -k EXPR"
 _MOST_COMMANDS = 20
 """Commands in one comment."""
 _LONGEST_LINE = 1000
+"""Characters of a command."""
 _ASKS = re.compile(r"/perfci(?: |$)")
+"""The beginning of a line that is meant as a command."""
 _ACCEPT = re.compile(
     r"/perfci accept +(?P<tick>`?)(?P<case>[^\s`](?:[^`]{0,398}[^\s`])?)(?P=tick)"
     r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
@@ -32,13 +34,17 @@ _MEASURE = re.compile(
     r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote)"
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+"""The form of GitHub's times, which can be compared as texts."""
 _WRITERS = ("admin", "write")
-"""Of the four that GitHub's answer knows. ``maintain`` is written ``write`` there."""
+"""The permissions that may write, of the four that GitHub's answer has.
+
+GitHub reports ``maintain`` as ``write``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemandRun:
-    """A measurement for a comment: the cases of ``selection``, of two whole SHAs."""
+    """A measurement for a comment: the cases of ``selection``, of two commits (whole SHAs)."""
 
     number: int
     comment: int
@@ -79,7 +85,7 @@ def answer_marker(comment: int) -> str:
 
 
 def measuring_body(measuring: OnDemandRun, run_url: str) -> str:
-    """Return the answer until there are numbers."""
+    """Return the answer's text while the measurement runs."""
     sides = f"{code(measuring.base_sha[:12])} → {code(measuring.head_sha[:12])}"
     return (
         f"{answer_marker(measuring.comment)}\n### perfci: measuring\n\n"
@@ -89,7 +95,7 @@ def measuring_body(measuring: OnDemandRun, run_url: str) -> str:
 
 
 def unmeasured_body(comment: int, why: str, run_url: str) -> str:
-    """Return the answer where there will be no numbers."""
+    """Return the answer's text if there will be no numbers."""
     return (
         f"{answer_marker(comment)}\n### 💥 perfci: not measured\n\n"
         f"{escape(why, 600)}{_linked('; see ', 'the run', run_url)}.\n"
@@ -131,10 +137,10 @@ class UnreadableCommand:
 
 
 def read_commands(body: str) -> tuple[AcceptRequest | MeasureRequest, ...] | UnreadableCommand:
-    """Return what a comment asks: nothing where its first line is no command.
+    """Return the commands of a comment. Empty if its first line is no command.
 
-    A line after that is a command or the end of them, so that none counts which is quoted, or
-    stands inside of a code block.
+    The first line that is no command ends them. So a quoted command doesn't count, nor does a
+    command inside of a code block.
     """
     commands: list[AcceptRequest | MeasureRequest] = []
     for line in body.replace("\r\n", "\n").split("\n"):
@@ -163,10 +169,10 @@ def _read(line: str) -> AcceptRequest | MeasureRequest | None:
 
 
 def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:
-    """Return why ``comment`` does not accept on ``pull`` as it is now, or nothing.
+    """Return why ``comment`` does not accept on ``pull`` as it is now, or an empty text.
 
-    ``permission`` is what GitHub says of its author, ``measured_at`` when the numbers of the
-    pull request's head were first posted: an earlier comment is of other numbers.
+    ``permission`` is what GitHub says of its author. ``measured_at`` is when the numbers of the
+    pull request's head were first posted. An earlier comment is about other numbers.
     """
     is_author = comment.author.casefold() == pull.author.casefold()
     reasons = (
@@ -188,16 +194,17 @@ def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: s
 
 
 def may_write(comment: Comment, permission: str) -> bool:
-    """Say whether a person wrote ``comment`` who may write to the repository."""
+    """Return whether the author of ``comment`` is a person who may write to the repository."""
     return not comment.bot and bool(comment.author) and permission in _WRITERS
 
 
 def measure_refusal(comment: Comment, pull: Pull, permission: str) -> str:
-    """Return why ``comment`` does not get ``pull`` measured as it is now, or nothing.
+    """Return why ``comment`` does not get ``pull`` measured as it is now, or an empty text.
 
-    A comment doesn't hold the head that its author had seen. GitHub knows only when
-    something was last pushed to the head's repository. A commit's own time is its author's word.
-    Whoever pushes to a branch of the repository itself may ask, too.
+    A comment doesn't hold the head that its author had seen. So nothing may have been pushed to a
+    fork since then. GitHub knows only when something was last pushed to the head's repository. A
+    commit's own time is not reliable, as its author sets it. On a branch of the repository itself,
+    later pushes don't matter: accounts that push there may ask, too.
     """
     dated = _TIME.fullmatch(comment.created_at) and _TIME.fullmatch(pull.pushed_at)
     moved = not dated or pull.pushed_at >= comment.created_at
@@ -220,6 +227,6 @@ def _author_reasons(comment: Comment, permission: str, does: str) -> tuple[tuple
             permission not in _WRITERS,
             f"only somebody with write access to this repository {does}",
         ),
-        # whoever may write may change the comments of others, too
+        # anyone who may write can change other people's comments, too
         (comment.updated_at != comment.created_at, "it was edited; write a new comment"),
     )

@@ -27,7 +27,7 @@ class ForgejoClient(RepositoryClient):
     service = SERVICE
     pages = ("limit", "page")
     check_runs: None = None
-    """There are commit statuses alone."""
+    """Forgejo has commit statuses alone."""
 
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""
@@ -37,16 +37,16 @@ class ForgejoClient(RepositoryClient):
         return tuple(pull for pull in pulls if same_name(pull.source.partition("/")[0], owner))
 
     def leaves(self, pull: Pull, sha: str) -> str:
-        """Return where ``sha``, the head of ``pull`` or a merge of it, leaves the target.
+        """Return the commit at which ``sha`` leaves the target of ``pull``.
 
-        A merge of the head into the target leaves it at its first parent. Of two commits there is
-        no request that names the last one they share.
+        ``sha`` is the head of ``pull`` or a merge of it into the target, which leaves the target at
+        its first parent. Forgejo has no request for the merge base of two commits.
         """
         answer = self._get(f"/pulls/{pull.number}", PullAnswer)
         return answer.merge_base if answer.head.sha == sha else next(iter(self.parents(sha)), "")
 
     def is_ancestor(self, commit: str, of: str) -> bool:
-        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
+        """Return whether ``commit`` is ``of`` (a commit or a branch), or an ancestor of it."""
         path = f"/compare/{quote(of, safe='')}...{quote(commit, safe='')}"
         try:
             return self._get(path, ForgejoComparison).total_commits == 0

@@ -13,6 +13,7 @@ from perfci.forges.rest import Missing, Rest, Service
 from perfci.report.exporters.codequality import Annotation
 
 BOT = "github-actions[bot]"
+"""The account that a workflow's token posts as."""
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 SERVICE = Service(
     "GitHub",
@@ -22,9 +23,11 @@ SERVICE = Service(
     later="Run it again; https://www.githubstatus.com may know.",
 )
 LABEL = "perfci"
+"""The label of perfci's issues."""
 
 
 Close = Literal["", "completed", "not_planned"]
+"""The reason to close an issue, empty to leave it open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class PullAnswer:
-    """A pull request, of a list or alone. Forgejo says where it leaves its target."""
+    """A pull request, in a list or alone. Only Forgejo sets ``merge_base``."""
 
     number: int
     state: str
@@ -208,12 +211,12 @@ class RepositoryClient(Rest):
         return self._write("POST", path, CommentAnswer, {"body": body}).html_url
 
     def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a comment's text, and return its address. Unsure where it was deleted."""
+        """Replace a comment's text, and return its address. Raises Unsure if it was deleted."""
         path = f"/issues/comments/{comment.id}"
         return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
 
     def delete_comment(self, comment: Comment) -> None:
-        """Delete a comment. One that is gone already is as it should be."""
+        """Delete a comment. Does nothing if it is gone already."""
         self._delete(f"/issues/comments/{comment.id}")
 
 
@@ -228,7 +231,7 @@ class GitHubClient(RepositoryClient):
 
     @property
     def check_runs(self) -> GitHubClient:
-        """Return this client: it sets them."""
+        """Return this client: GitHub has check runs."""
         return self
 
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
@@ -237,15 +240,15 @@ class GitHubClient(RepositoryClient):
         return tuple(answer.record() for answer in answers)
 
     def leaves(self, pull: Pull, sha: str) -> str:
-        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
+        """Return the commit at which ``sha`` leaves the target of ``pull``. Empty if unknown."""
         return self._merge_base(pull.target, sha)
 
     def is_ancestor(self, commit: str, of: str) -> bool:
-        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
+        """Return whether ``commit`` is ``of`` (a commit or a branch), or an ancestor of it."""
         return self._merge_base(commit, of) == commit
 
     def _merge_base(self, first: str, second: str) -> str:
-        """Return where two branches or commits part, or nothing where GitHub finds none."""
+        """Return the last common commit of two branches or commits. Empty if GitHub finds none."""
         path = f"/compare/{quote(first, safe='')}...{quote(second, safe='')}"
         try:
             return self._get(path, _Comparison, per_page="1").merge_base_commit.sha
@@ -253,7 +256,7 @@ class GitHubClient(RepositoryClient):
             return ""
 
     def login(self) -> str:
-        """Return the author of a workflow's comments: its token may not ask who it is."""
+        """Return the account that a workflow's token posts as. The token may not ask for it."""
         return BOT
 
     def comments(self, number: int) -> tuple[Comment, ...]:
@@ -264,7 +267,7 @@ class GitHubClient(RepositoryClient):
 
     def permission(self, login: str) -> str:
         """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
-        if _LOGIN.fullmatch(login) is None:  # what it isn't must not become another request
+        if _LOGIN.fullmatch(login) is None:  # no other text may get into a request's path
             return "none"
         try:
             return self._get(f"/collaborators/{login}/permission", _Permission).permission
@@ -300,15 +303,15 @@ class GitHubClient(RepositoryClient):
         return self._write("POST", "/check-runs", CheckAnswer, request)
 
     def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
-        """Add annotations to a check run: GitHub keeps those that are there."""
+        """Add annotations to a check run. GitHub keeps the earlier ones."""
         request = {"output": _output(check, lines)}
         self._ask("PATCH", f"{self._at}/check-runs/{number}", request)
 
     def issues(self, author: str) -> tuple[Issue, ...]:
         """Return the issues, open or closed, that have perfci's label or are by ``author``.
 
-        Both are requested: people take labels away, GitHub drops them where the token may not set
-        any, and of some apps it finds none by their name.
+        Two lists are requested, because each may lack issues. People take labels away, and GitHub
+        drops a label that the token may not set. For some apps it finds no issues by author.
         """
         queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
         by_number: dict[int, Issue] = {}
@@ -329,7 +332,7 @@ class GitHubClient(RepositoryClient):
         return self._write("POST", "/issues", _Issue, request).record()
 
     def update_issue(self, issue: Issue, content: IssueContent) -> Issue:
-        """Give an issue another text, and close it where that says so. Unsure where it is gone.
+        """Replace an issue's text, and close it if ``content`` says so. Unsure if it is gone.
 
         Its title stays as it is: people may have found a better one.
         """

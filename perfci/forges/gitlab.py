@@ -26,10 +26,14 @@ from perfci.report.clean import clean_line
 from perfci.report.links import GITLAB
 
 _FITTING_NOTES = 10
-"""Notes that fit what is read of an answer, each as long as it may be and its signs escaped."""
+"""Notes per page that always fit the longest answer that is read.
+
+Each may have GitLab's longest text, with all of its characters escaped.
+"""
 _ACTION = re.compile(r"^[^\S\n]*(?=/)", re.MULTILINE)
+"""The blanks before a slash that begins a line, which GitLab reads as a quick action."""
 _REFERENCE = re.compile(r"&#(?:33|36|38|126);(?=\d)")
-"""One of ``!$&~``, as ``escape`` writes it, before a number. It breaks ``@`` and ``#`` itself."""
+"""One of ``!$&~`` before a number, as ``escape`` writes it. ``escape`` breaks ``@`` and ``#``."""
 SERVICE = Service(
     "GitLab",
     "CI_API_V4_URL",
@@ -38,12 +42,14 @@ SERVICE = Service(
     rights="see docs/forges.md",
 )
 _LONGEST_NOTE = 100_000
-"""The part of a note that is kept: more than perfci writes, less than fills the memory."""
+"""Characters of a note that are kept: more than perfci writes, few enough for the memory."""
 _OTHERWISE = (
     "let the job run in merge requests' pipelines alone "
     '(rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"), or give --pull NUMBER.'
 )
+"""The end of an advice to a job whose pipeline has no merge request."""
 _PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_][\w.-]*(/(?!\.{1,2}(/|$))[\w.-]+)+", re.ASCII)
+"""A project's number, or its path without parts of one or two dots."""
 
 
 class GitLabClient(Rest):
@@ -76,12 +82,13 @@ class GitLabClient(Rest):
         return commit.parent_ids if commit else ()
 
     def leaves(self, pull: Pull, sha: str) -> str:
-        """Return where ``sha`` leaves the target of ``pull``, or nothing where that isn't known."""
+        """Return the commit at which ``sha`` leaves the target of ``pull``. Empty if unknown."""
         return self._merge_base(pull.target, sha)
 
     def is_ancestor(self, commit: str, of: str) -> bool:
-        """Say whether the commit ``one`` is ``of``, a commit or a branch, or before it."""
-        # for GitLab, an unknown commit is a bad request, like any other mistake
+        """Return whether ``commit`` is ``of`` (a commit or a branch), or an ancestor of it."""
+        # the commit is looked up first: GitLab answers the merge base of an unknown commit with a
+        # bad request, as it does for any other mistake
         return self._commit(commit) is not None and self._merge_base(commit, of) == commit
 
     def _commit(self, sha: str) -> GitLabCommit | None:
@@ -100,9 +107,9 @@ class GitLabClient(Rest):
     def text(self, body: str) -> str:
         """Return a note's text without quick actions (``/merge``) and foreign references (``!12``).
 
-        A reference would leave a trace at what it names. GitLab carries out quick actions by the
-        token's rights, and has done so in fences: it didn't always know where a fence of four
-        backticks ends.
+        GitLab carries out quick actions with the token's rights. It has done so even in fences,
+        because it didn't always know where a fence of four backticks ends. A reference would leave
+        a trace at the item that it names.
         """
         return _REFERENCE.sub("\\g<0>\u200b", _ACTION.sub("\\g<0>\u200b", body))
 
@@ -130,13 +137,13 @@ class GitLabClient(Rest):
         return note.record(number, self._url(number)).url
 
     def update_comment(self, comment: Comment, body: str) -> str:
-        """Replace a note's text, and return its address. Unsure where it was deleted."""
+        """Replace a note's text, and return its address. Raises Unsure if it was deleted."""
         path = f"/merge_requests/{comment.pull}/notes/{comment.id}"
         self._write("PUT", path, NoteAnswer, {"body": body})
         return comment.url
 
     def delete_comment(self, comment: Comment) -> None:
-        """Delete a note. One that is gone already is as it should be."""
+        """Delete a note. Does nothing if it is gone already."""
         self._delete(f"/merge_requests/{comment.pull}/notes/{comment.id}")
 
     def _url(self, number: int) -> str:
@@ -152,7 +159,7 @@ class GitLabUser:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequestAnswer:
-    """A merge request, of a list or alone. A source that was deleted has no id."""
+    """A merge request, in a list or alone. A source project that was deleted has no id."""
 
     iid: int
     state: str
@@ -210,9 +217,9 @@ class GitLabCommit:
 
 
 def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
-    """Return what the job's pipeline is about. UsageError where a variable is not GitLab's.
+    """Return what the job's pipeline is about. UsageError if a variable is not GitLab's.
 
-    A pipeline of merged results has made a commit of its own. The merge request's head is another.
+    A pipeline of merged results runs on a commit of its own, which is not the merge request's head.
     """
     head = variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or variables.get("CI_COMMIT_SHA", "")
     number = variables.get("CI_MERGE_REQUEST_IID", "")
@@ -239,9 +246,9 @@ def read_job(variables: Mapping[str, str]) -> PostTarget | NothingToPost:
 
 
 def is_of_a_fork(variables: Mapping[str, str]) -> bool:
-    """Say whether the pipeline is of a merge request from another project.
+    """Return whether the pipeline is of a merge request from another project.
 
-    One that doesn't say where it comes from is.
+    A merge request whose source isn't known counts as one.
     """
     if not variables.get("CI_MERGE_REQUEST_IID"):
         return False
@@ -250,7 +257,7 @@ def is_of_a_fork(variables: Mapping[str, str]) -> bool:
 
 
 def target(pull: int | None, head_sha: str, _event_path: Path | None) -> PostTarget | NothingToPost:
-    """Return what is to be posted to: the merge request given, or the pipeline's."""
+    """Return the target to post to: the given merge request, else that of the pipeline."""
     given = given_pull(pull, head_sha)
     if given is not None:
         return given
@@ -296,7 +303,7 @@ def repository_url(repository: str | None) -> str:
 
 
 def attempt() -> str:
-    """Return an id of this job. GitLab gives a job that is started again another."""
+    """Return an id of this job. A job that is started again gets another id."""
     return os.environ.get("CI_JOB_ID", "")
 
 

@@ -1,7 +1,7 @@
-"""One small HTTP client: a request is sent once and has an end, and may be tried again.
+"""A small HTTP client: a request is sent once, and ends in time. ``retry`` sends it again.
 
-The time-out of `requests` is for each byte, so that a byte a second would last for ever. Nothing is
-repeated here (see ``retry``), no redirect followed, no password taken from a .netrc.
+The time-out of `requests` is for each byte, so that a byte a second would last for ever. This
+client repeats nothing by itself, follows no redirect, and takes no password from a .netrc.
 
 Waits are bounded: a job that sleeps for an hour costs more than its comment.
 """
@@ -30,8 +30,9 @@ from perfci.version import VERSION
 _LONGEST_SILENCE_S = 15.0
 """The longest wait for the next byte, in s."""
 _SECONDS = re.compile(r"[0-9]{1,12}")
-"""Digits alone: what ``isdigit`` takes, such as ``²``, is more than a number has."""
+"""Digits alone. ``isdigit`` takes more, such as ``²``."""
 _NAME = re.compile(rb"[A-Za-z0-9_.-]+")
+"""A host's name, in IDNA."""
 _PORTS = {"http": 80, "https": 443}
 T = TypeVar("T")
 
@@ -40,7 +41,8 @@ T = TypeVar("T")
 class HttpResponse:
     """A server's answer. Names in ``headers`` are in lower case.
 
-    ``text`` is not all of it where it was longer than was to be read.
+    ``whole`` is False if the answer was longer than what is read of it. ``text`` is its beginning
+    then.
     """
 
     status: int
@@ -50,7 +52,7 @@ class HttpResponse:
 
 
 class NoResponse(Exception):
-    """There was none. ``why`` doesn't hold the address, which may be a secret.
+    """A request without a response. ``why`` doesn't hold the address, which may be a secret.
 
     ``sent``: whether the request may have arrived. ``spent``: the s after which it was given up.
     """
@@ -74,7 +76,7 @@ _NO_PACE = Pace()
 
 
 class Connection:
-    """Sends requests. ``timeout`` s for each as a whole, ``most_bytes`` of each answer are read."""
+    """Sends requests. Each may take ``timeout`` s. Of each answer, ``most_bytes`` are read."""
 
     def __init__(
         self,
@@ -93,13 +95,13 @@ class Connection:
         self._session = _Session()
 
     def close(self) -> None:
-        """Close what is kept open between requests."""
+        """Close the connections that are kept open between requests."""
         self._session.close()
 
     def send(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> HttpResponse:
-        """Return the answer, be it a failure or a redirect. NoResponse where there is none."""
+        """Return the answer, even if it is a failure or a redirect. NoResponse without one."""
         writes = verb != "GET"
         wait = max(self._next, self._next_write if writes else 0.0) - self._clock()
         if wait > 0.0:
@@ -133,7 +135,7 @@ class Connection:
         try:
             return within(ask, self._timeout)
         except TimeoutError:
-            self._session = _Session()  # the old one is still in use by who isn't waited for
+            self._session = _Session()  # the abandoned thread still uses the old one
             sent = message is None or message.give_up()
             raise NoResponse("too slow", sent=sent, spent=self._timeout) from None
         except (requests.RequestException, ValueError) as error:  # it may hold the address
@@ -141,7 +143,10 @@ class Connection:
 
 
 class _Message:
-    """A body that is taken once, and not any more after it was given up: nothing ends a thread."""
+    """A request's body that is sent at most once, and not after ``give_up``.
+
+    Nothing can end the thread that sends it. So the body itself refuses to be sent.
+    """
 
     def __init__(self, body: bytes) -> None:
         self.sent = False
@@ -161,7 +166,7 @@ class _Message:
         self.sent = True
 
     def give_up(self) -> bool:
-        """Keep it from being sent. Return whether that is too late."""
+        """Keep the body from being sent. Return whether that is too late."""
         with self._lock:
             self._given_up = True
             return self._begun
@@ -174,11 +179,11 @@ class _Session(requests.Session):
         self.headers["User-Agent"] = f"perfci/{VERSION}"
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None: else a redirect is read whole and parsed, even if not followed."""
+        """Return None. Otherwise a redirect is read whole and parsed, even if not followed."""
 
 
 def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
-    """Return the text, and whether that is all of it. Nothing is waited for where most is 0."""
+    """Return the text, and whether it is whole. With 0 as ``most``, nothing is waited for."""
     content = bytearray()
     if most:
         for piece in answer.iter_content(1 << 16):
@@ -191,7 +196,7 @@ def _read(answer: requests.Response, most: int) -> tuple[str, bool]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the system's words where it has any, else the kind of what began it."""
+    """Return the system's message if there is one, else the name of the innermost exception."""
     while True:
         if isinstance(error, OSError) and isinstance(error.strerror, str):
             return clean_line(error.strerror, 100)
@@ -202,7 +207,7 @@ def _reason(error: BaseException) -> str:
 
 
 def address_of(url: str) -> SplitResult | None:
-    """Return the parts of an http or https address with a host, or None of anything else."""
+    """Return the parts of an http or https address with a host, or None for anything else."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in _PORTS and parts.port != 0 and _is_host(parts.hostname or "")
@@ -218,7 +223,7 @@ def _is_host(name: str) -> bool:
 
 
 def redirected(url: str, location: str) -> str | None:
-    """Return where ``location`` leads from ``url``, or None unless that is the same server."""
+    """Return the address that ``location`` leads to from ``url``, or None for another server."""
     try:
         address = urljoin(url, location)
         same = _origin(address) == _origin(url)
@@ -233,9 +238,9 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def requested_wait(after: str, now: float) -> float | None:
-    """Return the wait in s that a ``Retry-After`` asks for, or None where it can't be read.
+    """Return the wait in s that a ``Retry-After`` asks for, or None if it can't be read.
 
-    It may be a date, which is compared with ``now``, in s since 1970.
+    The header may be a date, which is compared with ``now``, in s since 1970.
     """
     seconds = whole_seconds(after)
     if seconds is not None:
@@ -249,15 +254,16 @@ def requested_wait(after: str, now: float) -> float | None:
 
 
 def whole_seconds(text: str) -> float | None:
-    """Return a header's whole number of s, or None where no server could mean it."""
+    """Return a header's whole number of s, or None if it isn't a plausible number."""
     return float(text) if _SECONDS.fullmatch(text.strip()) else None
 
 
 def within(do: Callable[[], T], most: float) -> T:
-    """Return what ``do`` returns or raises. TimeoutError after ``most`` s, and it is left alone.
+    """Return what ``do`` returns, or raise what it raises. TimeoutError after ``most`` s.
 
-    A thread, because nothing else ends a wait for a name, a handshake and headers alike. Python
-    can't end it, but doesn't wait for it at its own end either.
+    ``do`` runs in a thread, because no time-out covers the wait for a name, a handshake and headers
+    alike. After ``most`` s the thread is left alone. Python can't end it, but doesn't wait for it
+    at its own end either.
     """
     answer: Future[T] = Future()
 
@@ -272,10 +278,10 @@ def within(do: Callable[[], T], most: float) -> T:
 
 
 class Retryable(OutsideError):
-    """It may be tried again.
+    """An error after which a request may be tried again.
 
-    ``wait`` is what the server asks for in s, None where it names nothing. ``spent`` how long an
-    answer was already waited for in vain.
+    ``wait`` is the wait in s that the server asks for, None if it names no time. ``spent`` is how
+    long an answer was already waited for in vain, in s.
     """
 
     def __init__(
@@ -293,10 +299,11 @@ class Retryable(OutsideError):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Times in s. ``most`` bounds all waits for one thing together, ``tries`` their number.
+    """The limits of ``retry``. Times are in s.
 
-    ``timeout`` is for one try as a whole, and a try that had no answer counts as such a wait.
-    ``option`` is what a user sets ``most`` by.
+    ``most`` bounds all waits together, ``tries`` the number of tries. ``first_wait`` doubles with
+    each try, unless the server asks for another wait. ``timeout`` is for one try as a whole. A try
+    without an answer counts as a wait. ``option`` is the option by which a user sets ``most``.
     """
 
     most: float = 120.0
@@ -312,9 +319,10 @@ def retry(
     sleep: Callable[[float], None],
     before_again: Callable[[], object] = lambda: None,
 ) -> T:
-    """Return what ``do`` returns. It is done again, after ``before_again``, where it may be.
+    """Return what ``do`` returns. After a Retryable error, wait and try again.
 
-    Raise OutsideError where that would take too many tries, or too long a wait.
+    ``before_again`` is called before each further try. Raises OutsideError if that would take too
+    many tries, or too long a wait.
     """
     waited, tries = 0.0, 0
     while True:
@@ -333,6 +341,7 @@ def retry(
 def _require_patience(
     policy: RetryPolicy, failure: Retryable, tries: int, waited: float, wait: float
 ) -> None:
+    """Raise OutsideError if another try would exceed a limit of ``policy``."""
     message, advice = failure.message, failure.advice
     if tries >= policy.tries:
         message += f", {tries} times over"

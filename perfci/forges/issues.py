@@ -3,8 +3,8 @@
 There is one issue per new event that made something worse, and beyond ``MOST`` in one report one
 issue for all others. The text up to the end mark is rewritten while the issue is open. What people
 add below it stays. When its regressions are fixed or acknowledged, the issue says so and is closed,
-in one write, so that neither can happen twice. A closed issue is never touched again: whoever
-closes one by hand, or opens one again, has the last word.
+in one write, so that neither can happen twice. A closed issue is never touched again: people
+who close or reopen an issue by hand have the last word.
 
 As for comments (see ``posting``), no write is repeated as such. What was written is remembered,
 because GitHub's lists may lag behind.
@@ -39,28 +39,39 @@ from perfci.units import counted
 MOST = 10
 """New issues per report. No one reads more."""
 _LONGEST_BODY = 65_536
+"""Characters of an issue's text, by GitHub's limit."""
 _MOST_IDS = 3000
-"""An issue's text has ``_LONGEST_BODY`` characters, and a mark at most 17 per id."""
+"""Most ids in an issue's mark. Each takes at most 17 of the ``_LONGEST_BODY`` characters."""
 _BEGIN = "<!-- perfci-changes:"
 _END = "<!-- /perfci-changes -->"
+"""The marks around the text that perfci rewrites. The first holds the ids."""
 _MARK = re.compile(re.escape(_BEGIN) + r"(?P<ids>[0-9A-Za-z_. -]*) -->\n")
 _PLAIN = re.compile(r"[0-9A-Za-z_.][0-9A-Za-z_.-]{0,15}")
+"""An id that can stand in a mark as it is."""
 _LONGEST_TABLE = 10_000
-"""Characters, so that an issue's 65,536 have room for the marks, too."""
+"""Characters of a table. An issue's 65,536 must have room for the marks, too."""
 _SERIES = ("| case | metric | change | status |", "|---|---|---|---|")
 _EVENTS = ("| what | change | since | status | on |", "|---|---|---|---|---|")
+"""The heads of the tables of series and of events."""
 _MOST_NAMES = 3
 """Benchmarks that are named of an event. The others are counted."""
 _LONGEST_TITLE = 200
+"""Characters of a title before ``_IN_TITLE`` is broken."""
 _MOST_IN_TITLE = 256
+"""Characters of a title, by GitHub's limit."""
 _IN_TITLE = re.compile(r"(?<=@)(?=\S)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]+:)|(?<=:)(?=//)")
+"""Where a title could hold a mention, a reference, an emoji or a link."""
 _OPEN = {"new", "known"}
+"""The statuses of an open change."""
 
 
 def openings(
     trend: Trend, issues: Sequence[Issue], author: str, most: int = MOST
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the marks of each issue that is to be opened, for new regressions that have none."""
+    """Return the marks of each issue to open, for new regressions that have no issue yet.
+
+    The first ``most`` regressions get an issue each. The others share one.
+    """
     known = ours(issues, author)
     missing = [
         mark_of(event.id)
@@ -98,6 +109,7 @@ def steps(
 
 
 def _worse(event: TrendEvent) -> tuple[Change, ...]:
+    """Return the changes of ``event`` that made something worse."""
     return tuple(change for change in event.changes if change.worse)
 
 
@@ -237,7 +249,7 @@ def _table(columns: tuple[str, str], rows: Sequence[str]) -> Sequence[str]:
 
 
 def _as_title(text: str) -> str:
-    """Plain text, in which GitHub still looks for references, emoji and code."""
+    """Return a title without the references, emoji and code that GitHub would see in it."""
     line = clean_line(f"perfci: {text}", _LONGEST_TITLE).replace("`", "'")
     return _IN_TITLE.sub("\u200b", line)[:_MOST_IN_TITLE]
 
@@ -266,7 +278,7 @@ def _close(changes: Sequence[Change]) -> Close:
 
 
 def _commit(sha: str) -> str:
-    """A whole SHA becomes a link where the repository has it. Anything else is text."""
+    """Return a commit's text. GitHub links a whole SHA if the repository has it."""
     return sha if SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
 
 
@@ -278,9 +290,9 @@ def tell_issues(
     report_url: str = "",
     most: int = MOST,
 ) -> tuple[PostOutcome, ...]:
-    """Open, update and close ``author``'s issues. Return what was done, or that it may not be."""
+    """Open, update and close ``author``'s issues. Return each outcome, or a refusal by GitHub."""
     listed = client.issues(author)
-    wanted = openings(trend, listed, author, most)  # once: a second look would begin a new count
+    wanted = openings(trend, listed, author, most)  # once: another count would open ``most`` more
     done: dict[int, Issue] = {}
     outcomes: list[PostOutcome] = []
 
@@ -304,14 +316,14 @@ def tell_issues(
 
 
 def mark_of(change_id: str) -> str:
-    """Return an id as it may stand in a mark: a hash of one that could end the mark."""
+    """Return an id as it may stand in a mark. An id that could end the mark is hashed."""
     if _PLAIN.fullmatch(change_id) and "--" not in change_id:
         return change_id
     return hashlib.sha256(change_id.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
-    """Return the marks of an issue of ``author``, and none of another's, whatever it says."""
+    """Return the marks of an issue. Empty unless it is by ``author``: anyone can write marks."""
     mark = _MARK.match(issue.body.replace("\r\n", "\n"))
     if mark is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
         return ()
@@ -319,7 +331,10 @@ def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
 
 
 def rewritten(issue: Issue, content: IssueContent) -> str | None:
-    """Return the issue's new text, or None where it says that already, or has no room for it."""
+    """Return the issue's new text, or None if nothing changes or the text is too long.
+
+    What people wrote below the end mark is kept.
+    """
     old = issue.body.replace("\r\n", "\n")
     _, end, below = old.partition(_END)
     added = below.strip("\n")
@@ -328,7 +343,7 @@ def rewritten(issue: Issue, content: IssueContent) -> str | None:
 
 
 def ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:
-    """Return each mark with its issue: the oldest, where there should be two."""
+    """Return each mark's issue. If two issues have the mark, the oldest counts."""
     by_mark: dict[str, Issue] = {}
     for issue in sorted(issues, key=lambda issue: issue.number):
         for mark in marks_in(issue, author):

@@ -1,9 +1,9 @@
-"""Brings a forge to say what a report says: look, decide, write one thing, and look again.
+"""Posts a report to a forge: look at it, decide, write one thing, and look again.
 
-A write whose answer is lost may have been done. So no write is repeated as such: after a failure
-the loop looks at what is there now, which a write that was done after all has changed. The pull
-request's head is looked at just before each write. Between that look and the write a push can
-still come in, and then that push's own run writes over it.
+A write whose answer is lost may have been done. So no write is simply repeated. After a failure,
+the loop looks at the forge again, and sees if the write was done after all. The pull request's head
+is checked just before each write. If a push comes in between the check and the write, then that
+push's own run writes over it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def find_pull(
 ) -> Pull | MergeGroup | AmbiguousPull | NothingToPost:
     """Return the pull request as GitHub has it now, or why there is nothing to post to.
 
-    A merge group is its commit, of which there is nothing to ask.
+    A merge group is returned as it is, because it never changes.
     """
     if isinstance(wanted, MergeGroup):
         return wanted
@@ -77,10 +77,10 @@ def find_pull(
 def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
     """Raise UsageError unless each of the commits ``measured`` is the head of ``target``.
 
-    `actions/checkout` checks out the merge of a pull request into its base, so a commit that
-    GitHub knows as a merge of its head will do. The parents are asked for: the pull request's
-    ``merge_commit_sha`` is of the base's tip now, and was another one when it was measured. Of a
-    merge group it checks out the head. A child of that is the next group's.
+    `actions/checkout` checks out the merge of a pull request into its base. So a commit is accepted
+    if its parents show that it is a merge of the head. The pull request's ``merge_commit_sha`` is
+    no help: it belongs to the base's present tip, and may have been another one at the measurement.
+    Of a merge group, the head itself is checked out. A child of the head is the next group's.
     """
     head_sha = target.head_sha
     merged = isinstance(target, Pull)
@@ -96,9 +96,10 @@ def require_measured(client: Forge, measured: Sequence[str], target: Pull | Merg
 
 
 def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
-    """GitHub's own merge has two parents, the target first and the head second.
+    """Return whether ``sha`` is a merge of the head as GitHub makes it.
 
-    A commit on top of the head, as in a stacked pull request, has the head as its first.
+    Such a merge has two parents, the target first and the head second. A commit on top of the head,
+    as in a stacked pull request, has the head as its first parent.
     """
     # only a whole SHA is asked for: what a report says must not become another request
     if SHA.fullmatch(sha) is None:
@@ -112,13 +113,13 @@ def with_other_checks(
 ) -> CheckContent:
     """Return ``check`` as it may stand next to the checks of its name on ``target``'s head.
 
-    Of another pull request its newest counts, while that is open and has this head.
+    The newest check of each other pull request counts, while that is open and has this head.
     """
     if client.check_runs is None:
         return check
     try:
         runs = client.check_runs.checks(target.head_sha)
-    except Refused:  # then it is a status, or none
+    except Refused:  # no right to checks: a status will be set, or nothing
         return check
     number = target.number if isinstance(target, Pull) else 0
     newest: dict[int, str] = {}
@@ -151,7 +152,7 @@ def leave_answer(
 ) -> PostOutcome:
     """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
 
-    It is of the commit that it names, wherever the pull request's head is.
+    The answer names its commit. It is posted even if the pull request's head has moved.
     """
     marker = answer_marker(answer)
     return _leave(client, number, author, body, marker, lambda: None, dry_run, f"#{number}")
@@ -167,6 +168,7 @@ def _leave(
     dry_run: bool,
     reference: str,
 ) -> PostOutcome:
+    """Make ``body`` the only comment with ``marker``, unless ``stale`` returns a refusal."""
     body = client.text(body)
 
     def look_and_write() -> PostOutcome:
@@ -228,9 +230,10 @@ def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str
 def _set_check_run(
     client: Forge, runs: GitHubClient, head_sha: str, check: CheckContent
 ) -> PostOutcome:
-    """Create the run with its first annotations, then add the others, a request's worth at once.
+    """Create the run with its first annotations, then add the others in batches.
 
-    How many are there is GitHub's own count: after a failure it says whether a batch arrived.
+    GitHub counts the annotations that are there. After a failure, its count shows whether a batch
+    arrived.
     """
 
     def look_and_write() -> PostOutcome:
@@ -255,7 +258,7 @@ def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer |
 
 
 def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
-    """Set the status where it isn't the newest already. Return its state."""
+    """Set the status, unless it is the newest one already. Return its state."""
 
     def look_and_write() -> None:
         if client.status(head_sha) != status:
@@ -266,10 +269,10 @@ def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
 
 
 def caveat_of_base(client: Forge, target: Pull | MergeGroup, report: Report) -> str:
-    """Return why the base of ``report``, a `compare`, isn't that of ``target``, or nothing.
+    """Return why the base of ``report`` isn't that of ``target``, or an empty text.
 
-    What a stored baseline was measured on is no commit of the pull request's history. The head of
-    ``report`` has to be known as measured (see ``require_measured``).
+    Only reports of `compare` are checked. The commit of a stored baseline needn't be in the pull
+    request's history. ``require_measured`` must have checked the head of ``report`` before.
     """
     if report.command != "compare":
         return ""
@@ -306,7 +309,7 @@ def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
 
 
 def _is_between(client: Forge, left: str, base: str, target: str) -> bool:
-    """Say whether ``base`` is on the target since ``left``: who compares with its tip may."""
+    """Return whether ``base`` is on the target, from ``left`` to its tip."""
     # only a whole SHA is asked for: what a report says must not become another request
     return (
         SHA.fullmatch(base) is not None

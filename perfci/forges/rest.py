@@ -1,8 +1,8 @@
 """A forge's REST API: what all forges have in common, and what their answers mean.
 
-Reading is repeated where the forge fails for a while. Writing never is: a failure may come after
-the write took effect, and would leave two comments. Who writes gets ``Unsure`` and looks what is
-there (see ``posting``).
+Reading is repeated while the forge fails. Writing never is: a failure may come after the write took
+effect, and a repeat would leave two comments. The caller of a write gets ``Unsure``, and looks at
+what is there (see ``posting``).
 """
 
 from __future__ import annotations
@@ -42,21 +42,28 @@ GUIDE = Pace(requests=0.25, writes=1.0)
 _SHORTEST_TIMEOUT_S = 10.0
 """The least time-out of one request, in s: a slow forge isn't broken."""
 _PAGE = 100
+"""Entries that are requested per page."""
 _MOST_PAGES = 300
+"""Pages of a list that are read."""
 _MOST_BYTES = 64 << 20
-"""A page of a hundred comments, each as long as GitHub lets it be, has less than half of it."""
+"""Largest answer that is read.
+
+A page of a hundred comments, each as long as GitHub allows, has less than half of it.
+"""
 _MOST_HOPS = 3
+"""Addresses that one request is sent to, following redirects."""
 _MOVED = {301, 307, 308}
-"""The redirects of which the same request is to be sent again. Nothing was done yet."""
+"""Redirects after which the same request is sent to the new address. Nothing was done yet."""
 _LIMITED = re.compile(
     r"rate limit|abuse detection|wait a few minutes|retry your request again later", re.IGNORECASE
 )
+"""The words of a forge that limits the rate."""
 _SECONDARY_WAIT = 60.0
 """The wait that GitHub's guide asks for where a rate limit names no time, in s."""
 
 
 Parameter = str | tuple[str, ...]
-"""Of a request's address. One that is given several times is a tuple."""
+"""A parameter of a request's address. A parameter with several values is a tuple."""
 Parameters = Mapping[str, Parameter]
 
 
@@ -76,17 +83,20 @@ class Rest:
     service: ClassVar[Service]
     root: ClassVar[str] = "/repos/"
     safe: ClassVar[str] = "/"
-    """Characters of a project's name that its paths hold as they are."""
+    """Characters of a project's name that aren't escaped in paths."""
     headers: ClassVar[Mapping[str, str]] = {"Accept": "application/json"}
     authorization: ClassVar[tuple[str, str]] = ("Authorization", "token ")
-    """The header that holds the token, and what stands before that."""
+    """The header that holds the token, and the text before the token in it."""
     pages: ClassVar[tuple[str, str]] = ("per_page", "page")
     """The names of a list's parameters: entries per page, and the page."""
     statuses: ClassVar[str] = "/commits/{}/statuses"
+    """The path of a commit's statuses."""
     status_filter: ClassVar[Mapping[str, str]] = {}
+    """Parameters that select perfci's statuses."""
     status_name: ClassVar[str] = "context"
+    """The field that holds the name of a commit status."""
     states: ClassVar[Mapping[str, str]] = {"success": "success", "failure": "failure"}
-    """What the forge calls a commit status's name, and its states."""
+    """The forge's words for the states of a commit status, by perfci's words."""
 
     def __init__(
         self,
@@ -122,11 +132,11 @@ class Rest:
         self._connection.close()
 
     def retry(self, do: Callable[[], T], before_again: Callable[[], object] = lambda: None) -> T:
-        """Return what ``do`` returns, which looks at what is there, and writes what is missing."""
+        """Return what ``do`` returns. ``do`` looks at what is there, and writes what is missing."""
         return retry(do, self._policy, self._sleep, before_again)
 
     def text(self, body: str) -> str:
-        """Return a comment's text as this forge is to get it."""
+        """Return a comment's text as this forge should get it."""
         return body
 
     def status(self, sha: str) -> CommitStatus | None:
@@ -153,7 +163,7 @@ class Rest:
         self._write("POST", f"/statuses/{sha}", StatusAnswer, request)
 
     def _get(self, path: str, kind: type[T], **parameters: Parameter) -> T:
-        """Read, again and again where the forge fails: reading changes nothing."""
+        """Return an answer as ``kind``. Repeated while the forge fails: reading changes nothing."""
         return self._read(f"{self._at}{path}", kind, parameters)[0]
 
     def _account(self, kind: type[T]) -> T:
@@ -190,7 +200,7 @@ class Rest:
         )
 
     def _delete(self, path: str) -> None:
-        """Delete what is at ``path``. What is gone already is as it should be."""
+        """Delete what is at ``path``. Does nothing if it is gone already."""
         with suppress(Missing):
             self._ask("DELETE", f"{self._at}{path}")
 
@@ -199,8 +209,8 @@ class Rest:
         try:
             answer = self._ask(verb, where, body)
         except Missing as failure:
-            # a forge says so where the token may not even look; but what is to be changed was there
-            # and has been deleted, so look again at what is there
+            # for something new: the token may not even look at the repository. What is to be
+            # changed was there and has been deleted, so look again at what is there
             meant = Refused if verb == "POST" else Unsure
             raise meant(failure.slug, failure.message, failure.advice) from failure
         return parse(answer.text, kind, f"{verb} {where}", self.service)
@@ -212,7 +222,7 @@ class Rest:
         body: dict[str, Any] | None = None,
         parameters: Parameters | None = None,
     ) -> HttpResponse:
-        """Send one request, once, to where the forge has it."""
+        """Send one request, and follow redirects of the same server. Raises on a failure."""
         request = f"{verb} {path}"
         headers, content = self._headers, None
         if body is not None:
@@ -233,7 +243,7 @@ class Rest:
         if answer.status == 202 and verb == "GET":
             busy = f"{request} was answered with 202: not ready yet"
             raise Unsure(f"{self.service.slug}-busy", busy, self.service.later)
-        if answer.status >= 300:  # a server may say again what it was sent
+        if answer.status >= 300:  # a server's error may repeat what it was sent
             answer = replace(answer, text=self._without_token(answer.text))
         judge(answer, request, self._now(), self.service)
         return answer
@@ -260,7 +270,10 @@ class Rest:
         return answer
 
     def _moved(self, request: str, url: str, location: str) -> str:
-        """Return where a redirect leads: another server never gets the token."""
+        """Return where a redirect leads.
+
+        Raises OutsideError for another server, which must not get the token.
+        """
         address = redirected(url, location)
         if address is None:
             raise OutsideError(
@@ -288,17 +301,18 @@ class StatusAnswer:
 
 
 def _goes_on(answer: HttpResponse, full: bool) -> bool:
-    """Say whether another page follows.
+    """Return whether another page follows.
 
-    A page may be shorter than was asked for: GitLab leaves out notes that the token may not see,
-    and a Forgejo has its own limit.
+    The answer's links say so. Without links, a ``full`` page is followed by another. A page may be
+    shorter than requested: GitLab leaves out notes that the token may not see, and a Forgejo has
+    its own limit.
     """
     links = answer.headers.get("link")
     return 'rel="next"' in links if links else full
 
 
 def parse(text: str, kind: type[T], request: str, service: Service) -> T:
-    """Return the ``kind`` that ``text`` is. OutsideError where it is something else."""
+    """Return ``text`` decoded as ``kind``. OutsideError if it is something else."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -329,12 +343,12 @@ class Service:
 
     @property
     def slug(self) -> str:
-        """The name as slugs begin with it."""
+        """Return the name as slugs begin with it."""
         return self.name.lower()
 
 
 class Unsure(Retryable):
-    """It may have taken effect, or it came too soon: look, and then repeat it."""
+    """The request may have taken effect, or came too soon. Look again, then repeat it if needed."""
 
 
 class Refused(OutsideError):
@@ -346,7 +360,7 @@ class Rejected(OutsideError):
 
 
 class TooLong(OutsideError):
-    """The answer is longer than is read of one. A part of it may not be."""
+    """The answer is longer than what is read of one. A shorter page may fit."""
 
 
 class Missing(OutsideError):
@@ -354,7 +368,7 @@ class Missing(OutsideError):
 
 
 def judge(answer: HttpResponse, request: str, now: float, service: Service) -> None:
-    """Return where ``answer`` is a success, else raise what it means. ``now`` in s since 1970."""
+    """Raise what ``answer`` means, unless it is a success. ``now`` is in s since 1970."""
     status = answer.status
     if 200 <= status < 300:
         return
@@ -380,7 +394,7 @@ def judge(answer: HttpResponse, request: str, now: float, service: Service) -> N
 
 
 def _requested_wait(answer: HttpResponse, now: float) -> float | None:
-    """Return how long it wants to be left alone, in s, or None where it limits no rate."""
+    """Return the wait in s that a rate limit asks for, or None if no rate is limited."""
     after = answer.headers.get("retry-after", "")
     wait = requested_wait(after, now)
     if wait is not None:
@@ -389,7 +403,7 @@ def _requested_wait(answer: HttpResponse, now: float) -> float | None:
         reset = whole_seconds(answer.headers.get("x-ratelimit-reset", ""))
         # a second more: the header doesn't say when in that second
         return _SECONDARY_WAIT if reset is None else max(0.0, reset - now) + 1.0
-    if after:  # nothing that names a time
+    if after:  # a Retry-After that names no time
         return _SECONDARY_WAIT
     return _SECONDARY_WAIT if _LIMITED.search(_message(answer)) else None
 

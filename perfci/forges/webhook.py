@@ -4,8 +4,9 @@ A message is repeated only where it surely didn't arrive: it was never sent whol
 429 or 5xx. Where the answer is lost no one knows, and a message twice would be worse than none.
 
 Mattermost, Rocket.Chat and Discord (at its ``/slack`` address) take the same JSON. Names are
-strangers' text: in code spans, with ``&``, ``<`` and ``>`` escaped as Slack asks, and with what
-others look for after that (``@here``, ``https://``, ``www.``, ``#1``) broken by a zero-width space.
+strangers' text. They stand in code spans, with ``&``, ``<`` and ``>`` escaped as Slack asks. What
+other services look for even there (``@here``, ``https://``, ``www.``, ``#1``) is broken by a
+zero-width space.
 Limits: https://docs.slack.dev/reference/block-kit/blocks (50 blocks, 3,000 characters a section,
 150 a header).
 """
@@ -55,13 +56,19 @@ _MOST_SHOWN = 20
 _MOST_NAMES = 2
 """Benchmarks that are named of an event. The others are counted."""
 _LONGEST_CASE = 200
+"""Characters of a case's name."""
 _LONGEST_NAME = 80
-"""Of all else. Escaped five times as long, the three names of a section stay below its limit."""
+"""Characters of any other name.
+
+Escaping makes a name up to five times as long. The three names of a section still stay below its
+limit then.
+"""
 _BREAK = "\u200b"
 _BREAKS = re.compile(
     r"(?<=@)(?=\S)|(?<=#)(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)|(?<=:)(?=[\w+-]+:)",
     re.IGNORECASE,
 )
+"""Where a text could hold a mention, a reference, a link or an emoji."""
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
 
 
@@ -70,7 +77,7 @@ class MaybeDelivered(OutsideError):
 
 
 def require_webhook(url: str) -> SplitResult:
-    """Return the parts of a webhook's address. UsageError, which doesn't show it, on none."""
+    """Return the parts of a webhook's address. UsageError, without the address, if it is unfit."""
     parts = address_of(url)
     plain = url.isascii() and url.isprintable() and " " not in url
     if parts is None or not plain or "@" in parts.netloc:
@@ -115,7 +122,7 @@ def _undelivered(webhook: str, failure: NoResponse) -> OutsideError:
 
 
 def _judge(webhook: str, answer: HttpResponse, now: float) -> None:
-    """Return where the message was taken, else raise what the answer means."""
+    """Raise what the answer means, unless the message was taken."""
     if 200 <= answer.status < 300:
         return
     what = f"{webhook} answered {answer.status}"
@@ -142,7 +149,7 @@ def _failed(what: str, wait: float | None = None, spent: float = 0.0) -> Retryab
 def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
     """Return the message, as JSON, or None where no event is news.
 
-    ``report_url`` (http or https) is linked: it comes from who runs perfci.
+    ``report_url`` (http or https) is linked, because it comes from the user who runs perfci.
     """
     news = [event for event in trend.events if event.news]
     if not news:
