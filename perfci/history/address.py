@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
-"""Suffixes of SQLite's files next to one that is written, or whose writer was killed."""
+"""Suffixes of the files that SQLite has next to a database while it is written, and after a writer
+was killed."""
 _HARMLESS = {
     "application_name",
     "channel_binding",
@@ -31,7 +32,7 @@ _HARMLESS = {
 }
 """Parameters of an address that may be shown. Any other may hold a secret."""
 _LONGEST_HARMLESS_VALUE = 3
-"""Values up to this length are taken for numbers, not secrets."""
+"""Values up to this length are taken for numbers, not for secrets."""
 _ADVICE = (
     "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
     "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
@@ -85,7 +86,7 @@ def parse_address(url_or_path: str) -> HistoryAddress:
 def files_at(url_or_path: str) -> tuple[Path, ...]:
     """Return the history's file and the files that SQLite puts next to it.
 
-    There are none for a database of a server, whether its address can be used or not.
+    A server's database has no such files, even if its address can't be used.
     """
     is_url = "://" in url_or_path
     if is_url and not url_or_path.startswith("sqlite"):

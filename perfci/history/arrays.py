@@ -117,7 +117,7 @@ def load_history(connection: Connection) -> LoadedHistory:
             )
         )
     }
-    facts = {row.key: documents[row.facts] for row in rows}  # an environment's newest run's
+    facts = {row.key: documents[row.facts] for row in rows}  # the newest run's facts win
     highest = max((row.number for row in rows), default=0)
     index_of_run_number = np.full(highest + 1, -1, dtype=np.int32)
     for index, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Pure: a run and a report as the history records them, and which old runs to let go."""
+"""Pure: convert a run and a report into the history's records, and choose old runs to remove."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perfci.trend.timelines import order_runs, whole_commits
 
 _ID_DIGITS = 32
 _END_OF_KIND = ": "
-"""Between kind and message in the one field that stores why a case has no points."""
+"""Separates kind and message in the field that stores why a case has no points."""
 
 
 def recorded_run(
@@ -34,12 +34,12 @@ def recorded_run(
     committed_at: str = "",
     position: int | None = None,
 ) -> RecordedRun:
-    """Return ``run`` for the history: each case's metrics, and why a case has none.
+    """Return ``run`` for the history: each case's metrics, and why a failed case has no metrics.
 
-    The id is of the commit, the machine, the moment and every value: the same run gets the same
-    id wherever it is recorded, and the shards of one session get one each.
+    The id is a hash of the commit, the machine, the moment and every value. So the same run gets
+    the same id wherever it is recorded, and each shard of a session gets its own.
     """
-    # with its side: one commit against itself is two runs at one moment
+    # the side is hashed, too: a commit measured against itself is two runs at one moment
     sided = [(case, point) for case in run.cases for point in _points(case)]
     failed = {failure.case: failed_field([failure]) for failure in run.failures} | {
         case.case.id: failed_field(case.failures) for case in run.cases if case.failures
@@ -77,7 +77,7 @@ def recorded_run(
 
 
 def failed_field(failures: Iterable[Failure]) -> str:
-    """Return what is stored of a case's failures."""
+    """Return the text that the history stores for a case's failures."""
     return "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
 
 
@@ -87,7 +87,7 @@ def kind_of_field(stored: str) -> str:
 
 
 def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
-    """Return how ``report`` ended, or None where it compared nothing, or was a test of the gate."""
+    """Return how ``report`` ended. None if it compared nothing, was cut short or tests the gate."""
     if report.base is None or report.injected or report.interrupted:
         return None
     gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
@@ -118,7 +118,7 @@ def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
 
 
 def _points(case: CaseRun) -> Iterable[Point]:
-    """A case that failed has no points: half a case's workers are not its measurement."""
+    """Yield a case's points. A failed case has no points: some workers aren't a measurement."""
     if case.failures:
         return
     for metric in _metrics(case):
@@ -133,7 +133,7 @@ def _points(case: CaseRun) -> Iterable[Point]:
 
 
 def _center(metric: Metric, values: Sequence[float]) -> float:
-    """Return what a report shows of the same workers: of counts and bytes no mean."""
+    """Return the centre that a report shows of the same values. For counts it is a seen value."""
     if metric.kind == "exact":
         return upper_median(values)
     center = summarise(values, logarithmic=not metric.absolute).center
@@ -164,13 +164,14 @@ def superfluous(
 ) -> tuple[str, ...]:
     """Return the ids of one environment's runs that thinning removes.
 
-    Of a branch's commits last measured more than ``keep_days`` ago, each week keeps its last. All
-    runs of a commit stay or go together: they may be the shards of one. Always kept: a branch's
-    first commit and its newest, and those within ``near`` commits of either end of a known change.
-    Each branch is thinned alone: a pull request's runs must not stand for the default branch's.
+    Only commits last measured more than ``keep_days`` ago are removed. Of these, the last commit of
+    each week is kept. All runs of a commit stay or go together: they may be shards of one session.
+    Always kept are a branch's first and newest commit, and the commits within ``near`` commits of
+    either end of a known change. Each branch is thinned separately: a pull request's runs must not
+    replace the default branch's.
 
-    Days are counted back from ``now`` or from the newest run, whichever is earlier: a clock that
-    jumped ahead would else make everything old.
+    Days are counted back from ``now`` or from the newest run, whichever is earlier. Otherwise a
+    clock that jumped ahead would make everything old.
     """
     ends = {end for change in changes for end in (change.sha_before, change.sha_after)}
     by_branch: dict[str, list[RunHeader]] = {}
@@ -198,7 +199,7 @@ def superfluous(
 
 
 def _commits(runs: Sequence[RunHeader]) -> dict[str, list[RunHeader]]:
-    """Return the runs of each commit, in order. A run without one is a commit of its own."""
+    """Return the runs of each commit, in order. A run without a commit counts as its own commit."""
     commits: dict[str, list[RunHeader]] = {}
     for index in order_runs(runs, ranks={}).kept:
         commits.setdefault(runs[index].sha or runs[index].id, []).append(runs[index])
@@ -208,7 +209,7 @@ def _commits(runs: Sequence[RunHeader]) -> dict[str, list[RunHeader]]:
 def _one_a_week(
     commits: Mapping[str, list[RunHeader]], measured: Mapping[str, datetime | None]
 ) -> set[str]:
-    """Return the first commit, the newest, and each week's last."""
+    """Return the first commit, the newest commit, and the last commit of each week."""
     names = list(commits)
     week_kept: dict[tuple[int, int], str] = {}
     for name in names:
@@ -234,7 +235,7 @@ def _around(commits: Mapping[str, list[RunHeader]], ends: Collection[str], near:
 
 
 def _last(runs: Sequence[RunHeader]) -> datetime | None:
-    """Return when a commit was last measured; None, so that it is kept, where that isn't a time."""
+    """Return when a commit was last measured. None keeps the commit: a run's time can't be read."""
     moments = []
     for run in runs:
         try:

@@ -34,22 +34,26 @@ T = TypeVar("T")
 WAIT_S = 60.0
 """Time to wait for a lock of another process."""
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""Pauses before each further attempt to write over a lost connection."""
+"""Pauses before each further attempt to write, after a lost connection or a deadlock."""
 _CONNECT_S = 10
+"""Default timeout of a connection to PostgreSQL."""
 _WRITES = "perfci_writes"
+"""Execution option of a transaction that writes. SQLite then takes the write lock at its start."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 _REFUSING_STATES = {"28P01", "28000", "3D000"}
+"""SQLSTATE codes of a refusal: a wrong password, no access, or no such database."""
 _REFUSED = re.compile(
     r"does not exist|no pg_hba\.conf entry|authentication failed|is not permitted to log in"
     r"|permission denied for database|is not currently accepting connections"
 )
 _UNUSABLE = re.compile(r"invalid port number|invalid \w+ value|invalid connection option")
-"""Texts of a failed connection, which has no code. Texts of a server in another language are
-retried, and then shown."""
+"""``_REFUSED`` and ``_UNUSABLE`` match the message of a failed connection, which has no SQLSTATE. A
+message in another language matches neither: perfci retries, and shows it in the end."""
 _LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY"}
 _DAMAGED = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 _UNWRITABLE = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"}
 _LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006"}
+"""SQLSTATE codes of a server that shuts down, crashed or is starting, and of a lost connection."""
 _HOLDERS = """
     SELECT DISTINCT activity.pid, activity.application_name, activity.client_addr
     FROM pg_locks AS held
@@ -59,9 +63,10 @@ _HOLDERS = """
       AND (table_of.relname LIKE 'perfci\\_%%'
            OR held.locktype = 'advisory' AND (held.classid, held.objid) = (%s, %s))
 """
+"""Query for the other sessions that lock a table of perfci's, or that run its migrations."""
 
 
-# psycopg also logs what its errors say of a dying server, which users would see twice
+# psycopg also logs the errors that it raises for a dying server: users would see them twice
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
@@ -81,8 +86,9 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """Yield a connection that sees one state of the history. Raises perfci's errors.
 
-        SQLite's transactions do so by default. PostgreSQL's default ones would see runs that other
-        processes record between two statements.
+        A SQLite transaction sees one state by default. A PostgreSQL transaction needs another
+        isolation level than its default, or it would see runs that other processes record between
+        two statements.
         """
         engine = self._engine
         if self.address.path is None:
@@ -99,8 +105,8 @@ class Database:
     def writing(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work``, which runs in one transaction.
 
-        ``work`` runs again where the connection was lost or a deadlock was broken. The first
-        attempt may have been committed, so ``work`` must be idempotent.
+        ``work`` runs again after a lost connection or a broken deadlock. The first attempt may have
+        been committed, so ``work`` must be idempotent.
         """
         engine = self._engine.execution_options(**{_WRITES: True})
         tries = 0
@@ -121,7 +127,7 @@ class Database:
 def _engine(address: HistoryAddress, wait_s: float) -> Engine:
     if address.path is not None:
         engine = create_engine(address.url, connect_args={"timeout": wait_s})
-        # else Python's sqlite3 begins transactions itself
+        # without this, Python's sqlite3 would begin transactions itself
         event.listen(engine, "connect", lambda raw, _: setattr(raw, "isolation_level", None))
         event.listen(engine, "begin", _begin)
         return engine
@@ -176,8 +182,8 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, 
 def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
     """Copy the SQLite database at ``path`` in one state, without changing it.
 
-    Raises DamagedFile where it is no database, and OutsideError where a writer locks it for longer
-    than ``wait_s``.
+    Raises DamagedFile if the file is not a database, and OutsideError if a writer locks it for
+    longer than ``wait_s``.
     """
     address = f"{path.absolute().as_uri()}?mode=ro"
     try:
@@ -188,20 +194,22 @@ def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
             closing(sqlite3.connect(copy)) as written,
         ):
             reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM sqlite_master").fetchone()  # waits, and then holds
+            # BEGIN alone takes no lock: the first read waits for a writer, and then keeps one
+            reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
             reader.backup(written)
     except sqlite3.Error as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
             raise sqlite_error(path, wait_s, error) from error
-        for suffix in ("", "-journal"):  # a killed writer's: SQLite rolls the copy back
+        # a killed writer left a journal: copied with the file, it lets SQLite roll the copy back
+        for suffix in ("", "-journal"):
             shutil.copyfile(path.with_name(path.name + suffix), f"{copy}{suffix}")
 
 
 def require_current(database: Database, *, create: bool) -> None:
-    """Make a missing history if ``create`` is set, and upgrade an older one.
+    """Create a missing history if ``create`` is set, and upgrade an older one.
 
-    Raises UsageError for a missing one otherwise, for another program's database and for a newer
-    perfci's history, and DamagedFile for a damaged one.
+    Raises UsageError for a history that is missing without ``create``, for another program's
+    database and for the history of a newer perfci. Raises DamagedFile for a damaged history.
     """
     path = database.address.path
     if path is not None:
@@ -247,7 +255,7 @@ def _require_file(path: Path, *, create: bool) -> None:
 
 
 def _make(path: Path) -> None:
-    """Make the file under another name and link it, so that it is never seen half made."""
+    """Create the file under another name, then link it, so that it is never seen half-written."""
     made = path.with_name(f".{path.name}-{secrets.token_hex(6)}.making")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -270,7 +278,7 @@ def _make(path: Path) -> None:
 
 
 def _revision(connection: Connection) -> str | None:
-    """Return the database's revision, or None where it has no table of revisions."""
+    """Return the database's revision: None without a table of revisions, "" if that is broken."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     query = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 (a constant)
@@ -345,7 +353,7 @@ def translated(database: Database) -> Iterator[None]:
 def is_refused(error: BaseException) -> bool:
     """Return whether the server refused this user, or libpq can't read the address.
 
-    Trying again would be refused again. Any other error may be a server that is starting.
+    A refusal is final. After any other error it may help to try again: the server may be starting.
     """
     import psycopg
 
@@ -370,9 +378,10 @@ def is_lost(error: BaseException) -> bool:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Return whether the server went away, or the database gave way to another writer.
+    """Return whether another attempt may succeed: the server went away, or another writer won.
 
-    It was a deadlock, or pruning removed a document that the run was going to refer to.
+    Another writer wins by a serialization failure or a deadlock, or by pruning a document that the
+    run was going to refer to.
     """
     return is_lost(error) or _state(error) in {"40001", "40P01", "23503"}
 
@@ -393,7 +402,8 @@ def sqlite_error(path: Path, wait_s: float, error: BaseException) -> PerfciError
             f"{path} was locked for {wait_s:g} s by {holders_of_file(path)}",
             "Wait until that has ended, or end it, and run this again: recording twice is safe.",
         )
-    if kind in _DAMAGED or (not name and "decode" in str(error)):  # Python's own, on reading text
+    # an error without a name is Python's own, here on text that can't be decoded
+    if kind in _DAMAGED or (not name and "decode" in str(error)):
         return damaged(path, str(error))
     if kind in _UNWRITABLE:
         return OutsideError(
@@ -466,7 +476,7 @@ def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
 
 
 def _holders_in_server(database: Database) -> str:
-    """Describe the lock's holders, over a new connection. The one that waited has failed."""
+    """Describe the lock's holders, over a new connection: the one that waited has failed."""
     import psycopg
 
     url = database.address.url.set(drivername="postgresql")

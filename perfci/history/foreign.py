@@ -1,7 +1,7 @@
-"""A result file of another tool while it is read: its JSON, its names, its run. Pure.
+"""Read a result file of another tool: its JSON, its names, its run. Pure.
 
-This is what every importer builds on. The standard library decodes the JSON, not msgspec: asv and
-pytest-benchmark write ``NaN``, which is no JSON and yet a result that was skipped.
+Every importer builds on this module. The standard library decodes the JSON, not msgspec: asv and
+pytest-benchmark write ``NaN`` for a skipped result, which isn't valid JSON.
 """
 
 from __future__ import annotations
@@ -26,27 +26,33 @@ from perfci.units import NoTime, from_text
 
 T = TypeVar("T")
 MOST_BYTES = 64 << 20
-"""Most bytes of a file, packed or unpacked. Raw data of ten thousand benchmarks come near it."""
+"""Largest size of a file, packed or unpacked. The raw data of 10,000 benchmarks come near it."""
 MOST_POINTS = 500_000
-"""Most points of a run. 64 MiB of JSON could hold more, none of them from a real suite."""
+"""Most points of a run. 64 MiB of JSON could hold more, but no real suite has more."""
 _GZIP = b"\x1f\x8b"
+"""The first bytes of a file that gzip packed."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Matches half of a surrogate pair, as JSON escapes it."""
 _PATH = re.compile(r" - at `(?P<path>[^`]+)`$")
+"""Matches the path at the end of a message of msgspec's."""
 _LONGEST_NAME = 200
 _LONGEST_LABEL = 60
 _IN_NAME = str.maketrans("[]", "()")
+"""Replaces the characters of a benchmark's name that delimit axes in a case's id."""
 _IN_LABEL = str.maketrans("[],=", "();:")
+"""Replaces the characters of an axis or its value that delimit axes in a case's id."""
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<word>[A-Za-z_][\w.+-]*)(?P=quote)""")
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._]+")
 _NOT_IN_METRIC = re.compile(r"[^A-Za-z0-9_]+")
 _MOST_FACTS = 80
 _NEVER_BELOW_ZERO = {"s", "bytes"}
+"""Units whose values are skipped if they are negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedResult:
-    """A benchmark, or a file of a folder, that gave no points, with the reason."""
+    """A benchmark, or a file of a folder, without points (``what``), and the reason (``why``)."""
 
     what: str
     why: str
@@ -54,9 +60,9 @@ class SkippedResult:
 
 @dataclass(frozen=True, slots=True)
 class ForeignResults:
-    """Content of a file. ``tool`` is empty where the file couldn't be read.
+    """Content of a file. ``tool`` is empty if the file couldn't be read.
 
-    ``notes`` list assumptions where the file leaves something open, such as a time's zone.
+    ``notes`` list what was assumed where the file leaves something open, such as a time's zone.
     """
 
     tool: str
@@ -81,12 +87,12 @@ class RunBuilder:
         self.skipped.append(SkippedResult(visible(what, 300), visible(why, 300)))
 
     def fail(self, case: str, why: str) -> None:
-        """Record a case without a result, also in the run itself."""
+        """Record a case without a result as skipped, and in the run as failed."""
         self._failed.setdefault(case, visible(why, 300))
         self.skip(case, why)
 
     def add_source_hash(self, case: str, source_hash: str) -> None:
-        """Record the version of a case's benchmark."""
+        """Record the hash of the source of a case's benchmark."""
         self._hashes[case] = _version(source_hash)
 
     def add_point(
@@ -98,7 +104,7 @@ class RunBuilder:
         values: Sequence[float] = (),
         direction: Direction = "lower",
     ) -> None:
-        """Add a value. One that is missing, not finite or impossible is recorded as skipped."""
+        """Add a value. A value that is missing, not finite or impossible is recorded as skipped."""
         if not case:
             self.skip("a benchmark", "it has no name")
         elif value is None or not finite(value) or not all(map(finite, values)):
@@ -131,7 +137,7 @@ class RunBuilder:
                 yield number, converted
 
     def time(self, text: Any) -> str:
-        """Return a time in UTC, or an empty string where ``text`` is not a time."""
+        """Return a time in UTC, or an empty string if ``text`` is not a time."""
         if not isinstance(text, str):
             return ""
         try:
@@ -178,14 +184,14 @@ class RunBuilder:
         )
 
     def results(self, run: RecordedRun) -> ForeignResults:
-        """Return the content of a file whose only run is ``run``, with each note once."""
+        """Return the content of a file whose only run is ``run``. Each note occurs once."""
         return ForeignResults(
             self.tool, (run,), tuple(self.skipped), tuple(dict.fromkeys(self.notes))
         )
 
 
 def finite(value: float) -> bool:
-    """Return whether a number, of any size, is a finite float."""
+    """Return whether a number is finite as a float."""
     try:
         return math.isfinite(value)
     except OverflowError:  # a whole number of hundreds of digits
@@ -197,8 +203,8 @@ def environment_of(
 ) -> Environment:
     """Return the environment of a foreign run.
 
-    Its key reads ``tool-title…-1a2b3c4d`` and ends in a hash of ``deciding``. Facts in ``notes``
-    are for readers and don't change the key. Their names begin with ``note_``.
+    Its key reads ``tool-title…-1a2b3c4d`` and ends in a hash of the facts in ``deciding``. Facts in
+    ``notes`` are for readers and don't change the key. Their names begin with ``note_``.
     """
     facts = {"tool": tool} | _facts(deciding)
     digest = hashlib.sha256(json.dumps(sorted(facts.items())).encode()).hexdigest()[:8]
@@ -218,7 +224,7 @@ def python_environment(
     version: str,
     notes: Mapping[str, Any],
 ) -> Environment:
-    """Return the environment of a run of Python ``version``. A patch release decides nothing."""
+    """Return the environment of a run of Python ``version``. Patch releases share one key."""
     deciding = {
         "system": str(system or "").lower(),
         "machine": machine,
@@ -232,7 +238,7 @@ def python_environment(
 
 
 def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the first facts that are text or a number. Lists and objects are left out."""
+    """Return the first ``_MOST_FACTS`` facts that are text or a number, sorted by name."""
     kept = {
         visible(name, 60): visible(str(value), 300)
         for name, value in sorted(plain_facts.items())
@@ -242,14 +248,14 @@ def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def load(content: bytes, name: str) -> Any:
-    """Return the JSON in ``content``, which gzip may have packed. DamagedFile for anything else."""
+    """Return the decoded JSON ``content``, which gzip may have packed. Else raise DamagedFile."""
     if len(content) > MOST_BYTES:
         raise _too_large(name)
     unpacked = _unpacked(content, name) if content.startswith(_GZIP) else content
     try:
         text = unpacked.decode("utf-8-sig")
         plain = json.loads(text, object_pairs_hook=_without_duplicates)
-        if _SURROGATE.search(text):  # a lone one can't be encoded
+        if _SURROGATE.search(text):  # a lone surrogate can't be encoded: replace it
             again = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
             plain = json.loads(again, object_pairs_hook=_without_duplicates)
         return plain
@@ -323,7 +329,7 @@ def _too_large(name: str) -> UsageError:
 def visible(text: str, limit: int) -> str:
     """Return ``text`` on one line, without invisible characters and cut to ``limit``.
 
-    A text that was cut ends in a hash of the whole, so that two long names stay different.
+    A text that was cut ends in a hash of the whole text, so that two long names stay different.
     """
     if not text.isprintable():  # looking at each character takes long
         text = "".join(character if character.isprintable() else " " for character in text)
@@ -352,7 +358,7 @@ def key_part(text: str, limit: int = 40) -> str:
 
 
 def sha_of(text: Any) -> str:
-    """Return ``text`` in lower case where it is a commit's hash, else an empty string."""
+    """Return ``text`` in lower case if it is a commit's hash, else an empty string."""
     return text.lower() if isinstance(text, str) and _SHA.fullmatch(text) else ""
 
 

@@ -31,11 +31,13 @@ _SQLITE = b"SQLite format 3\0"
 _CSV = b"environment,case,metric,unit"
 """The beginning of an export as CSV, which is refused by name."""
 _REASONS_SHOWN = 20
+"""Lines on what was left out. The others are counted."""
 _RECORDS_AT_ONCE = 20
-"""Records that are written in one go."""
+"""Records that are read, then written, at a time."""
 _DEEPEST = 3
-"""Levels of folders that are searched. asv's results lie one below, .benchmarks' two."""
+"""Levels of folders that are searched. asv's results lie one level down, .benchmarks' two."""
 _HIDDEN_RESULTS = {".asv", ".benchmarks"}
+"""Folders that are searched although their names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ def importer(
 ) -> Callable[[OpenHistory], ImportSummary]:
     """Return a function that adds the content of ``path`` to a history.
 
-    ``watch`` takes its progress. PerfciError where the path can't be read or holds nothing to
-    import, before a history is opened, because opening makes one. Damage further in is an error of
-    the call.
+    ``watch`` takes its progress. Raises PerfciError if the path can't be read or holds nothing to
+    import: it does so before a history is opened, because opening creates one. For damage further
+    in, the returned function raises.
     """
     if path.is_dir():
         return partial(_import_foreign, parts=_folder_parts(path, watch))
@@ -91,18 +93,18 @@ def importer(
 
 
 def is_sqlite(beginning: bytes) -> bool:
-    """Say whether a file that begins so is a SQLite database."""
+    """Say whether a file with this ``beginning`` is a SQLite database."""
     return beginning.startswith(_SQLITE)
 
 
 def is_export(beginning: bytes) -> bool:
-    """Say whether a file that begins so is a history's export as JSON lines."""
+    """Say whether a file with this ``beginning`` is a history's export as JSON lines."""
     return beginning.startswith(BEGINNING)
 
 
 def read_beginning(path: Path) -> bytes:
     """Return the first bytes of a regular file."""
-    if not path.is_file():  # opening a pipe would wait for its writer
+    if not path.is_file():  # opening a pipe would wait for its writer; stat() raises if missing
         path.stat()
         raise OSError(None, "it is no regular file", str(path))
     with path.open("rb") as file:
@@ -121,7 +123,7 @@ def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
 
 
 def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
-    """Read a copy: the file may be another's, of an older revision, and not for us to change."""
+    """Import from a copy: opening an older history upgrades it, and the file isn't ours."""
     with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
         copy = Path(folder) / path.name
         try:
@@ -133,7 +135,7 @@ def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> Impo
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
-    """Add what a file, or each file of a folder in turn, holds of another tool's runs."""
+    """Add another tool's runs, which a file holds, or each file of a folder in turn."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
     left = _LeftOut()
@@ -151,7 +153,7 @@ def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> Im
 
 
 class _LeftOut:
-    """A count of what an import left out, one line per benchmark and reason, whatever its cases."""
+    """A count of what an import left out, by benchmark and reason, over all of its cases."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -173,9 +175,9 @@ class _LeftOut:
 
 
 def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
-    """Add records in batches: those of a whole history may not fit into memory.
+    """Add records in batches, because the records of a whole history may not fit into memory.
 
-    Where reading them fails, those before are added first.
+    If reading a record fails, the records before it are added first, and then the error is raised.
     """
     runs = new = 0
     source = _recordable(records)
@@ -199,7 +201,7 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
 
 
 def _recordable(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records up to a run that no history takes: those before it are then recorded."""
+    """Yield the records. Raise at a run that no history takes: those before it are then added."""
     for record in records:
         if isinstance(record, RecordedRun):
             try:
@@ -211,7 +213,7 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _next_batch(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
-    """Take the next records, and the error that ended the reading, if one did."""
+    """Return the next records, and the error that ended the reading, or None."""
     batch: list[Record] = []
     try:
         batch.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
@@ -221,7 +223,7 @@ def _next_batch(source: Iterator[Record]) -> tuple[list[Record], PerfciError | N
 
 
 def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
-    """Yield a file at a time: years of asv's results are hundreds of megabytes."""
+    """Yield the results of one file at a time: years of asv's results are hundreds of megabytes."""
     opened = 0
 
     def content_of(name: str) -> bytes:
@@ -247,9 +249,9 @@ def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
 
 
 def _result_files(path: Path) -> Iterator[Path]:
-    """Yield the JSON files near ``path``: a home or a checkout's node_modules is not read through.
+    """Yield the JSON files a few levels below ``path``, without hidden folders and node_modules.
 
-    OutsideError for a folder that can't be looked into.
+    So a home or a checkout isn't searched as a whole. OutsideError for an unreadable folder.
     """
 
     def unreadable(error: OSError) -> None:

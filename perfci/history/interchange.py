@@ -21,6 +21,7 @@ from perfci.trend import KnownChange
 
 SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
+"""The first bytes of an export, of any version."""
 FOLDER = "unrecorded"
 """Folder, in the cache folder, of runs that a failing history did not take."""
 Record = RecordedRun | GateOutcome | KnownChange
@@ -74,10 +75,10 @@ def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
-    """Yield what ``to_lines`` wrote. Several exports one after the other are read as one.
+    """Yield the records that ``to_lines`` wrote. Several exports in a row are read as one.
 
     Raises DamagedFile, which names the line, for a damaged line and at the end of a file that was
-    cut short, and UsageError for a newer perfci's export.
+    cut short. Raises UsageError for a newer perfci's export.
     """
     decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
     counted: int | None = None  # None outside an export
@@ -167,11 +168,11 @@ def _damaged(name: str, number: int, why: str) -> DamagedFile:
 
 @contextmanager
 def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterator[None]:
-    """Where the block can't record ``records``, write them below ``cache``.
+    """Write ``records`` below ``cache`` if the block can't record them. The error says where.
 
-    The error then says where they are. This holds for a refusing server too (a password may change
-    during a measurement), but not for a run that no history would take. If ``cache`` can't be
-    written either, the error says that.
+    They are also written if the server refuses the user (a password may change during a
+    measurement), but not if no history would take the run. If ``cache`` can't be written either,
+    the error says so.
     """
     try:
         yield

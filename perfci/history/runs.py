@@ -1,4 +1,4 @@
-"""Whole runs: written in one transaction, read back, removed and counted."""
+"""Write whole runs in one transaction, read them back, remove them and count them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from perfci.units import NoTime, from_text
 
 _SERIES_FIELDS = ("case", "metric", "unit", "direction")
 _MOST_COMMITS = 2**31
-"""Limit of a database's integer."""
+"""Limit of a run's position on its branch: the largest integer of a database's column, plus 1."""
 _SERIES = select(*(schema.series.c[name] for name in ("number", *_SERIES_FIELDS)))
+"""Query for each series' number and its ``_SeriesName``."""
 
 
 class _SeriesName(NamedTuple):
@@ -203,7 +204,7 @@ def header_of(row: Row[Any]) -> RunHeader:
 
 
 def read_runs(connection: Connection) -> Iterator[RecordedRun]:
-    """Yield every whole run, one after the other, as all may not fit into memory."""
+    """Yield every whole run. They are read one by one, because all may not fit into memory."""
     runs = schema.runs.c
     query = runs_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
     known: dict[int, _SeriesName] = {}
@@ -212,7 +213,7 @@ def read_runs(connection: Connection) -> Iterator[RecordedRun]:
 
 
 def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName]) -> RecordedRun:
-    """Return a whole run. ``known`` has names of series, and is renewed for an unknown number."""
+    """Return a whole run. ``known`` has series' names by number, and gets those that it lacks."""
     values_of = schema.worker_values.c
     query = select(values_of.series, values_of.packed).filter_by(run=row.number)
     workers = {worker.series: worker.packed for worker in connection.execute(query)}

@@ -1,7 +1,8 @@
-"""The history's tables, as the newest migration leaves them, and how numbers lie in them.
+"""The history's tables, as the newest migration leaves them, and how numbers are packed in them.
 
-Names begin with ``perfci_``, because a team's PostgreSQL holds other things as well. Numbers
-that the database gives name runs and series inside it; they are never shown or exported.
+Names begin with ``perfci_``, because a team's PostgreSQL holds other things as well. The database
+gives numbers to runs and series. They are valid in this database only, and are never shown or
+exported.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from sqlalchemy import (
 )
 
 FIRST_REVISION = "0005"
-"""The first release's. No release wrote an earlier one."""
+"""Revision of the first release. No release wrote an earlier revision."""
 REVISION = "0006"
-"""The newest migration's. A test holds it to the files in ``migrations/versions``."""
+"""Revision of the newest migration. A test compares it with those in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
-"""Names migrations among a PostgreSQL server's advisory locks."""
+"""Number of the advisory lock that a PostgreSQL server gives to one migration at a time."""
 POINT_BYTES = 12
-"""Of a packed point: the number of its series, 4, and its value, 8."""
+"""Size of a packed point: 4 bytes for the number of its series, and 8 for its value."""
 
 
 metadata = MetaData()
@@ -40,8 +41,8 @@ project = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
 )
-"""One row: the project that first recorded here. Series have no project of their own: it would
-stand in every query, and a database or a schema each separates projects as well."""
+"""One row: the project that first recorded here. Series don't name a project, or every query would
+have to. A database or a schema for each project separates them as well."""
 environments = Table(
     "perfci_environments",
     metadata,
@@ -55,8 +56,8 @@ documents = Table(
     Column("digest", Text, nullable=False, unique=True),
     Column("content", Text, nullable=False),
 )
-"""JSON objects, each stored once: from run to run an environment's facts and the benchmarks'
-source hashes are mostly the same."""
+"""JSON objects, each stored once, because an environment's facts and the benchmarks' source hashes
+are mostly the same from run to run."""
 runs = Table(
     "perfci_runs",
     metadata,
@@ -76,7 +77,7 @@ runs = Table(
     Column("runner", Text, nullable=False),
 )
 AS_MEASURED = (runs.c.measured_at, runs.c.id)
-"""The order of measuring. Runs of one second stand in the same order in every database."""
+"""The order of measuring. Runs of the same second have the same order in every database."""
 series = Table(
     "perfci_series",
     metadata,
@@ -88,15 +89,16 @@ series = Table(
     Column("direction", Text, nullable=False),
     UniqueConstraint("environment", "case", "metric", "unit", "direction"),
 )
-# One row a run, as ``pack_points`` packs them: a report reads all points, and a row for each of 36
-# million takes 16 s to read. A foreign key is left out: it goes with its run only.
+# All points of a run are packed in one row, by ``pack_points``: a report reads all points, and
+# reading a row for each of 36 million takes 16 s. There is no foreign key, because points are only
+# removed together with their run.
 run_points = Table(
     "perfci_run_points",
     metadata,
     Column("run", Integer, primary_key=True, autoincrement=False),
     Column("packed", LargeBinary, nullable=False),
 )
-# A table of their own, so that reading all centres doesn't read past all workers.
+# Workers' values have their own table, so that reading all points doesn't read past them.
 worker_values = Table(
     "perfci_worker_values",
     metadata,
@@ -141,7 +143,7 @@ known_changes = Table(
 
 
 class NotPacked(ValueError):
-    """Bytes that no perfci wrote there."""
+    """Packed bytes in the database that perfci can't have written."""
 
 
 def pack(values: Iterable[float]) -> bytes:
@@ -167,7 +169,7 @@ def unpacked_points(packed: bytes) -> tuple[tuple[int, ...], tuple[float, ...]]:
 
 
 def count_points(packed: bytes) -> int:
-    """Return how many points were packed. NotPacked where a part of one is left over."""
+    """Return how many points were packed. NotPacked if a part of a point is left over."""
     count, rest = divmod(len(packed), POINT_BYTES)
     if rest:
         raise NotPacked("a run's points are cut short")

@@ -33,15 +33,18 @@ from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey
 
 _RUNS_IN_TRANSACTION = 20
-"""Several, because waiting for the disk takes longer than writing one run."""
+"""Several runs at a time, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
+"""Least number of characters by which a user may name a change's id."""
 _CHANGE_FIELDS = (
     "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event", "state",
     "reason",
 )  # fmt: skip
+"""Columns that have the names of ``KnownChange``'s fields."""
 _RENEWED = (
     "environment", "case", "metric", "sha_before", "sha_after", "worse", "event", "state", "reason",
 )  # fmt: skip
+"""Columns that ``remember`` overwrites in a change that is known already."""
 
 
 @contextmanager
@@ -50,10 +53,10 @@ def open_history(
 ) -> Iterator[OpenHistory]:
     """Yield the history in a file or at a ``postgresql://`` address.
 
-    A missing one is made if ``create`` is set, and an older one is upgraded. Raises UsageError for
-    a missing one otherwise and for a newer perfci's, and DamagedFile for a damaged one. A lock of
-    another process is waited for up to ``wait_s``. After that, and where the database fails, it
-    raises OutsideError.
+    A missing history is created if ``create`` is set, and an older one is upgraded. Raises
+    UsageError for a history that is missing without ``create`` or is a newer perfci's, and
+    DamagedFile for a damaged one. Waits up to ``wait_s`` for a lock of another process. Raises
+    OutsideError after that, and if the database fails.
     """
     address = parse_address(url_or_path)
     if address.path is None:
@@ -139,8 +142,8 @@ class OpenHistory:
     ) -> Mapping[str, tuple[float, ...]]:
         """Return the workers' values of one series by run id, for the runs that have any.
 
-        ``earlier`` are names of the case before it was renamed. Where a run has several of the
-        names, the case's own counts.
+        ``earlier`` are the case's names before it was renamed. If a run has values under several
+        names, those under the case's own name count.
         """
         runs, values = schema.runs, schema.worker_values
         with self._database.reading() as connection:
@@ -198,7 +201,7 @@ class OpenHistory:
         return distributions
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
-        """Return each (sha, case) that was measured there, and with ``failed`` each that failed."""
+        """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""
         runs, series, points = schema.runs, schema.series.c, schema.run_points
         number = select(schema.environments.c.number).filter_by(key=environment).scalar_subquery()
         known = select(series.number, series.case).where(series.environment == number)
@@ -230,7 +233,7 @@ class OpenHistory:
             }
 
     def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return the sha, and the kind of failure by case, of ``runner``'s runs without a point."""
+        """Return the sha, and each case's kind of failure, of ``runner``'s runs without a point."""
         runs, documents = schema.runs.c, schema.documents.c
         query = (
             select(runs.sha, documents.content)
@@ -248,10 +251,10 @@ class OpenHistory:
     def claim(self, environment: str, sha: str) -> Iterator[bool]:
         """Claim the commit, and yield whether that succeeded.
 
-        It fails while another runner of ``environment`` measures the commit. The claim is an
-        advisory lock of a connection that is kept open meanwhile. The server frees it at the end,
-        also when this process is killed, so no claim has to expire. The lock needs a session of its
-        own. Behind a pooler in transaction mode every claim is granted.
+        A claim fails while another runner of ``environment`` measures the commit. The claim is an
+        advisory lock of a connection that stays open until the end. The server frees the lock when
+        the connection ends, also if this process is killed, so no claim has to expire. The lock
+        needs a session of its own. Behind a pooler in transaction mode every claim is granted.
         """
         database = self._database
         if database.address.path is not None:
@@ -308,13 +311,13 @@ class OpenHistory:
     def remember(self, changes: Sequence[KnownChange]) -> None:
         """Add or renew changes.
 
-        The time at which one was first seen, its acknowledgement and its note stay, because an
-        imported change may be older.
+        A change that is known already keeps its ``first_seen_at``, its acknowledgement and its
+        note, because an imported change may be older.
         """
         self._database.writing(partial(_write_changes, changes=changes))
 
     def try_remember(self, changes: Sequence[KnownChange]) -> None:
-        """Raise what ``remember`` would raise now. Everything is written and rolled back."""
+        """Raise what ``remember`` would raise now. Everything is written, then rolled back."""
 
         def write_and_undo(connection: Connection) -> None:
             with connection.begin_nested() as attempt:
@@ -324,10 +327,11 @@ class OpenHistory:
         self._database.writing(write_and_undo)
 
     def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
-        """Acknowledge the change whose id is ``change``, or alone begins with it. Return its id.
+        """Acknowledge a change, and return its id.
 
-        The id of an event stands for all of its changes. Without ``note`` an earlier note stays.
-        ``undo`` removes an acknowledgement and its note.
+        ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
+        of its changes. Without ``note`` an earlier note stays. ``undo`` removes an acknowledgement
+        and its note.
         """
         table = schema.known_changes
 
@@ -349,7 +353,7 @@ class OpenHistory:
     def require_writable(self) -> None:
         """Raise what recording would raise now: no right to write, or a read-only disk.
 
-        A transaction may begin where nothing can be written, so one row of nothing is inserted.
+        A transaction may begin even where nothing can be written, so an INSERT of no rows is run.
         """
         table = schema.documents
         nothing = select(table.c.digest, table.c.content).where(false())
@@ -385,7 +389,7 @@ class OpenHistory:
 
 
 def _newest_runs(connection: Connection, environment: str, last: int, branch: str) -> Sequence[int]:
-    """Return the newest runs by their place on the branch, and of one commit as measured."""
+    """Return the numbers of the newest runs, by position on the branch, then by time measured."""
     runs, environments = schema.runs, schema.environments
     order = (runs.c.position, *schema.AS_MEASURED)
     newest = (
@@ -399,7 +403,7 @@ def _newest_runs(connection: Connection, environment: str, last: int, branch: st
 
 
 def _numbers_of(connection: Connection, key: SeriesKey, earlier: Collection[str]) -> list[int]:
-    """Return the numbers of a series, also under its case's ``earlier`` names. Its own is first."""
+    """Return a series' number under its case's own name, then those under its ``earlier`` names."""
     series = schema.series.c
     rows = connection.execute(
         select(series.number, series.case)
@@ -434,7 +438,7 @@ def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> No
 
 
 def _only_match(given: str, known: Sequence[str]) -> str:
-    """Return the known id that is, or alone begins with, ``given``."""
+    """Return the known id that equals ``given``, or the only one that begins with it."""
     begin = [id_ for id_ in known if id_.startswith(given)] if len(given) >= _SHORTEST_ID else []
     matches = [given] if given in known else begin
     if len(matches) == 1:

@@ -34,6 +34,7 @@ from perfci.stats.t_tests import (
 _ROUNDING = 1e-12
 """A standard deviation below this share of the values is rounding: the best clocks resolve 1e-9."""
 _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
+"""Least |Cohen's d| of a large, a medium and a small effect."""
 _POINTS = 161
 """Points of the grid on which the density of the sums at a look is integrated."""
 _TOLERANCE = 1e-4
@@ -44,11 +45,11 @@ _TOLERANCE = 1e-4
 class Evidence:
     """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
 
-    ``ratio`` is head ÷ base, or ``difference`` is head - base where asked for. ``se`` and
-    ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is the smallest
-    change that could have been seen at ``alpha``, for this test alone, as a share of base. It is
-    None on logarithms, where the caller derives it from ``se`` at the family's alpha. Without
-    evidence there is no p, and a warning says why.
+    ``ratio`` is head ÷ base. ``difference`` is head - base, and is given instead on request. ``se``
+    and ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is the smallest
+    change that this test alone could have seen at ``alpha``, as a share of base. It has no value on
+    logarithms: the caller derives it from ``se`` at the family's alpha. Without evidence there is
+    no p, and a warning says why.
     ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
     """
@@ -87,21 +88,21 @@ def paired_evidence(
     """Return the evidence of pairs: paired t, with Welch's p next to it.
 
     ``ancestors`` numbers each pair's ancestor, as in ``nested_t``. Empty: no two pairs share one.
-    ``speeds`` are those that were taken out of the values: one degree of freedom less.
+    ``speeds`` are the two speeds that were taken out of the values, for one degree of freedom.
 
     Notes
     -----
-    On logarithms, so that the estimate is a ratio and swapping the sides inverts it. Values of
-    zero or below have no logarithm: their change is then of arithmetic means, as a share of
-    base's, which is taken as exact (and said so). ``absolute`` asks for the difference itself.
-    ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest`` give
-    the estimate alone.
+    The test is on logarithms, so that the estimate is a ratio and swapping the sides inverts it.
+    Values of zero or below have no logarithm. Their change is of arithmetic means, as a share of
+    base's mean, which is taken as exact (a warning says so). ``absolute`` asks for the difference
+    itself. ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest``
+    give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
         return Evidence("paired_t", warnings=(problem,))
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
-    groups = list(ancestors or [0] * len(before))  # 0: an ancestor that no other pair has
+    groups = list(ancestors or [0] * len(before))  # 0: an ancestor of this pair alone
     test = nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence)
     if speeds and test.estimate is not None and test.se is not None and test.df is not None:
         se, df = test.se * speeds.widening, test.df - 1.0
@@ -161,7 +162,7 @@ class _Scale:
         absolute: bool,
         step: float,
     ) -> _Scale:
-        """Return the scale. Base's mean is that of its sessions' means, as the estimate's is."""
+        """Return the scale. Base's mean is the mean of its sessions' means, as in the estimate."""
         values = (*itertools.chain.from_iterable(base_sessions), *head)
         largest = max(map(abs, values), default=0.0)
         means = [mean(session) for session in base_sessions if session]
@@ -248,9 +249,9 @@ def cohens_d(
     -----
     ``(mean(head) - mean(base)) / s_pooled`` with
     ``s_pooled² = ((n_b - 1) s_b² + (n_h - 1) s_h²) / (n_b + n_h - 2)`` (Cohen 1988, Statistical
-    Power Analysis, 2.2). Reported for pairs too, with this same divisor: ``d_z``, which divides
-    by the spread of the differences, grows as pairing gets better and would say of any change
-    that could be detected that it is large.
+    Power Analysis, 2.2). Reported for pairs too, with this same divisor. ``d_z``, which divides
+    by the spread of the differences, grows as pairing gets better, and would call every detectable
+    change large.
     """
     if min(len(base), len(head)) < 2 or no_evidence((*base, *head)):
         return None
@@ -289,7 +290,7 @@ def summarise(values: Sequence[float], *, logarithmic: bool = True) -> Summary:
     ``exp(mean(log x) ± t(0.975; n - 1) s / √n)``: times are skewed to the right and compared
     as ratios, and the ratio of two geometric means is the mean of the log ratios (Fleming &
     Wallace 1986, Communications of the ACM 29:218-221). ``logarithmic=False`` asks for the
-    arithmetic mean always, for what is compared by differences.
+    arithmetic mean always, for metrics that are compared by differences.
     """
     if not values or no_evidence(values):
         return Summary(None)
@@ -313,13 +314,14 @@ def bounded_exp(exponent: float) -> float:
 def holm(p_values: Sequence[float], family: int = 0) -> tuple[float, ...]:
     """Return each p adjusted for the number of tests, in the order given.
 
-    ``family`` is the number of tests where not every p is known. Unknown ones count as no smaller.
+    ``family`` is the number of tests if not every p is known. An unknown p counts as no smaller
+    than the known ones.
 
     Notes
     -----
     With p sorted, ``max over j ≤ i of min(1, (m - j + 1) p_j)`` (Holm 1979, Scandinavian
-    Journal of Statistics 6:65-70). Holds the chance of any false alarm at alpha whatever the
-    dependence between the tests, which latency and throughput of one case need.
+    Journal of Statistics 6:65-70). Keeps the chance of any false alarm at alpha, whatever the
+    dependence between the tests. Latency and throughput of one case are such dependent tests.
     """
     count = max(len(p_values), family)
     adjusted = [1.0] * len(p_values)
@@ -338,11 +340,11 @@ def benjamini_hochberg(p_values: Sequence[float], tests: int) -> tuple[float, ..
     Notes
     -----
     With p sorted, ``min over j ≥ i of min(1, p_j tests / j)`` (Benjamini and Hochberg 1995,
-    Journal of the Royal Statistical Society B 57:289-300). Naming those with q ≤ 0.05 keeps the
-    expected share of false ones among them at 5 %, for independent tests and for positively
-    dependent ones (Benjamini and Yekutieli 2001, Annals of Statistics 29:1165-1188), as metrics of
-    one run on one machine are. Their correction for arbitrary dependence was not taken: it
-    divides by 10 at 16,000 series, and shared machine noise makes series move together.
+    Journal of the Royal Statistical Society B 57:289-300). Naming the tests with q ≤ 0.05 keeps the
+    expected share of false ones among them at 5 %. This holds for independent tests and for
+    positively dependent ones (Benjamini and Yekutieli 2001, Annals of Statistics 29:1165-1188), as
+    metrics of one run on one machine are. Their correction for arbitrary dependence was not taken:
+    it divides by 10 at 16,000 series, and shared machine noise makes series move together.
     """
     count = max(tests, len(p_values))
     q_values = [1.0] * len(p_values)
@@ -366,7 +368,7 @@ def look_confidence(least: int, most: int) -> float:
     Pocock's constant ``c`` (Pocock 1977, Biometrika 64:191-199): ``P(|Z_n| < c at every look) =
     0.95`` for the standardised sums of n normal values, by the recursion of Armitage, McPherson &
     Rowe 1969 (Journal of the Royal Statistical Society A 132:235-244). Each look then has the
-    two-sided level ``2 (1 - Φ(c))``, also where the spread is estimated (significance levels:
+    two-sided level ``2 (1 - Φ(c))``, even if the spread is estimated (significance levels:
     Jennison & Turnbull 2000, Group Sequential Methods, 3.8). With 5 to 20 pairs that is 98.9 %.
     """
     if most <= least:

@@ -62,12 +62,12 @@ def samples_needed(q: float, confidence: float = 0.95) -> int:
 
     Notes
     -----
-    The largest of ``n`` samples lies above the true quantile with the chance ``1 - q^n``; until
-    that is 95 % not even an upper bound of the quantile is known: ``n ≥ log 0.05 / log q``
+    The largest of ``n`` samples lies above the true quantile with the chance ``1 - q^n``. Until
+    this chance is 95 %, not even an upper bound of the quantile is known: ``n ≥ log 0.05 / log q``
     (Wilks 1941, Annals of Mathematical Statistics 12:91-96). That is 59 for p95 and 299 for
-    p99. Assumes independent samples; bursts are somewhat correlated, so it is the least.
-    The median and what lies below it need one: a slow benchmark may have time for one call
-    only, and the spread that counts is the one between workers.
+    p99. Assumes independent samples. Bursts are somewhat correlated, so this is the least number.
+    The median and the quantiles below it need one sample: a slow benchmark may have time for one
+    call only, and the spread that counts is the spread between workers.
     """
     if not 0.0 <= q < 1.0:
         raise ValueError(f"{q} is no quantile that samples can reach")

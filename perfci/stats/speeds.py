@@ -10,10 +10,11 @@ from itertools import combinations
 from perfci.stats.t_tests import mean, t_quantile, variance
 
 _FEWEST = 5
+"""Least number of pairs that can show two speeds."""
 _LEAST_GAP = math.log1p(0.02)
-"""Speeds that are closer together are noise like any other."""
+"""Least distance of two speeds, as a log. Closer speeds are noise like any other."""
 _MOST_SPLITS = 3
-"""Number of widest steps between neighbours: two of them bound the groups."""
+"""Number of the widest steps between neighbouring values. Two of these steps bound the groups."""
 SHARE_CONFIDENCE = 0.95
 """Confidence of each limit of the mean over both speeds."""
 
@@ -22,10 +23,10 @@ SHARE_CONFIDENCE = 0.95
 class TwoSpeeds:
     """Pairs whose processes run at two speeds, ``gap`` (a log) apart.
 
-    ``moves`` has for each pair 1 where head alone was slow, -1 where base alone was, 0 where both
-    ran at the same speed. ``lo`` and ``hi`` are limits of the mean change over both speeds, each of
-    95 %. ``widening`` is by how much the standard error of the change within speeds exceeds that
-    of a mean of as many values, as the gap is estimated, too.
+    ``moves`` has for each pair 1 if head alone was slow, -1 if base alone was, and 0 if both ran at
+    the same speed. ``lo`` and ``hi`` are limits of the mean change over both speeds, each of 95 %.
+    ``widening`` is the standard error of the change within speeds ÷ that of a mean of as many
+    values. It is above 1, because the gap is estimated, too.
     """
 
     gap: float
@@ -46,17 +47,17 @@ class TwoSpeeds:
 
 
 def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
-    """Return the two speeds that pairs' log ratios ``changes`` show, or None where they show none.
+    """Return the two speeds that pairs' log ratios ``changes`` show, or None if they don't.
 
     Notes
     -----
-    Where processes of both sides run at one of two speeds, log ratios are ``δ + g k + e`` with
+    If processes of both sides run at one of two speeds, log ratios are ``δ + g k + e`` with
     ``k`` of -1, 0 and 1: a mixture of three normal components at equal distances. It is fitted by
     classification likelihood (Scott & Symons 1971, Biometrics 27:387-397): least squares on ``k``
-    for each division of the sorted values into three groups. All three groups must be there:
-    with two of them nothing tells a change from a speed. ``g`` must exceed ``6 + 20 / (n - 3)``
-    standard deviations of ``e``; how often other noise does that: docs/results/two-speeds.md. ``δ``
-    is the change within either speed. Its variance is ``s² Σk² / (n Σk² - (Σk)²)`` with ``s²`` the
+    for each division of the sorted values into three groups. All three groups must be there: two
+    groups can't tell a change from a speed. ``g`` must exceed ``6 + 20 / (n - 3)`` standard
+    deviations of ``e`` (docs/results/two-speeds.md measures how often other noise does). ``δ`` is
+    the change within either speed. Its variance is ``s² Σk² / (n Σk² - (Σk)²)`` with ``s²`` the
     residual variance, of n - 2 degrees of freedom.
     """
     count = len(changes)
@@ -89,7 +90,8 @@ def separation_of_speeds(count: int) -> float:
 def _fitted(values: Sequence[float], low: int, rest: int) -> tuple[float, float, int, int]:
     """Return the residual sum of squares, the gap, and the sizes of the outer groups.
 
-    The groups end before ``low`` and before ``rest``. The gap is that of least squares.
+    ``low`` and ``rest`` are the indices where the middle and the upper group begin. The gap is
+    fitted by least squares.
     """
     count, high = len(values), len(values) - rest
     outer, imbalance = low + high, high - low

@@ -13,11 +13,14 @@ from perfci.stats.t_tests import CONFIDENCE, mean, no_evidence, t_quantile
 _NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 LEAST_VALUES = 5
+"""Fewer values have no modes."""
 LEAST_SHARE = 0.15
-"""A smaller group is a tail, not a mode: heavy tails make such a group in any sample."""
+"""A group with a smaller share of the values is a tail, not a mode. Heavy tails make one in any
+sample."""
 POWER = 0.95
+"""Chance, by default, that a test calls the difference significant that it can detect."""
 _MOST_PAIRS = 10_000
-"""No session measures more; a change that needs them is out of reach."""
+"""No session measures more pairs. A change that needs more is out of reach."""
 _HUGE_CRITICAL = 100.0
 """Critical value from which the inversion of the noncentral t is slow and its normal part small."""
 
@@ -40,7 +43,7 @@ class SpreadRatio:
 
 
 def upper_bound(spread: Spread, confidence: float = CONFIDENCE) -> float:
-    """Return the value that the true standard deviation is below, with ``confidence``.
+    """Return the upper bound of the true standard deviation, with ``confidence``.
 
     Notes
     -----
@@ -111,7 +114,7 @@ class Modes:
 
 
 def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int = 2) -> Modes | None:
-    """Return the two modes of positive ``values``, in any order, or None where one is enough.
+    """Return the two modes of positive ``values``, in any order, or None if one is enough.
 
     ``least_gap`` is the share by which the modes have to differ to matter. A mode has at least
     ``fewest`` values and 15 % of them (``LEAST_SHARE``); with ``fewest=1`` one value may be a mode,
@@ -119,10 +122,10 @@ def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int =
 
     Notes
     -----
-    The logarithms are split where the sum of squares within both groups is least; that is
-    called two modes when the distance of the groups' means, in pooled standard deviations
-    within groups, exceeds ``3.5 + 20 / (n - 3)``, and no two neighbours lie farther apart than
-    at the split (a skewed sample has its widest steps in its tail). The statistic is that of
+    The logarithms are split where the sum of squares within both groups is least. The groups are
+    two modes if the distance of their means, in pooled standard deviations within groups, exceeds
+    ``3.5 + 20 / (n - 3)``, and if no two neighbours lie farther apart than at the split (a skewed
+    sample has its widest steps in its tail). The statistic is that of
     Engelman & Hartigan 1969 (Percentage points of a test for clusters, Journal of the American
     Statistical Association 64:1647-1648); the bound was fitted to its simulated 99 % points for
     n of 5 to 40. Error rates: docs/results/two-modes.md. Fewer than five values have no modes.
@@ -166,8 +169,8 @@ def detectable_difference(se: float, df: float, alpha: float, power: float = POW
     ``δ se`` with ``P(T(df, δ) > t(1 - alpha/2; df)) = power`` for the noncentral t (Johnson &
     Welch 1940, Biometrika 31:362-389). The other tail holds less than 1e-6 and is left out. The
     usual ``(t(1 - alpha/2; df) + t(power; df)) se`` was rejected: with 6 pairs at alpha 0.01
-    it promises 95 % and keeps 92 %. Where the critical value is huge (one or two degrees of
-    freedom, many comparisons) δ is too, and the normal part of T is negligible. Then
+    it promises 95 % and keeps 92 %. If the critical value is huge (one or two degrees of
+    freedom, many comparisons), so is δ, and the normal part of T is negligible. Then
     ``δ = critical √(χ²(power; df) / df)``, which the inversion takes milliseconds to find.
     """
     return _noncentrality(df, alpha, power) * se

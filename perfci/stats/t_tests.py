@@ -11,9 +11,10 @@ from functools import lru_cache
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
 
 CONFIDENCE = 0.95
+"""Confidence of an interval by default."""
 LARGEST = 1e150
-"""Values beyond it, or nearer to zero than its inverse, are not computed with: a float holds the
-squares and ratios of all others. Only a benchmark's own metric could come near it."""
+"""Largest magnitude that is computed with. Its inverse is the smallest, apart from 0. A float holds
+the squares and ratios of all values between. Only a benchmark's own metric could come near it."""
 REPORTED_BELOW = 0.25
 """The p of the F test below which a finding says that ancestors differ."""
 
@@ -39,9 +40,10 @@ class TTest:
 class Resolution:
     """The resolution at which values are known, in their own unit.
 
-    A spread up to ``rounding`` is what floats do to a constant, and counts as none. An instrument
+    A spread up to ``rounding`` is the rounding error of a constant, and counts as 0. An instrument
     that counts in steps of ``step`` (pages, ticks) may show the same value, or the same change,
-    every time: the spread that such rounding hides is never taken as less than ``least``.
+    every time. To allow for the spread that this hides, no variance is taken as less than
+    ``least``.
     """
 
     rounding: float = 0.0
@@ -59,6 +61,7 @@ class Resolution:
 
 
 EXACT = Resolution()
+"""The resolution of values that are known exactly."""
 
 
 def t_test(
@@ -98,7 +101,7 @@ def two_sided_p(t: float, df: float) -> float:
 
 @lru_cache(4096)
 def t_quantile(probability: float, df: float) -> float:
-    """Return the value that Student's t with ``df`` degrees of freedom stays below so often."""
+    """Return the ``probability`` quantile of Student's t with ``df`` degrees of freedom."""
     from scipy import special
 
     return float(special.stdtrit(df, probability))
@@ -125,8 +128,8 @@ def variance(values: Sequence[float], resolution: Resolution = EXACT) -> float:
 
     Notes
     -----
-    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. Without ``resolution`` a
-    constant times 1.1 shows a spread of 1e-16 and any change of it would be "significant".
+    ``Σ (x - mean)² / (n - 1)``, in two passes. Needs two values. Without ``resolution``, a
+    constant times 1.1 shows a spread of 1e-16, and any change of the constant is "significant".
     """
     center = mean(values)
     spread = math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
@@ -145,9 +148,9 @@ def paired_t(
     Notes
     -----
     ``t = mean(d) / (s_d / √n)``, ``df = n - 1`` (Student 1908; Snedecor & Cochran 1989,
-    Statistical Methods, 6.3). Assumes pairs independent of each other and differences about
-    normal; nothing about the spread that both sides of a pair share. On logarithms the
-    difference is a log ratio.
+    Statistical Methods, 6.3). Assumes that pairs are independent of each other and differences
+    about normal. Assumes nothing about the spread that both sides of a pair share. On logarithms
+    the difference is a log ratio.
     """
     if len(base) != len(head):
         raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
@@ -167,10 +170,10 @@ def paired_t(
 
 
 def without_spread(estimate: float, resolution: Resolution) -> TTest:
-    """Return what values without any spread say: nothing of a change, even where they differ.
+    """Return the test of values without any spread: no evidence of a change, even if they differ.
 
-    Sides that agree to the last digit bound the change at zero; sides that differ by a
-    constant may be a clock or a counter that is stuck, and bound nothing.
+    Sides that agree to the last digit bound the change at zero. Sides that differ by a constant
+    bound nothing: a clock or a counter may be stuck.
     """
     if abs(estimate) <= resolution.rounding:
         return TTest(0.0, lo=0.0, hi=0.0, warnings=(finding("same-values"),))
@@ -178,17 +181,17 @@ def without_spread(estimate: float, resolution: Resolution) -> TTest:
 
 
 def sign_flip_p(differences: Sequence[int]) -> float:
-    """Return the one-sided p of a sum of paired differences of counts being so large by chance.
+    """Return the chance that a sum of paired differences of counts is at least this large.
 
     Notes
     -----
     The exact randomisation test of pairs (Fisher 1935, The Design of Experiments, 21): where the
     sides are alike, swapping them within a round is as likely, so each difference has either sign
     with probability 1/2, independently of the others. The distribution of the sum is convolved
-    difference by difference (Pagano & Tritchler 1983, JASA 78:435-440). It assumes nothing of the
-    counts within a round, which one neighbour of the machine may make large together; a test that
-    takes them as independent (Fisher's exact test, a binomial) would. Of n differences other than
-    0, p is at least 2^-n: 0.031 of five.
+    difference by difference (Pagano & Tritchler 1983, JASA 78:435-440). It assumes nothing about
+    the counts within a round, which another program on the machine may make large together. Tests
+    that take counts as independent (Fisher's exact test, a binomial) do. With n differences other
+    than 0, p is at least 2^-n: 0.031 with five.
     """
     sums = {0: 1.0}
     for difference in differences:
@@ -211,24 +214,24 @@ def nested_t(
 ) -> TTest:
     """Test the mean of ``head - base`` against zero, where pairs of one ancestor may be alike.
 
-    ``ancestors`` has each pair's; 0 is one that no other pair has. Where every pair has its own,
-    this is ``paired_t``.
+    ``ancestors`` numbers each pair's ancestor. A pair with 0 shares its ancestor with no other. If
+    no two pairs share an ancestor, this is ``paired_t``.
 
     Notes
     -----
     Random effects, one level: ``d_ij = μ + a_i + e_ij`` with ``n_i`` pairs of each of ``k``
     ancestors, N in all (Searle, Casella & McCulloch 1992, Variance Components, 3.6: unbalanced
     data). The mean of all pairs has ``SE² = s_a² Σ n_i² / N² + s_e² / N`` with the components
-    estimated from the mean squares, and ``df = k - 1``. It is never taken as less than the pooled
-    ``s² / N``, which ignores ancestors. With as many pairs of each ancestor, that is the t test of
-    the ancestors' means where they differ, and wider where they don't.
+    estimated from the mean squares, and ``df = k - 1``. ``SE²`` is never taken as less than the
+    pooled ``s² / N``, which ignores ancestors. With equally many pairs of each ancestor, this is
+    the t test of the ancestors' means if ancestors differ, and wider if they don't.
 
     Pooling where an F test sees no difference (Bancroft 1964, Biometrics 20:427-442) was rejected:
-    90 to 91 % of the intervals then hold a change at the threshold. So were weights that are best
-    for the components, whose intervals hold no better, and Satterthwaite's degrees of freedom, of
-    which 89 to 93 % hold. Assumes effects of ancestors and of pairs independent and about normal.
-    One ancestor says nothing of the variance between ancestors: no evidence. How few do:
-    docs/results/ancestors.md.
+    90 to 91 % of the intervals then hold a change at the threshold. Also rejected were the weights
+    that are optimal for the components, whose intervals hold no better, and Satterthwaite's degrees
+    of freedom, whose intervals hold in 89 to 93 %. Assumes that the effects of ancestors and of
+    pairs are independent and about normal. A single ancestor says nothing about the variance
+    between ancestors, so it is no evidence. docs/results/ancestors.md measures a few ancestors.
     """
     if len(ancestors) != len(base):
         raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")
@@ -253,7 +256,7 @@ def nested_t(
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The variance between ancestors and within them, and the p of there being none between."""
+    """The variances between and within ancestors, and the p of an F test of the former."""
 
     between: float
     within: float
@@ -261,7 +264,9 @@ class Components:
 
 
 def components(groups: Sequence[Sequence[float]], resolution: Resolution = EXACT) -> Components:
-    """Return the components of variance of grouped values: two groups at least, one of two values.
+    """Return the components of variance of grouped values.
+
+    Needs two groups or more, one of them with two values or more.
 
     Notes
     -----
@@ -285,7 +290,7 @@ def components(groups: Sequence[Sequence[float]], resolution: Resolution = EXACT
 
 
 def grouped(values: Sequence[float], ancestors: Sequence[int]) -> list[list[float]]:
-    """Return the values by ancestor; each of ancestor 0 is alone."""
+    """Return the values grouped by ancestor. Each value of ancestor 0 is a group of its own."""
     groups: dict[tuple[int, int], list[float]] = {}
     for index, (value, ancestor) in enumerate(zip(values, ancestors, strict=True)):
         groups.setdefault((ancestor, 0) if ancestor else (0, index), []).append(value)
@@ -293,7 +298,7 @@ def grouped(values: Sequence[float], ancestors: Sequence[int]) -> list[list[floa
 
 
 def how_many(ancestors: Sequence[int]) -> int:
-    """Return how many ancestors these are; each 0 is one."""
+    """Return the number of different ancestors. Each 0 counts as another ancestor."""
     return len(set(ancestors) - {0}) + sum(ancestor == 0 for ancestor in ancestors)
 
 
@@ -306,8 +311,8 @@ def welch_t(
     -----
     ``SE² = s_b²/n_b + s_h²/n_h`` with Welch-Satterthwaite degrees of freedom
     ``SE⁴ / Σ (s²/n)² / (n - 1)`` (Welch 1947, Biometrika 34:28-35; Satterthwaite 1946,
-    Biometrics Bulletin 2:110-114), taken from each side's share of ``SE²``: its own square may be
-    more, or less, than a float holds. Assumes all values independent: workers, never iterations.
+    Biometrics Bulletin 2:110-114), computed from each side's share of ``SE²``, because its square
+    could over- or underflow. Assumes all values independent: workers, never iterations.
     A side without any spread is no evidence: its variance is not known.
     """
     problem = _problem(base, head)
@@ -339,8 +344,8 @@ def welch_t_of_sessions(
     Random effects, one level: a session's mean is the true value plus the session's own effect
     (Searle, Casella & McCulloch 1992, Variance Components, 3.2). With ``k`` sessions of ``n``
     workers whose means have the variance ``S²``, head's session mean differs from base's mean
-    with ``SE² = S² (1 + 1/k)``, the interval for one more observation, and ``df = k - 1``;
-    exact where head has ``n`` workers too. Fewer workers on head add
+    with ``SE² = S² (1 + 1/k)``, the interval for one more observation, and ``df = k - 1``. This is
+    exact if head has ``n`` workers too. Fewer workers on head add
     ``s_w² (1/n_head - 1/n)`` with the pooled spread within sessions, and no degrees of freedom:
     with Satterthwaite's, the intervals of two sessions held in 88 % of simulated runs. One
     session says nothing of the variance between sessions: Welch's t then, and a warning. A

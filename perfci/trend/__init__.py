@@ -1,7 +1,7 @@
-"""Pure: whole histories. What moved, by how much and how sure that is.
+"""Pure: the analysis of whole histories: which series moved, by how much, and how surely.
 
-Here are the records: a history's series on their timelines, and the analysis of them. What the
-fields of a report mean is in ``docs/reference/fields.toml``.
+This module has the records: a history's series on their timelines, and the analysis of them.
+``docs/reference/fields.toml`` explains the fields of a report.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ChangeKind = Literal["step", "ramp"]
 EventKind = Literal["code", "environment", "excursion"]
 Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
+"""Why the environment is an event's cause: the commit stayed, the runner changed, or the same
+series didn't move elsewhere."""
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
 ChangeState = Literal["open", "fixed", "withdrawn"]
 
@@ -35,10 +37,10 @@ class SeriesKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The runs of one environment in the order of their commits; of one commit, as measured.
+    """The runs of one environment in the order of their commits, then of measuring.
 
-    ``vanished`` holds the commits that the repository no longer has on the branch: their runs
-    are not among ``runs``.
+    ``vanished`` holds the commits that the repository no longer has on the branch. Their runs are
+    not among ``runs``.
     """
 
     environment: str
@@ -48,10 +50,10 @@ class Timeline:
 
 
 def dates_of(timeline: Timeline) -> tuple[str, ...]:
-    """Return the time at which each run stands: its commit's, so that an import is in order.
+    """Return each run's date on the timeline: its commit's, so that an import is in order.
 
-    A further run of the same commit stands at when it was measured, or on a quiet branch all
-    runs would have one date; so does a run whose commit is not known.
+    A further run of a commit has the date when it was measured: otherwise, on a quiet branch, all
+    runs would have one date. So does a run whose commit's date is not known.
     """
     seen: set[str] = set()
     dates = []
@@ -67,8 +69,8 @@ class Series:
     """One case's metric over a timeline.
 
     ``rows`` (n,) int32 are indices into the timeline's ``runs``, rising; ``values`` (n,)
-    float64 are finite, in ``unit``. ``source_changes`` are the indices into ``rows`` where the
-    benchmark's own source became another: what moves there may be the benchmark.
+    float64 are finite, in ``unit``. ``source_changes`` are the indices into ``rows`` at which the
+    benchmark's own source changed. A move there may be the benchmark's own.
     """
 
     key: SeriesKey
@@ -79,7 +81,7 @@ class Series:
     source_changes: tuple[int, ...] = ()
 
 
-# What the store hands over: the recorded runs and their values, in whatever order they came.
+# The records that the store hands over: the recorded runs and their values, in any order.
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
     """One recorded run without its points, and the key of its environment."""
@@ -97,7 +99,7 @@ class LoadedSeries:
     """The values of one case's metric as they were recorded, in any order.
 
     ``runs`` (n,) are indices into ``LoadedHistory.runs``, ``values`` (n,) float64 in ``unit``.
-    A metric recorded in two units is two of these.
+    A metric that was recorded in two units makes two of these records.
     """
 
     key: SeriesKey
@@ -111,8 +113,8 @@ class LoadedSeries:
 class LoadedHistory:
     """A whole history. ``environments`` maps a key to its facts.
 
-    ``sources`` maps (environment, case) to an integer for each of ``runs`` (n,): equal numbers
-    are equal hashes of the benchmark's source, -1 is not known. A case may be absent.
+    ``sources`` maps (environment, case) to integers (n,), one for each of ``runs``. Equal integers
+    mean equal hashes of the benchmark's source, and -1 an unknown hash. A case may be absent.
     """
 
     environments: Mapping[str, Mapping[str, str]]
@@ -127,9 +129,10 @@ class Change:
 
     ``before`` and ``after`` are indices into the series: the last point of the old level and the
     first of the new one (a ramp's beginning and end), where they fit best. ``within`` is the same
-    pair with 95 % confidence. ``commits`` is ``(sha of before, sha of after)``, and
-    ``commits_within`` of ``within``: what moved it is in that range, the first not included.
-    ``names`` are its ends as ``KnownChange`` has them.
+    pair with 95 % confidence. ``commits`` are the shas of ``before`` and ``after``, and
+    ``commits_within`` those of ``within``: the cause is in this range, the first commit excluded.
+    ``names`` are ``sha_before`` and ``sha_after`` of its ``KnownChange``. ``p`` is this series'
+    alone, ``q`` is corrected for the number of series.
     """
 
     id: str
@@ -168,16 +171,17 @@ class Change:
 
     @property
     def same_commit(self) -> bool:
-        """Return whether it moved between runs of one commit, so that no commit caused it."""
+        """Return whether the series moved between runs of one commit: then no commit caused it."""
         return self.commits_within[0] != "" and self.commits_within[0] == self.commits_within[1]
 
 
 @dataclass(frozen=True, slots=True)
 class TrendEvent:
-    """Changes of one place and direction in one environment. Each change is in one event.
+    """Changes at one place, in one direction and environment. Each change is in one event.
 
-    ``commits`` and ``rows`` (of the timeline) bound what all ``changes`` have in common: the event
-    is in that range, the first not included.
+    ``rows`` (of the timeline) and ``commits`` bound the range that all ``changes`` have in common.
+    The event is in this range, the first excluded. ``back`` are the changes that end an excursion,
+    at ``ended_at``. ``measured`` counts the environment's series that have runs on both sides.
     """
 
     id: str
@@ -194,7 +198,7 @@ class TrendEvent:
 
     @property
     def worse(self) -> bool:
-        """Return whether its series moved the wrong way. All of them moved the same way."""
+        """Return whether its series got worse. All of them moved in the same direction."""
         return self.changes[0].worse
 
     @property
@@ -225,7 +229,7 @@ class TrendEvent:
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
-        """Return their benchmarks, by name."""
+        """Return the benchmarks of the series that moved, sorted by name."""
         return tuple(sorted({benchmark_of(change.series.case) for change in self.changes}))
 
     @property
@@ -235,7 +239,7 @@ class TrendEvent:
 
     @property
     def largest_cost(self) -> float | None:
-        """Return the one of ``costs`` that is furthest from 1, or None."""
+        """Return the cost furthest from 1 among ``costs``, or None if there are no costs."""
         return max(self.costs, key=lambda cost: abs(math.log(cost)), default=None)
 
 
@@ -248,9 +252,9 @@ def benchmark_of(case: str) -> str:
 class KnownChange:
     """A change as the history remembers it, to be found again in the next report.
 
-    ``sha_before`` and ``sha_after`` are its commits; the ids of its runs where no commit is known,
-    and where both are the same one. ``event`` is the id of the event that it was reported with.
-    ``state`` is how the last report left it, and ``reason`` why it was withdrawn.
+    ``sha_before`` and ``sha_after`` are its commits. They are the ids of its runs instead if no
+    commit is known, or if both commits are the same. ``event`` is the id of the event that it was
+    reported with. ``state`` is how the last report left it, and ``reason`` why it was withdrawn.
     """
 
     id: str
@@ -270,9 +274,9 @@ class KnownChange:
 class Withdrawal:
     """A change that an earlier report named and that the evidence no longer bears out.
 
-    ``ratio`` is the level after its place ÷ the one before, each up to 20 runs, with what is
-    recorded now, or None where the runs at its place are gone, or a value is not positive.
-    ``part_of`` is the id of the change that now holds its place, if one does.
+    ``ratio`` is the level after its place ÷ the level before, each from up to 20 of the runs that
+    are recorded now. None if the runs at its place are gone, or if a value is not positive.
+    ``part_of`` is the id of the change that now spans its place, if any does.
     """
 
     change: KnownChange
@@ -298,9 +302,9 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """An environment that ended on a runner where another began: an event of the environment's.
+    """An environment that ended on a runner, and another that began there instead.
 
-    Its series end and others begin, so that none of them moved. ``facts`` are (name, old, new).
+    The old series end and new ones begin, so no series moved. ``facts`` are (name, old, new).
     """
 
     runner: str
@@ -350,11 +354,11 @@ class Health:
 class Trend:
     """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
 
-    ``events`` are the changes again, those of one place together; the newest first.
+    ``events`` group the changes by place, the newest first.
 
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
-    measured. ``reported_before``: whether an earlier report named a change. In a first report
-    what moved in the last ``recent_days`` is new. ``forge`` is the repository's page on the web.
+    measured. ``reported_before``: whether an earlier report named a change. In a first report the
+    changes of the last ``recent_days`` are new. ``forge`` is the repository's page on the web.
     ``aliases`` map old names to new ones, as configured or found. ``withdrawn`` are changes that no
     earlier report withdrew.
     """
@@ -383,10 +387,10 @@ class Trend:
 class TrendSettings:
     """Settings of an analysis: its certainty, its smallest sizes and its days.
 
-    ``alpha`` is about the chance of any false change in one quiet series, ``false_discoveries``
-    bounds the share of false ones among all that a report names. ``floor`` is the smallest change
-    worth naming, a share of the level. ``drift_days`` are compared with the accepted level, and
-    ``drift_floor`` is the smallest drift worth naming.
+    ``alpha`` is about the chance of any false change in one quiet series. ``false_discoveries``
+    bounds the share of false changes among all changes that a report names. ``floor`` is the
+    smallest change worth naming, as a share of the level. The last ``drift_days`` are compared with
+    the accepted level, and ``drift_floor`` is the smallest drift worth naming.
     """
 
     alpha: float = 0.001

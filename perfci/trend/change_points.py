@@ -1,11 +1,11 @@
-"""From a series' values to its moves: steps and slow ramps, with sizes in the metric's unit.
+"""Find the moves of a series: steps and slow ramps, with sizes in the metric's unit.
 
-A *split* is a place where the level changes. A *step* is a split alone, a *ramp* one or more that
-a slope explains better. Either is a *move*, which becomes a change of the history. The *wander* is
-how much the levels of a steady series differ beyond its noise.
+A *split* is a place where the level changes. A *step* is a single split. A *ramp* is one or more
+splits that a slope explains better. Steps and ramps are *moves*: each becomes a change of the
+history. The *wander* is how much the levels of a steady series differ beyond its noise.
 
 The best splits of many intervals are candidates. The weakest are removed one by one until every
-change left is significant. Arguments and results are small and picklable, because series are
+split left is significant. Arguments and results are small and picklable, because series are
 examined in other processes.
 """
 
@@ -46,32 +46,32 @@ SHORTEST_SERIES = 5
 NOISY_SERIES = 8
 """Points below which a series with noise is not examined."""
 TOGETHER = 25_000
-"""Points, in series of one length, that are searched together. They fit a core's cache."""
+"""Points that are searched in one batch, from series of one length. They fit a core's cache."""
 INTERVAL_GROWTH = 1.5
-"""Each layer of intervals is this much longer than the last."""
+"""Factor from the interval length of one layer to that of the next."""
 WEAKEST_CANDIDATE = 3.3
 """Standard errors below which a candidate is dropped."""
 LENIENT = 10.0
-"""A change whose p is at most this times alpha doesn't count towards the wander, even if it isn't
-reported."""
+"""The wander isn't measured across a change whose p is at most this times alpha, even if the change
+isn't reported."""
 FRESH = 14
-"""Runs of a new level, up to which it may be held back."""
+"""A change may be held back while its new level has at most this many runs."""
 TURNING = 3
-"""Runs that may come next at the old level without making a new change none."""
+"""A new change is held back if this many further runs at the old level could undo it."""
 NEAR_KNOWN = 5
-"""Runs. A place so near to a known change's is that change."""
+"""Runs. A split at most this far from a known change's place counts as the known change."""
 EXCURSION = 7
-"""Runs. A shorter stay at another level, after which the old one is back, is no lasting change."""
+"""Runs. A shorter stay at another level isn't a lasting change if the old level then returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizedMove:
-    """A move: its place, its sizes with 95 % interval, and the p of this series alone.
+    """A move: its place, its sizes with a 95 % interval, and its p before correction over series.
 
     ``before`` is the last point of the old level, ``after`` the first of the new, as indices.
-    ``within`` bounds the two with 95 % confidence.
+    ``within`` bounds both with 95 % confidence.
     ``level_before`` and ``level_after`` are in the metric's unit. ``ratio`` and its interval are
-    None where some value is not positive.
+    None if any value is not positive.
     """
 
     kind: ChangeKind
@@ -98,9 +98,9 @@ def examine_all(
 ) -> list[tuple[SizedMove, ...]]:
     """Examine a batch of series, which is one process's work.
 
-    Series of one length are prepared and searched together, because numpy's calls cost more than so
-    few points. The moves of a series don't depend on the others. ``known`` are for each series the
-    places of steps that earlier reports named.
+    Series of one length are prepared and searched together, because one series is too short to
+    outweigh the cost of numpy's calls. The moves of a series don't depend on the others. ``known``
+    has for each series the places of the steps that earlier reports named.
     """
     import numpy as np
 
@@ -180,10 +180,10 @@ def find_moves(
 
 
 def _may_turn(prepared: Prepared, split: Split, alpha: float, known: Sequence[int]) -> bool:
-    """Return whether the newest level would be no change if the next runs were at the old level.
+    """Return whether the newest change would lose its significance if the level went back.
 
-    It is held back until then, unless it was reported already: n runs and ``TURNING`` others have
-    a t of √(n / (n + TURNING)) times this one.
+    Such a change is held back, unless it was reported already. After n runs of the new level and
+    ``TURNING`` more at the old level, t would be √(n / (n + TURNING)) times what it is now.
     """
     runs = len(prepared.cleaned) - split.place
     newest = split.end == len(prepared.cleaned) and runs <= FRESH
@@ -200,10 +200,10 @@ def _step(prepared: Prepared, sums: Sums, split: Split) -> SizedMove:
 
 
 def _ramp(prepared: Prepared, splits: Sequence[Split], ramp: Ramp, previous_end: int) -> SizedMove:
-    """Return the ramp that ``splits`` are, with the p of the surest of them.
+    """Return ``splits`` as one ramp, with the smallest p among them.
 
-    Its old level begins where the move before it has ended. If that is a ramp that it overlaps, the
-    level is the single point before.
+    The ramp's old level begins where the previous move ended. If the previous move is a ramp that
+    overlaps this one, the old level is the single point ``ramp.before``.
     """
     surest = min((split.test for split in splits), key=lambda test: test.p)
     test = LevelTest(ramp.difference, math.sqrt(ramp.variance), surest.df, surest.p)
@@ -220,7 +220,7 @@ def _sized(
     within: tuple[int, int],
     test: LevelTest,
 ) -> SizedMove:
-    """Return a move whose old level is from ``begin`` to the first of its ``ends``."""
+    """Return a move. Its old level reaches from ``begin`` to the first of ``ends``, inclusive."""
     import numpy as np
     from scipy import special
 
@@ -240,7 +240,7 @@ def _sized(
 def ratio_of(difference: float) -> float:
     """Return ``exp(difference)``, limited to the largest ratio of two values of a series.
 
-    The interval of a wild series may reach further than any float.
+    Without the limit, the interval of a very noisy series could overflow.
     """
     from perfci.stats.t_tests import LARGEST
 
@@ -268,15 +268,15 @@ def segment(
     candidates: SplitCandidates | None = None,
     known: Sequence[int] = (),
 ) -> Segmentation:
-    """Return the changes that are significant at ``alpha``.
+    """Return the splits that are significant at ``alpha``, and which of them are ramps.
 
-    The wander is measured outside of the changes found, and the changes are found again, until
-    there are no more: many steps, or a ramp, would otherwise look like wander and hide in it.
-    During that search only the shortest blocks are used, because true steps move most of the long
-    ones.
+    The wander is measured outside of the changes found so far. With this wander the changes are
+    searched again, until no more are found. Otherwise many steps, or a ramp, would look like wander
+    and hide in it. This search uses only the shortest blocks, because true steps move most of the
+    long blocks.
 
-    A place that is ``known`` is a candidate whatever its strength, and is tested without the
-    adjustment for a search: what was reported is withdrawn only where the evidence has turned.
+    A ``known`` place is a candidate whatever its strength, and is tested without the adjustment for
+    a search. So a reported change is withdrawn only where the evidence has turned.
     """
     if candidates is None:
         candidates = find_candidates([prepared])[0]
@@ -298,7 +298,7 @@ def segment(
 
 
 def _with_known(bounds: Sequence[int], known: Sequence[int], shortest: int) -> list[int]:
-    """Return ``bounds`` with the ``known`` places that lie near none of them."""
+    """Return ``bounds``, and each ``known`` place that is not near one of them, sorted."""
     every = list(bounds)
     for place in known:
         if min(abs(place - bound) for bound in every) > max(NEAR_KNOWN, shortest):
@@ -318,10 +318,10 @@ def _moving(
     alpha: float,
     known: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """Return what moves, at a lenient ``alpha``: the wander isn't measured there.
+    """Return the first and last place of each move at a lenient ``alpha``.
 
-    A ramp is made of steps, and takes the whole stretch along them out of the wander. So ramps are
-    looked for only once no more steps are found.
+    The wander isn't measured there. A ramp takes the whole stretch along its steps out of the
+    wander. So ramps are searched only once no more steps are found.
     """
 
     def add_steps(current: Segmentation) -> Segmentation:
@@ -339,7 +339,11 @@ def _moving(
 
 
 def choose(candidates: SplitCandidates) -> list[int]:
-    """Return the strongest candidate's place, then the strongest whose interval lacks it, …."""
+    """Return the places that a greedy choice takes, sorted.
+
+    It takes the strongest candidate, drops all candidates whose interval contains its place, and
+    goes on with the strongest that is left.
+    """
     chosen: list[int] = []
     remaining = candidates.places >= 0
     while remaining.any():
@@ -359,7 +363,8 @@ def _without_weak(
 ) -> tuple[Split, ...]:
     """Remove splits until all are significant and none opens an excursion.
 
-    The least significant goes first. Its neighbours are placed again and tested again.
+    The least significant split goes first. Its neighbours then move to their new best places and
+    are tested again.
     """
     kept = list(bounds)
 
@@ -372,7 +377,8 @@ def _without_weak(
     while tests:
         doomed = max(range(len(tests)), key=lambda i: (tests[i].p, -abs(tests[i].difference)))
         if tests[doomed].p <= alpha:
-            # all are significant; drop the opening of an excursion, and its closing will fall next
+            # All are significant. Drop the split that opens an excursion: then the split that
+            # closes it is no longer significant, and goes next.
             doomed = _excursion(kept, tests, known)
             if doomed < 0:
                 break
@@ -391,7 +397,7 @@ def _without_weak(
 def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest], known: Sequence[int]) -> int:
     """Return the index of a split that opens a short stay at another level, or -1.
 
-    One that was reported already stays: it came back, and is fixed.
+    A split that was reported already is kept: its level came back, so the change is fixed.
     """
     for index in range(len(tests) - 1):
         out, back = tests[index].difference, tests[index + 1].difference
@@ -404,7 +410,7 @@ def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest], known: Sequenc
 
 
 def _best_place(prepared: Prepared, sums: NDArray[Any], begin: int, end: int) -> int:
-    """Return the split of begin..end with the least squared error."""
+    """Return the split of begin..end with the least squared error, or the middle if too short."""
     if end - begin < 2 * prepared.shortest:
         return (begin + end) // 2
     first, last = begin + prepared.shortest, end - prepared.shortest
@@ -435,6 +441,7 @@ class _Layer:
 
 @lru_cache(maxsize=64)
 def _layers(size: int, shortest: int) -> tuple[_Layer, ...]:
+    """Return layers of growing intervals over ``size`` points. The last is the whole series."""
     import numpy as np
 
     made = []
@@ -451,12 +458,12 @@ def _layers(size: int, shortest: int) -> tuple[_Layer, ...]:
 def find_candidates(many: Sequence[Prepared]) -> list[SplitCandidates]:
     """Return the best split of each interval, if strong enough, for each series of ``many``.
 
-    All series have one length, and one shortest level.
+    All series have the same length and the same ``shortest`` level.
 
     Notes
     -----
     Seeded binary segmentation: intervals of geometrically growing length that overlap by two
-    thirds, so that each step has one that holds it alone (Kovács, Bühlmann, Li and Munk 2023,
+    thirds, so that each step is alone in some interval (Kovács, Bühlmann, Li and Munk 2023,
     Biometrika 110:249-256). O(n log n).
     """
     import numpy as np
@@ -480,7 +487,7 @@ def find_candidates(many: Sequence[Prepared]) -> list[SplitCandidates]:
 
 
 def _variance_of_means(many: Sequence[Prepared], size: int) -> NDArray[Any]:
-    """Return the variance (series, size + 1) of the mean of so many points, for noise of 1."""
+    """Return the variance (series, size + 1) of the mean of k points at index k, for noise of 1."""
     import numpy as np
 
     lengths = np.arange(1.0, size + 1.0)

@@ -1,4 +1,4 @@
-"""Changes and drifts of a whole history: corrected over all series, and known ones found again."""
+"""Changes and drifts of a whole history: correct p over all series, and match known changes."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CHUNK = 256
-"""Series that go to a process at a time."""
+"""Series that a process examines at a time."""
 LONGEST_STEP = 7
-"""Points from a known step's old level to its new one, at most. More are a ramp's."""
+"""Most points between a known step's old level and its new one. A longer change is a ramp."""
 WOBBLE = 3
-"""Points by which a known change may move when newer runs come in, however sure its place is."""
+"""Points by which a known change may move when newer runs come in, even if its place was sure."""
 LEVEL_RUNS = 20
-"""Runs on each side of a withdrawn change whose medians are its levels, at most."""
+"""Most runs on each side of a withdrawn change. Their medians are its two levels."""
 BACK = 0.25
-"""A later level has come back where it is within this share of the change from the old one."""
+"""A later level has come back if at most this share of the change is left."""
 
 
 T = TypeVar("T", int, str)
 RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""A function like ``map``, which may use several processes."""
 
 
 class Analysis(NamedTuple):
@@ -76,8 +77,9 @@ def analyse(
     settings: TrendSettings | None = None,
     run_all: RunAll = map,
 ) -> Analysis:
-    """Find what moved. ``run_all`` maps chunks of series, like ``map`` or a process pool's.
+    """Find the changes and drifts of ``series``.
 
+    ``run_all`` maps a function over chunks of series, like ``map`` or a process pool's ``map``.
     ``known`` are the changes that earlier reports named: they keep their ids.
     """
     settings = settings or TrendSettings()
@@ -154,9 +156,9 @@ def _withdrawals(
 def _known_places(
     series: Series, timeline: Timeline, known: Sequence[KnownChange]
 ) -> tuple[int, ...]:
-    """Return where the known steps of a series are, as indices of their new levels' first points.
+    """Return the index of each known step's first point at the new level.
 
-    A ramp is several splits, none of which was named.
+    Ramps are left out: a ramp is several splits, and no report named their places.
     """
     if not known:
         return ()
@@ -179,7 +181,7 @@ def _examined(
     settings: TrendSettings,
     run_all: RunAll,
 ) -> list[tuple[SizedMove, ...]]:
-    """Return each series' moves. Series of one length share a process, where they cost less."""
+    """Return each series' moves. Series of one length go to one process, where they cost less."""
     order = sorted(range(len(series)), key=lambda index: len(series[index].values))
     chunks = [
         [(series[index].values, known_places[index]) for index in order[start : start + _CHUNK]]
@@ -201,7 +203,10 @@ def _examine_chunk(
 def _significant(
     series: Sequence[Series], examined: Sequence[tuple[SizedMove, ...]], settings: TrendSettings
 ) -> list[list[tuple[SizedMove, float]]]:
-    """Keep of each series the moves whose q, over all series, is small enough, with their q."""
+    """Return, for each series, the moves whose q over all series is small enough, with the q.
+
+    Each examined series counts as one test, and each further move in a series as another.
+    """
     long_enough = sum(len(each.values) >= SHORTEST_SERIES for each in series)
     further = sum(max(0, len(moves) - 1) for moves in examined)
     q_values = iter(
@@ -233,7 +238,7 @@ def _changes(
 
 
 def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
-    """Return ``change`` with the id, time and note of the known change that it is."""
+    """Return ``change`` with the id, first time and note of the ``known`` change, if any."""
     if known is None:
         return replace(change, status=status)
     seen_at, note = known.first_seen_at, known.note
@@ -266,13 +271,13 @@ def _new_change(
         q=q,
         worse=difference > 0.0 if series.direction == "lower" else difference < 0.0,
         first_seen_at=now,
-        # give or take a point
+        # the place is within first..last, give or take a point
         benchmark_changed=any(first <= index <= last + 1 for index in series.source_changes),
     )
 
 
 def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
-    """Return where each commit's first point is, and where each run's."""
+    """Return the index of each commit's first point, by sha, and of each run's point, by run id."""
     points: dict[str, int] = {}
     for index, run in enumerate(runs):
         points.setdefault(run.sha or run.id, index)
@@ -281,14 +286,14 @@ def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
 
 
 def _names_of_ends(before: RunHeader, after: RunHeader) -> tuple[str, str]:
-    """Return what names a change: its commits, or its runs where both are of one commit."""
+    """Return the names of a change's two ends: its commits, or its runs if those share a commit."""
     if before.sha and before.sha == after.sha:
         return before.id, after.id
     return before.sha or before.id, after.sha or after.id
 
 
 def worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
-    """Return what sorts changes: worse before better, then the largest first."""
+    """Return the sort key of a change: worse before better, then the largest first."""
     size = math.inf if change.ratio is None else abs(math.log(change.ratio))
     return (not change.worse, -size, change.series, change.before)
 
@@ -304,10 +309,10 @@ def _notes(series: Sequence[Series], short: int) -> tuple[str, ...]:
 def match_known(
     changes: Sequence[Change], known: Sequence[KnownChange], points: Mapping[str, int]
 ) -> dict[int, KnownChange]:
-    """Return, by index into ``changes``, the known change that each is. The nearest goes first.
+    """Return, by index into ``changes``, the known change that each matches. The nearest wins.
 
-    ``points`` maps a commit to the index of its first point in the series, and a run to that of
-    its own. Each known change is matched once.
+    ``points`` maps each commit to the index of its first point in the series, and each run to the
+    index of its point. Each known change is matched once.
     """
     claims = [
         (distance, number, index)
@@ -320,7 +325,11 @@ def match_known(
 
 
 def first_claims(claims: Iterable[tuple[int, T, int]]) -> dict[int, T]:
-    """Return what each index gets of (cost, thing, index), the lowest first and each thing once."""
+    """Return the thing that each index gets from ``claims``, which are (cost, thing, index).
+
+    The claims with the lowest cost go first. Each index gets one thing, and each thing is given
+    once.
+    """
     given: dict[int, T] = {}
     taken: set[T] = set()
     for _, thing, index in sorted(claims):
@@ -331,10 +340,10 @@ def first_claims(claims: Iterable[tuple[int, T, int]]) -> dict[int, T]:
 
 
 def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> int | None:
-    """Return the points between both, or None where they are too far apart to be the same.
+    """Return the number of points between both changes, or None if they can't be the same change.
 
-    The id is compared before the commits. Several steps may lie between runs of one commit, and
-    earlier versions remembered only that commit, twice.
+    Equal ids count as -1, and so win over equal commits (0). Several steps may lie between runs of
+    one commit, and earlier versions remembered only this commit, as both ends.
     """
     if known.id == change.id:
         return -1
@@ -348,14 +357,14 @@ def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> 
     if before is not None:
         near.append(abs(before - change.before))
     if before is not None and after is not None and before < change.after and change.before < after:
-        near.append(1)  # the ranges overlap, as of a ramp that was a step, or the reverse
+        near.append(1)  # the ranges overlap: a ramp was a step before, or the reverse
     distance = min(near, default=WOBBLE + 1)
     may_be_there = after is not None and change.within[0] < after <= change.within[1]
     return distance if distance <= WOBBLE or may_be_there else None
 
 
 def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, ...]:
-    """Return a first report's changes: those more than ``days`` before ``newest`` are not new."""
+    """Return a first report's changes. A change more than ``days`` before ``newest`` isn't new."""
     last = day_of(newest)
     first = None if last is None else last - days
 
@@ -370,15 +379,15 @@ def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, 
 
 
 def change_id(series: SeriesKey, before: str, after: str) -> str:
-    """Return twelve hex digits that name a change for good: of its series and its two commits."""
+    """Return the permanent id of a change: twelve hex digits, from its series and its two ends."""
     text = "\n".join((*series, before, after))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None) -> ChangeStatus:
-    """Return the status of ``moves[index]``, one of all moves of its series in order.
+    """Return the status of ``moves[index]``. ``moves`` are all moves of the series, in order.
 
-    ``fixed``: a later level has come back to the one before this change, or gone beyond.
+    ``fixed``: a later level has come back to the level before this change, or gone beyond it.
     """
     move = moves[index]
     size = move.level_after - move.level_before

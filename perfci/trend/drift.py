@@ -13,17 +13,18 @@ from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_varian
 from perfci.units import counted, day_of
 
 BASELINE_RUNS = 30
-"""Runs that make an accepted level, against which the last days may have drifted."""
+"""Most runs that make an accepted level, with which the last days are compared."""
 FEWEST_RUNS = 4
 """Least number of runs on each side of a drift."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DriftStretches:
-    """Parts to compare: the accepted level from ``begin``, and the last days from ``recent`` on.
+    """The parts of a series to compare, as indices: the accepted level and the last days.
 
-    They are indices into the series. ``steps`` are log ratios of the changes named since then. The
-    first of these ends the accepted level before ``until``.
+    The accepted level is from ``begin`` to before ``until``, where the first change after it begins
+    or the series ends. The last days are from ``recent`` on. ``steps`` are the log ratios of the
+    changes since the accepted level.
     """
 
     begin: int
@@ -40,8 +41,8 @@ def find_drifts(
 ) -> tuple[Drift, ...]:
     """Compare each series' last days with its last accepted level, the worst drift first.
 
-    A level is accepted where it began with an acknowledged change or one for the better; before
-    any of these it is how the series began.
+    A level is accepted if it began with an acknowledged change or an improvement. Without any such
+    change, the level at the beginning of the series is accepted.
     """
     days = settings.drift_days
     recents = {key: _recent_row(line, days) for key, line in timelines.items()}
@@ -63,7 +64,7 @@ def find_drifts(
 def drift_notes(
     series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
 ) -> tuple[str, ...]:
-    """Return a note where no drift can be tested: too few runs are older than the last days."""
+    """Return a note if no drift can be tested because too few runs are older than the last days."""
     tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
     days = settings.drift_days
     without = sum(_recent_row(timelines[key], days) < FEWEST_RUNS for key in tested)
@@ -79,7 +80,7 @@ def drift_notes(
 def _recent_row(timeline: Timeline, days: int) -> int:
     """Return the first row from which on every run lies within ``days`` days of the last one.
 
-    On a branch that rests, the last runs are of one commit, and stand at when they were measured.
+    On a quiet branch the last runs are of one commit, and are dated by when they were measured.
     """
     known = [day_of(date) for date in dates_of(timeline)]
     newest = next((day for day in reversed(known) if day is not None), 0)
@@ -108,15 +109,15 @@ def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> _D
 def _drift(
     series: Series, timeline: Timeline, stretches: _DriftStretches, settings: TrendSettings
 ) -> Drift | None:
-    """Return the drift of the last days with its p as ``q``, or None for a small one.
+    """Return the drift of the last days, with its p as ``q`` for now, or None for a small drift.
 
     Changes that were reported since the accepted level are subtracted first. The rest is a drift
     if it is more than ``drift_floor``.
 
     Notes
     -----
-    Student's t on what is left, each mean with the series' variance, inflated for
-    AR(1), and the wander on top; no search, as both stretches are given.
+    Student's t on the rest. The variance is that of both means, inflated for AR(1), plus the
+    wander's. p isn't adjusted for a search, because both stretches are given.
     """
     from scipy import special
 
@@ -132,7 +133,7 @@ def _drift(
     first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
     smallest = math.log1p(settings.drift_floor)
     if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
-        return None  # less than half the floor: spare the rest
+        return None  # less than half the floor: save the time for the test
     prepared = prepare(values)
     sums = cumulate(prepared)
     difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)

@@ -1,4 +1,4 @@
-"""Group changes of one place as one event: of the code, of the environment, or an excursion."""
+"""Group the changes at one place into an event: of code, of the environment, or an excursion."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     pass
 
 MOVED_SHARE = 0.5
-"""Share of an environment's series that move together if the environment itself changed."""
+"""Least share of an environment's series that move together if the environment itself changed."""
 FEWEST_SERIES = 5
-"""Least number of series. Fewer may well have one cause in the code."""
+"""Least number of series that show a change of the environment. Fewer may share a cause in code."""
 MOVED_ELSEWHERE_SHARE = 0.1
-"""Share of the same series elsewhere, up to which the code is not the cause."""
+"""If at most this share of the same series moved elsewhere, the code is not the cause."""
 LONGEST_EXCURSION = 30
-"""Runs. A change that comes back later is a regression that was fixed."""
+"""Runs. A change that is taken back later than this is a regression that was fixed."""
 LONG_RAMP = 7
-"""Runs. A longer ramp is no event of one night, and is grouped only with ramps."""
+"""Runs. A longer ramp didn't happen in one night, and is grouped only with other long ramps."""
 ALIKE_LENGTHS = 1.5
-"""Longest ÷ shortest of the ramps of one event."""
+"""Largest ratio of the longest to the shortest long ramp in one event."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PlacedChange:
-    """A change with its rows, and those between which it may be."""
+    """A change, the rows of its ends in the timeline, and the span of rows where it may be."""
 
     change: Change
     rows: tuple[int, int]
@@ -97,7 +97,7 @@ def _placed(change: Change, series: Series) -> _PlacedChange:
         for index in (change.within[0], change.before, change.after, change.within[1])
     )
     ends = before, after
-    if change.kind == "ramp":  # its middle is its place; one like it begins and ends near by
+    if change.kind == "ramp":  # its place is its middle; that of a similar ramp may be a bit off
         middle, quarter = (before + after) // 2, max(1, (after - before) // 4)
         if after - before > LONG_RAMP:
             lo, hi = middle - quarter, middle + quarter
@@ -119,9 +119,10 @@ def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_Plac
 def _metrics_joined(
     groups: Mapping[int, list[_PlacedChange]],
 ) -> Iterator[tuple[int, list[_PlacedChange]]]:
-    """Yield the groups, those of the same cases in a few neighbouring runs as one.
+    """Yield the groups by place. Groups of the same cases within a few runs are joined to one.
 
-    A case's mean and its median often differ by a run or two, and moved together.
+    The places of a case's mean and of its median often differ by a run or two, though both moved
+    together.
     """
     joined: list[tuple[int, list[_PlacedChange]]] = []
     for place, group in sorted(groups.items()):
@@ -142,7 +143,7 @@ def _metrics_joined(
 
 
 def _alike_ramps(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
-    """Yield steps as they are, and long ramps in groups of about one length."""
+    """Yield all members that aren't long ramps in one group, and long ramps by similar length."""
     alike: list[_PlacedChange] = []
     for member in sorted(group, key=lambda member: member.length if member.long else 0):
         if alike and member.long and member.length > ALIKE_LENGTHS * alike[0].length:
@@ -153,7 +154,7 @@ def _alike_ramps(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]
 
 
 def _one_way(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
-    """Yield those that got worse, then those that got better."""
+    """Yield the changes that got worse, then the changes that got better."""
     for worse in (True, False):
         if members := [member for member in group if member.change.worse is worse]:
             yield members
@@ -166,7 +167,7 @@ def _event(
     group: Sequence[_PlacedChange],
     surroundings: _EventContext,
 ) -> TrendEvent:
-    """Return the event of ``members``, which moved the same way at a place where ``group`` did."""
+    """Return the event of ``members``: the changes in one direction, of all in ``group`` there."""
     runs = surroundings.timelines[environment].runs
     rows = _common_rows(place, members)
     keys = {member.change.series for member in group}
@@ -189,7 +190,11 @@ def _event(
 
 
 def _common_rows(place: int, members: Sequence[_PlacedChange]) -> tuple[int, int]:
-    """Return the narrowest range around ``place``: where no run is missing, a single step."""
+    """Return the narrowest range of rows around ``place`` that the members have in common.
+
+    If no run is missing, it is one row and the next. The range of long ramps is the median of their
+    ends.
+    """
     if any(member.long for member in members):
         ends = [median_low(member.rows[side] for member in members) for side in (0, 1)]
         return ends[0], ends[1]
@@ -199,7 +204,7 @@ def _common_rows(place: int, members: Sequence[_PlacedChange]) -> tuple[int, int
 
 
 class _EventContext:
-    """Other measurements at the time of an event, there and in other environments."""
+    """All series and changes, to see what moved at an event, in its environment and in others."""
 
     def __init__(
         self,
@@ -222,14 +227,14 @@ class _EventContext:
         }
 
     def measured(self, environment: str, rows: tuple[int, int]) -> int:
-        """Return the number of the environment's series that were measured before and after."""
+        """Return the number of the environment's series that were measured on both sides."""
         first, last = self._ends[environment].T
         return int(((first <= rows[0]) & (rows[1] <= last)).sum())
 
     def evidence(
         self, environment: str, rows: tuple[int, int], keys: set[SeriesKey], measured: int
     ) -> Iterator[Evidence]:
-        """Yield evidence that the environment is the cause. Yield none if the code may be."""
+        """Yield evidence that the environment is the cause. Yield nothing if the code may be."""
         if len(keys) < max(FEWEST_SERIES, MOVED_SHARE * measured):
             return
         runs = self.timelines[environment].runs
@@ -274,14 +279,14 @@ class _EventContext:
         return compared
 
     def _alike(self, environment: str, other: str) -> bool:
-        """Return whether both have one kind of device, so that code should move both."""
+        """Return whether both have the same kind of device, so that code should move both."""
         facts, others = self.timelines[environment].facts, self.timelines[other].facts
         return facts.get("device_name") == others.get("device_name")
 
     def _same_time(
         self, environment: str, other: str, rows: tuple[int, int]
     ) -> tuple[int, int] | None:
-        """Return the rows of ``other`` around the same commits, or None where it has none."""
+        """Return the rows of ``other`` around the same dates, or None if it has no such rows."""
         dates, other_dates = self._reached[environment], self._reached[other]
         first = bisect_right(other_dates, dates[rows[0]]) - 1
         last = bisect_left(other_dates, dates[rows[1]])
@@ -289,7 +294,7 @@ class _EventContext:
 
 
 def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
-    """Join an event with the later one that takes it back in most of its series."""
+    """Join an event with a later event that takes it back in most series: an excursion."""
     where = {id(change): index for index, event in enumerate(events) for change in event.changes}
     returns = _returns(change for event in events for change in event.changes)
     joined: dict[int, int] = {}
@@ -314,7 +319,7 @@ def _with_excursions(events: Sequence[TrendEvent]) -> list[TrendEvent]:
 
 
 def _returns(changes: Iterable[Change]) -> dict[int, Change]:
-    """Return, by a change's ``id()``, the next one of its series where that takes it back."""
+    """Return, by a change's ``id()``, the next change of its series if that takes it back."""
     by_series: dict[SeriesKey, list[Change]] = {}
     for change in changes:
         by_series.setdefault(change.series, []).append(change)
@@ -336,7 +341,10 @@ def event_id(environment: str, change: str) -> str:
 def _with_known_ids(
     events: Sequence[TrendEvent], remembered: Mapping[str, str]
 ) -> list[TrendEvent]:
-    """Give each event the id of most of its changes, or of a split event to the largest part."""
+    """Give each event the id that most of its changes were remembered with.
+
+    If an earlier event was split, the largest part gets its id.
+    """
     claims = []
     for index, event in enumerate(events):
         had = Counter(remembered.get(change.id, "") for change in event.changes)

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MEDIAN_RUNS = 21
-"""Runs around a run, itself included, whose median its values are compared with."""
+"""Width in runs of the running median that a run's values are compared with."""
 FEWEST_SERIES = 5
-"""Least number of series for a run's pace. With fewer it is the benchmarks', not the machine's."""
+"""Least number of series for a run's pace. With fewer, the benchmarks would make the pace, not the
+machine."""
 _FURTHEST = 1e30
-"""Limit of a pace. No machine reaches it, and four bytes hold it."""
+"""Largest pace, and 1 ÷ the smallest. No machine reaches it, and a float32 holds it."""
 _RUNS_COMPARED = 14
 """Runs on each side of a replacement that are compared, at most."""
 _OWN_SOURCES = {"run", "compare", "check", "nightly"}
-"""Sources of runs that perfci measured itself. Others import a file now and then."""
+"""Sources of runs that perfci measured itself. Other runs were imported now and then."""
 _DAYS_UNTIL_GONE = 14
-"""Days on which its environment was measured without a series, after which the series is gone."""
+"""A series is gone if its environment was measured on this many later days without the series."""
 
 
 def health(
@@ -76,10 +77,10 @@ def _days_since_run(timelines: Mapping[str, Timeline], now: str) -> dict[str, in
 def runner_drift(
     timelines: Mapping[str, Timeline], series: Sequence[Series]
 ) -> tuple[RunnerDrift, ...]:
-    """Return each runner's pace, which is by run the median over series of value ÷ running median.
+    """Return each runner's pace by run: the median over its series of value ÷ running median.
 
-    Only metrics in seconds count, as a slower machine shows in all of them at once and in no
-    count or size. Runs with fewer than ``FEWEST_SERIES`` of them are left out. Dates rise.
+    Only metrics in seconds count: a slower machine shows in all of them at once, and in no count or
+    size. Runs with fewer than ``FEWEST_SERIES`` such series are left out. Dates rise.
     """
     by_environment: dict[str, list[Series]] = {}
     for entry in series:
@@ -186,7 +187,7 @@ def is_own(timeline: Timeline) -> bool:
 def _spans_by_runner(
     timelines: Mapping[str, Timeline],
 ) -> dict[str, dict[str, tuple[str, str]]]:
-    """Return by runner, then by environment of perfci's own runs, its first and last moment."""
+    """Return the first and last moment of perfci's own runs, by runner, then by environment."""
     spans: dict[str, dict[str, tuple[str, str]]] = {}
     for key, timeline in timelines.items():
         for run in timeline.runs if is_own(timeline) else ():
@@ -198,9 +199,9 @@ def _spans_by_runner(
 
 
 def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
-    """Return the environments that each of their runners has left for one that began later.
+    """Return the environments that all of their runners have left for a later environment.
 
-    So a new driver replaces the old one, but two that take turns on one machine stay two.
+    So a new driver replaces the old one, but two environments that take turns on a machine stay.
     Environments of other tools' runs are left out, because what they call a machine may be several.
     """
     known: set[str] = set()
@@ -215,9 +216,10 @@ def replaced_environments(timelines: Mapping[str, Timeline]) -> frozenset[str]:
 def series_gone(
     timelines: Mapping[str, Timeline], series: Sequence[Series], replaced: Collection[str]
 ) -> frozenset[SeriesKey]:
-    """Return the series of ``replaced`` environments and of benchmarks that are no longer there.
+    """Return the series that are no longer measured, and all series of ``replaced`` environments.
 
-    Days with runs are counted, not their distance, as a wrong clock may put a run far ahead.
+    Days with runs are counted, and not the time between runs, because a wrong clock may put a run
+    far ahead.
     """
     import numpy as np
 

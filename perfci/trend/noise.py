@@ -14,54 +14,56 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW = 7
-"""Runs, itself among them, whose median each run is compared with."""
+"""Width in runs of the moving median that each run is compared with. The run itself counts."""
 ODD = 4.0
-"""A run farther than this many scales from that median is odd."""
+"""A run is odd if it is more than this many scales from its moving median."""
 SMALLEST_SCALE = 0.0005
-"""Least noise, as a share of the level, so that a last digit is no change."""
+"""Least noise, as a share of the level, so that a difference in the last digit isn't a change."""
 LARGEST_RHO = 0.8
-"""Limit of the estimate of rho."""
+"""Upper limit of the estimate of rho, the autocorrelation at lag 1."""
 SHIFT = 0.5
-"""Number of 1/√n by which the estimate of rho is raised. Too small a rho makes false alarms, too
-large a one costs little. From benchmarks/trend/critical_values.py."""
+"""The estimate of rho is raised by this much ÷ √n. Too small a rho makes false alarms, too large a
+rho costs little. From benchmarks/trend/critical_values.py."""
 _NORMAL = 0.6744897501960817
 """The median of |x| for standard normal x."""
 _TRIM = 0.1
-"""Share of the differences, the largest ones, that is left out of their mean square."""
+"""Share of the differences, from the largest down, that is left out of their mean square."""
 _STEPS = 2
-"""Steps that the shortest series may have without an effect on its noise."""
+"""Steps that even the shortest series may have without an effect on its estimated noise."""
 # Noise that wanders: how far neighbouring blocks of runs differ beyond what AR(1) explains.
 LARGEST_BLOCK = 30
-"""Largest number of runs in the shortest blocks."""
+"""Upper limit of the shortest block length, in runs."""
 HALVED_BLOCK = 16
-"""Runs in the shortest blocks, from which on blocks of half as many are looked at as well."""
+"""If the shortest blocks have at least this many runs, blocks of half that are measured too."""
 BLOCKS = 36
-"""Blocks in a series, enough for a median that a handful of steps doesn't move."""
+"""Number of the shortest blocks in a series. A handful of steps doesn't move their median."""
 GROWTH = 2.0
-"""Factor from one length of blocks to the next. benchmarks/trend/wander.py compares some."""
+"""Factor from one block length to the next. benchmarks/trend/wander.py compares several."""
 FEWEST_BLOCKS = 8
-"""Least number of blocks of a length for a median."""
+"""A block length is used only if the series holds at least this many blocks of it."""
 FEWEST_DF = 6.0
-"""Least degrees of freedom that blocks of a length may have."""
+"""A block length is used only if its blocks have at least this many degrees of freedom."""
 LEAST_LEFT = 0.5
-"""Least share of the wander that white noise would have at the next length."""
+"""The wander at the next block length is at least this share of what white noise would have."""
 PRIOR = 20.0
-"""Points that the series' variance counts as, against a stretch's own points."""
+"""Weight of the series' variance in the variance of a stretch: that of this many points."""
 LOCAL_RUNS = 30
-"""Runs around a stretch, at least, whose noise is compared with the series'."""
+"""Least number of runs around a stretch whose noise is compared with the series'."""
 LOUDER = 1.3
-"""Times the series' noise, from which on that of the runs around a stretch counts."""
+"""The noise around a stretch counts if it is more than this many times the series' noise."""
 # Fitted to benchmarks/trend/critical_values.py: in a quiet series of 16 to 1,500 points a false
-# change is about as rare as alpha says, but for strong autocorrelation in fewer than 100 points.
+# change is about as rare as alpha says. Series of fewer than 100 points with strong autocorrelation
+# are the exception.
 SEARCHES = 40.0
 """Independent places that the search through 365 points amounts to."""
 FEWEST_SEARCHES = 2.0
-"""The same for the shortest series."""
+"""The same number for the shortest series."""
 DF_SHARE = 0.25
 """A test has at most this many degrees of freedom for each effective point, and ``DF_BASE`` more,
 because rho and sigma are estimates too."""
 DF_BASE = 4.0
-# A confidence set for the place of a step: the one that fits best need not be the true one.
+"""See ``DF_SHARE``."""
+# A confidence set for the place of a step: the place that fits best need not be the true one.
 CRITICAL = -2.0 * math.log(1.0 - math.sqrt(0.95))
 """7.35: the 95th percentile of twice the log likelihood ratio of the best place to the true one."""
 
@@ -71,7 +73,7 @@ class Prepared:
     """A series ready to be segmented.
 
     ``levels`` (n,) are logarithms where all values are positive (``logarithmic``), else shares
-    of the largest magnitude ``unit``; ``cleaned`` (n,) the same without odd runs.
+    of the largest magnitude ``unit``. ``cleaned`` (n,) are the levels with odd runs replaced.
     ``sigma`` is the marginal standard deviation around the level, ``rho`` its lag-1
     autocorrelation, both robust to steps. ``exact``: nearly every run repeats the last value to
     the last digit, as counts and bytes do.
@@ -87,7 +89,7 @@ class Prepared:
 
     @property
     def shortest(self) -> int:
-        """Points that a level has at least: an exact value that is there twice is meant."""
+        """Least number of points in a level. An exact value that occurs twice is deliberate."""
         return 2 if self.exact else 4
 
 
@@ -108,7 +110,7 @@ def prepare_all(values: NDArray[Any]) -> list[Prepared]:
     differences = np.abs(np.diff(levels))
     exact = np.count_nonzero(differences, axis=1) <= 2 + levels.shape[1] // 20
     local = np.median(differences, axis=1) / (_NORMAL * np.sqrt(2.0))
-    still = (local == 0.0) & ~exact  # most runs repeat the last value, but noise it is
+    still = (local == 0.0) & ~exact  # most runs repeat the last value, but the others are noise
     local[still] = np.sqrt(_trimmed(differences[still]) / 2.0)
     cleaned = _without_outliers(levels, np.maximum(local, SMALLEST_SCALE), mirrored=exact)
     sigma, rho = _scale_and_correlation(cleaned)
@@ -121,17 +123,18 @@ def prepare_all(values: NDArray[Any]) -> list[Prepared]:
 def _without_outliers(
     levels: NDArray[Any], scale: NDArray[Any], *, mirrored: NDArray[Any]
 ) -> NDArray[Any]:
-    """Replace each point more than ``ODD`` scales off the median of the seven around it by that.
+    """Replace each point that is more than ``ODD`` scales off its moving median by the median.
 
-    Up to three odd runs in a row are thus no level of their own, while a step stays where and
-    as large as it is. The first and last three points have the first and last seven around
-    them; in rows that are ``mirrored``, the window is mirrored at the ends instead, so that already
-    two equal newest runs make a level and one does not. (Hampel's filter: Pearson 2002, IEEE
-    Transactions on Control Systems Technology 10:55-63.)
+    Up to three odd runs in a row thus don't make a level of their own, while a step keeps its place
+    and size. The first three points are compared with the median of the first seven, the last three
+    with that of the last seven. In ``mirrored`` rows the window is mirrored at the ends instead, so
+    that two equal newest runs make a level and a single one does not. (Hampel's filter: Pearson
+    2002, IEEE Transactions on Control Systems Technology 10:55-63.)
     """
     import numpy as np
 
-    half = min(WINDOW, (levels.shape[1] - 1) // 2 * 2 + 1) // 2  # odd, or it would lean to one side
+    # the window's width is odd, or it would lean to one side
+    half = min(WINDOW, (levels.shape[1] - 1) // 2 * 2 + 1) // 2
     padded = np.pad(levels, ((0, 0), (half, half)), mode="symmetric")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=1)
     middle = np.partition(windows, half, axis=2)[:, :, half]
@@ -148,8 +151,9 @@ def _scale_and_correlation(cleaned: NDArray[Any]) -> tuple[NDArray[Any], NDArray
     -----
     For AR(1), ``E (x[t+k] - x[t])² = 2 σ² (1 - ρ^k)``, so the ratio of lag 2 to lag 1 is ``1 + ρ``
     (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, Bernoulli 23:1408-1447). A step touches k of the
-    differences at lag k. The largest tenth is trimmed, and never fewer than two steps touch: one
-    that is left in at lag 2 alone would be taken for correlation, and hide behind it.
+    differences at lag k. The largest tenth of the differences is trimmed, and at least as many as
+    two steps touch. A step that is left in at lag 2 alone would be taken for correlation, and hide
+    behind it.
     """
     import numpy as np
 
@@ -164,10 +168,11 @@ def _scale_and_correlation(cleaned: NDArray[Any]) -> tuple[NDArray[Any], NDArray
 
 
 def _trimmed(differences: NDArray[Any], least: int = 0) -> NDArray[Any]:
-    """Return the mean square of each row of normal ``differences`` from all but the largest.
+    """Estimate the mean square of each row of normal ``differences`` from all but the largest.
 
-    A tenth of them is left out, ``least`` of them at the least; half at the most. With a share
-    ``s`` kept, those are below ``q = Φ⁻¹((1 + s)/2)``, and ``s - 2 q φ(q)`` of the whole.
+    A tenth of the differences is left out, but at least ``least`` of them and at most half. If a
+    share ``s`` is kept, the kept differences are below ``q = Φ⁻¹((1 + s)/2)`` standard deviations,
+    and their squares are ``s - 2 q φ(q)`` of the sum of all squares.
     """
     import numpy as np
 
@@ -180,7 +185,7 @@ def _trimmed(differences: NDArray[Any], least: int = 0) -> NDArray[Any]:
 
 @cache
 def _kept(share: float) -> float:
-    """Return what the smallest ``share`` of squared standard normals have of the sum of all."""
+    """Return the part of the sum of squared standard normals that the smallest ``share`` have."""
     if share >= 1.0:
         return 1.0
     normal = NormalDist()
@@ -197,20 +202,21 @@ def inflation(count: NDArray[Any] | float, rho: float) -> NDArray[Any] | float:
 
 @dataclass(frozen=True, slots=True)
 class Wander:
-    """A variance that every difference of two levels has on top, and its degrees of freedom.
+    """A variance that is added to every difference of two levels, and its degrees of freedom.
 
-    ``by_length`` has for blocks of each length, the shortest first, by how much the difference of
-    two neighbouring ones varies beyond what AR(1) explains.
+    ``by_length`` has pairs of a block length and a variance, the shortest length first. The
+    variance is that of the difference of two neighbouring blocks beyond what AR(1) explains.
     """
 
     by_length: tuple[tuple[int, float], ...] = ()
     df: float = 1.0
 
     def variance(self, *runs: int) -> float:
-        """Return the variance of the difference of two levels of ``runs`` runs each.
+        """Return the added variance of the difference of two levels that are ``runs`` long.
 
-        Each level has half of what blocks vary by that are about as long: of a cycle of 20 nights
-        little is left in 180, a slow swing of 300 moves blocks of 10 little.
+        Each level contributes half the variance of blocks of about its length. The length matters:
+        a cycle of 20 nights hardly moves the mean of 180, and a slow swing of 300 nights hardly
+        moves blocks of 10.
         """
         return sum(map(self._at_length, runs)) / 2.0
 
@@ -224,7 +230,7 @@ class Blocks:
     """``gaps`` (n - 2 size + 1,): |mean of the next block - mean of this one|, at every offset.
 
     ``expected`` is the variance that such a gap has by AR(1) noise alone. ``half`` are blocks of
-    half the size where these are long: over one period of a cycle they would average it out.
+    half the size, if ``size`` is large: blocks as long as a cycle's period would average it out.
     """
 
     gaps: NDArray[Any]
@@ -233,10 +239,10 @@ class Blocks:
     half: Blocks | None = None
 
     def wander(self, moving: Sequence[tuple[int, int]] = ()) -> Wander:
-        """Return the wander, leaving out the gaps over each first..last place that moved.
+        """Return the wander, without the gaps across a move. ``moving`` has first and last places.
 
-        The median makes it robust to a few steps that are not known yet. A series whose
-        level moves all the time by itself thus has to jump further before it is a change.
+        The median makes the wander robust to a few steps that are not known yet. A series whose
+        level moves all the time by itself thus has to jump further before a jump is a change.
         """
         import numpy as np
 
@@ -261,9 +267,9 @@ def wander_by_length(
     Notes
     -----
     Allan's variance at octaves (Allan 1966, Proceedings of the IEEE 54:221-230), by a median. The
-    degrees of freedom are the shortest blocks': all lengths share their runs. With few long blocks
-    a median is often too small by chance, so that at least ``LEAST_LEFT`` is left of what white
-    noise would leave.
+    degrees of freedom are those of the shortest blocks, because all lengths share their runs. With
+    few long blocks a median is often too small by chance. So each length has at least
+    ``LEAST_LEFT`` of what white noise would leave.
     """
     shortest_wander = shortest.wander(moving)
     by_length = list(shortest_wander.by_length)
@@ -280,7 +286,7 @@ def wander_by_length(
 
 
 def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blocks:
-    """Return the gaps between neighbouring blocks of ``size`` runs; of the shortest by default.
+    """Return the gaps between neighbouring blocks of ``size`` runs. 0: the shortest length.
 
     ``sums`` (n + 1,) are cumulated from 0.
 
@@ -307,10 +313,10 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Cumulated values and squares, each (n + 1,) from 0: moments of any stretch at once.
+    """Cumulated values and squares, each (n + 1,) from 0. Any stretch's moments follow directly.
 
-    ``differences`` (n,) are the cumulated differences of neighbouring points, in magnitude, each
-    limited to ``ODD`` times the noise, so that a step counts little.
+    ``differences`` (n,) are the cumulated magnitudes of the differences of neighbouring points.
+    Each magnitude is limited to ``ODD`` times the noise, so that a step counts little.
     """
 
     values: NDArray[Any]
@@ -389,13 +395,13 @@ def compare_levels(
 ) -> LevelTest:
     """Test the points from ``place`` to ``end`` against those from ``begin`` to ``place``.
 
-    Unless ``searched``, the place was known before, and p is not adjusted for a search.
+    Without ``searched``, the place was known before, and p is not adjusted for a search.
 
     Notes
     -----
-    Welch's t with three variances: each side's own, drawn to the series' as by ``PRIOR`` further
-    points and inflated for AR(1), and the wander's. Degrees of freedom by Satterthwaite (1946,
-    Biometrics Bulletin 2:110-114), counting effective points.
+    Welch's t with three variances. Each side has its own, pooled with the series' as if the series
+    were ``PRIOR`` further points, and inflated for AR(1). The third is the wander's. Degrees of
+    freedom by Satterthwaite (1946, Biometrics Bulletin 2:110-114), counting effective points.
     """
     var_left, df_left = stretch_variance(prepared, sums, begin, place)
     var_right, df_right = stretch_variance(prepared, sums, place, end)
@@ -414,9 +420,9 @@ def place_p(prepared: Prepared, t: float, df: float, *, searched: bool) -> float
 
     Notes
     -----
-    ``p`` times the number of independent places, as Bonferroni's, which grows faster than the
-    number of effective points because a level has two ends. The factors are fitted to the
-    simulation and have no theory.
+    ``p`` times the number of independent places, as Bonferroni does. This number grows faster than
+    the number of effective points, because a level has two ends. The factors are fitted to a
+    simulation; no theory gives them.
     """
     from scipy import special
 
@@ -430,7 +436,7 @@ def place_p(prepared: Prepared, t: float, df: float, *, searched: bool) -> float
 
 
 def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tuple[float, float]:
-    """Return the variance of the mean of a stretch, and its degrees of freedom."""
+    """Return the variance of the mean of a stretch, and this variance's degrees of freedom."""
     count = end - begin
     inflated = float(inflation(float(count), prepared.rho))
     weight = PRIOR + count - 1
@@ -441,7 +447,7 @@ def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tu
 
 
 def _local_sigma(prepared: Prepared, sums: Sums, begin: int, end: int) -> float:
-    """Return the standard deviation around a stretch: the series' own, unless it is louder there.
+    """Return the noise around a stretch: the series' own ``sigma``, unless the stretch is louder.
 
     For AR(1) noise the mean |difference| is 2σ √((1 - ρ) / π).
     """
@@ -458,13 +464,13 @@ def _local_sigma(prepared: Prepared, sums: Sums, begin: int, end: int) -> float:
 def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, int]:
     """Return the last point of the old level and the first of the new one, with 95 % confidence.
 
-    Of an exact series these are the split's own.
+    For an exact series these are the two points at the split itself.
 
     Notes
     -----
-    All places whose likelihood is not far below the best one's, from the first to the last of
-    them: Eo and Morley (2015, Quantitative Economics 6:463-497), after Siegmund (1988, Annals of
-    Statistics 16:1355-1371), whose P(LR ≤ x) = (1 - exp(-x/2))². The variance is the long run's of
+    From the first to the last place whose likelihood is not far below the best place's: Eo and
+    Morley (2015, Quantitative Economics 6:463-497), after Siegmund (1988, Annals of Statistics
+    16:1355-1371), whose P(LR ≤ x) = (1 - exp(-x/2))². The variance is the long-run variance of
     AR(1). benchmarks/trend/places.py measures how often the true place is inside.
     """
     import numpy as np
@@ -479,7 +485,7 @@ def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, i
 
 
 def _variance(prepared: Prepared, sums: Sums, split: Split) -> float:
-    """Return the noise's long-run variance: the two stretches' own, drawn to the series'."""
+    """Return the noise's long-run variance: that of both stretches, pooled with the series'."""
     within = sums.spread(split.begin, split.place) + sums.spread(split.place, split.end)
     points = split.end - split.begin
     pooled = (PRIOR * prepared.sigma**2 + within) / (PRIOR + points - 2)

@@ -1,4 +1,4 @@
-"""The fewest places that explain where many changes lie, each likely for its own changes."""
+"""Find the fewest places that explain where many changes lie, each likely for its changes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OWN_PLACE = 10.0
-"""Cost of a place, as twice a log likelihood. It is more than a change gains by moving to the edge
-of its 95 % range (7.35), so that one alone joins others there, and two or three keep their own."""
+"""Cost of another place, as twice a log likelihood. Moving a change to the edge of its 95 % range
+costs less (7.35). So a single change joins other changes there, while two or three keep a place of
+their own."""
 _ROUNDING = 1e-6
 """Gains this close to ``OWN_PLACE`` are equal to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rows where a change may be. Its first new row is after ``lo`` and at ``hi`` at the latest.
+    """The rows where a change may be: its first new row is after ``lo``, and ``hi`` at the latest.
 
-    ``before`` and ``after`` are the same where it fits best.
+    By the best fit, its first new row is after ``before``, and ``after`` at the latest.
     """
 
     lo: int
@@ -32,13 +33,14 @@ class Span:
 
 
 def common_places(spans: Sequence[Span]) -> list[int]:
-    """Return for each span the row at which it is most likely to begin, shared as widely as may be.
+    """Return the place of each span: a likely first new row, shared with as many spans as possible.
 
     Notes
     -----
-    A span bears a place as a parabola of the log likelihood would: nothing between ``before`` and
-    ``after``, ``CRITICAL`` at the ends. Places are opened one by one, the one that lowers the sum
-    of all costs most first (greedy facility location), and each span goes to its cheapest.
+    A place costs a span nothing between ``before`` and ``after``, ``CRITICAL`` at the span's ends,
+    and in between as a parabola, like a log likelihood. Places are opened one by one, each time the
+    place that lowers the sum of all costs the most (greedy facility location). Each span goes to
+    its cheapest place.
     """
     import numpy as np
 
@@ -64,6 +66,7 @@ def common_places(spans: Sequence[Span]) -> list[int]:
             better = float(cost[place - lo[index] - 1])
             if better >= now[index]:
                 continue
+            # what each row could still save this span shrinks, now that the span costs less
             change = np.maximum(0.0, better - cost) - np.maximum(0.0, now[index] - cost)
             gains[lo[index] + 1 : hi[index] + 1] += weights[index] * change
             now[index], chosen[index] = better, place
@@ -71,7 +74,7 @@ def common_places(spans: Sequence[Span]) -> list[int]:
 
 
 def _costs(lo: int, before: int, after: int, hi: int) -> NDArray[Any]:
-    """Return what each row from ``lo + 1`` to ``hi`` costs as the place."""
+    """Return the cost of each row from ``lo + 1`` to ``hi`` as the place."""
     import numpy as np
 
     rows = np.arange(lo + 1, hi + 1, dtype=np.float64)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 SHORTEST_RAMP = 12
 """Points. A shorter rise is a step."""
 REACH = 120
-"""Points of the levels before and after that are looked at."""
+"""Most points of the level before, and of the level after, that a ramp is fitted to."""
 MOST_STEPS = 6
-"""Splits tried as one ramp. Longer ramps come from joining these, which costs less."""
+"""Most splits that are tried as one ramp. Longer ramps come from joining these: it costs less."""
 _GRID = 14
-"""About how many beginnings, and how many ends, the first search tries."""
+"""Approximate number of beginnings, and also of ends, that the first search tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _best(
     -----
     Points are ``a + d s`` with the share ``s = clip((t - begin) / (end - begin), 0, 1)``: linear
     in a and d, so ``d = S_sx / S_ss`` and the error ``S_xx - S_sx² / S_ss`` of centred sums. All
-    of them come from the cumulated ones, so that a pair costs the same for any number of points.
+    these sums come from cumulated sums, so that a pair costs the same for any number of points.
     """
     import numpy as np
 
@@ -112,7 +112,8 @@ def _best(
 class RampSplits:
     """Splits from ``first`` to ``last``, both included, that are one ramp.
 
-    It was fitted to the points ``low`` to ``high``. ``gain`` is its advantage over steps.
+    The ramp was fitted to the points from ``low`` to before ``high``. ``gain`` is its advantage
+    over steps.
     """
 
     first: int
@@ -147,7 +148,10 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits,
 def _best_first(
     prepared: Prepared, splits: Sequence[Split], start: int, stop: int
 ) -> list[RampSplits]:
-    """Return the best ramp among splits of one direction, then the best of the other splits, …."""
+    """Return ramps that share no split, among splits of one direction, in order.
+
+    The best ramp is taken first, then the best ramp of the splits that are left, and so on.
+    """
     fits = []
     for first in range(start, stop):
         for last in range(first, min(stop, first + MOST_STEPS)):
@@ -167,9 +171,10 @@ def _best_first(
 def _without_overlap(
     prepared: Prepared, splits: Sequence[Split], ramps: Sequence[RampSplits]
 ) -> list[RampSplits]:
-    """Join neighbouring ramps that claim the same rise, or cut them where two slopes fit better.
+    """Join neighbouring ramps that claim the same rise, or cut the rise if two slopes fit better.
 
-    Each was fitted as far as the other's first or last split, so both may claim the rise between.
+    Each ramp was fitted as far as the other's first or last split, so both may claim the rise
+    between these splits.
     """
     done: list[RampSplits] = []
     for fitted in ramps:
@@ -197,7 +202,8 @@ def _parted(
 ) -> tuple[list[RampSplits], float]:
     """Return both ramps, each on its side of the middle of the shared rise, and their gain.
 
-    If one alone is better, return only that one. The splits of the other are steps again.
+    If one of the ramps alone is better, return only this ramp. The splits of the other are then
+    steps.
     """
     begin, end = splits[old.last].place, splits[new.first].place
     cut = max((old.ramp.after + new.ramp.before + 1) // 2, begin + 1)

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_GAP = 3
-"""Runs from the old name's last one to the new name's first one, at most."""
+"""Most runs from the old name's last run to the new name's first run."""
 _ALIKE = 0.6
-"""Share of two names' letters that are common to both, from which on they are alike."""
+"""Names are alike if at least this share of their letters is common to both."""
 _ALIKE_RATIO = 3.0
 """Largest ratio of the levels of benchmarks whose names are alike."""
 _RATIO = 1.5
-"""The same for names that aren't."""
+"""Largest ratio of the levels of benchmarks whose names aren't alike."""
 _RUNS_COMPARED = 14
+"""Most runs of a benchmark whose median is its level."""
 _MOST_NAMED = 5
+"""Most renames that a note names."""
 
 
 @dataclass(slots=True)
@@ -44,11 +46,11 @@ def find_renames(
     timelines: Mapping[str, Timeline],
     aliases: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return by its old name the new name of each benchmark that was renamed.
+    """Return the new name of each renamed benchmark, by its old name.
 
     ``rows`` (n,) are the places of ``loaded.runs`` on their timelines, negative for runs that are
-    left out. A benchmark that ``aliases`` name already is not looked at, nor are two that some run
-    of any environment has both.
+    left out. A benchmark that ``aliases`` name already is left out. So is a pair of benchmarks that
+    were measured at the same time in any environment.
     """
     by_environment = _benchmarks(loaded, rows)
     explicit = {benchmark_of(name) for name in (*aliases, *aliases.values())}
@@ -69,7 +71,7 @@ def find_renames(
 
 
 def rename_notes(renames: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a note that says which benchmarks count as renamed, and how to keep them apart."""
+    """Return a note on which benchmarks count as renamed, and how to keep them separate."""
     if not renames:
         return ()
     pairs = first_of([f"{old} → {new}" for old, new in sorted(renames.items())], _MOST_NAMED)
@@ -95,7 +97,7 @@ def _benchmarks(loaded: LoadedHistory, rows: NDArray[Any]) -> dict[str, dict[str
 
 
 def _both(benchmarks: Mapping[str, _Benchmark], old: str, new: str) -> bool:
-    """Return whether both were measured at one time, so that neither is the other's new name."""
+    """Return whether both were measured at the same time: then they are two benchmarks."""
     return old in benchmarks and new in benchmarks and benchmarks[new].first <= benchmarks[old].last
 
 
@@ -105,10 +107,11 @@ def _pairs(
     loaded: LoadedHistory,
     rows: NDArray[Any],
 ) -> Iterator[tuple[float, str, str]]:
-    """Yield (likeness, old name, new name) of benchmarks that may be one.
+    """Yield (likeness, old name, new name) of benchmarks that may be the same.
 
-    The likeness is that of the names, and one more where the file that holds them is the same. With
-    neither, both have to be the only ones of their axes and metrics that end and begin there.
+    The likeness is that of the names, plus 1 if both have the same source. If names and sources
+    differ, the old benchmark has to be the only one with its axes and metrics that ends there, and
+    the new benchmark the only one that begins there.
     """
     ended: dict[int, list[str]] = {}
     for name, old in benchmarks.items():
@@ -146,7 +149,7 @@ def _pairs(
 def _same_source(
     old: _Benchmark, new: _Benchmark, loaded: LoadedHistory, rows: NDArray[Any]
 ) -> bool:
-    """Return whether the old name's last run and the new name's first have one source."""
+    """Return whether the old name's last run and the new name's first run have the same source."""
     last, first = (
         _sources(part, loaded, rows)[at]
         for part, at in (
@@ -168,7 +171,7 @@ def _sources(part: LoadedSeries, loaded: LoadedHistory, rows: NDArray[Any]) -> l
 
 
 def _ratio(old: _Benchmark, new: _Benchmark, rows: NDArray[Any]) -> float:
-    """Return the median over both benchmarks' series of new level ÷ old, or its inverse above 1."""
+    """Return the median over the benchmarks' series of larger ÷ smaller level, old and new."""
     import numpy as np
 
     ratios = []

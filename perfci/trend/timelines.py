@@ -1,4 +1,4 @@
-"""From a loaded history to timelines: order, aliases, and what cannot be compared."""
+"""Arrange a loaded history as timelines: order its runs, apply aliases, leave out bad values."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_CHAIN = 100
-"""Aliases that are followed one after the other. Aliases in a circle would have no end."""
+"""Most aliases that are followed one after the other. Aliases in a circle would have no end."""
 _SHORTEST_HASH = 7
-"""Digits to which git shortens a hash at the least. An imported file may have such a one."""
+"""Fewest digits of a hash that git shortened. An imported file may have a shortened hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangedHistory:
-    """Timelines by environment, the series sorted by key, and what was left out and why.
+    """Timelines by environment, series sorted by key, and notes on what was left out and why.
 
-    ``aliases`` are those given, and the renames that were found.
+    ``aliases`` are the given aliases and the renames that were found.
     """
 
     timelines: Mapping[str, Timeline]
@@ -51,11 +51,12 @@ def arrange(
 ) -> ArrangedHistory:
     """Put a loaded history in order.
 
-    ``order`` holds the branch's commits, the oldest first, or nothing where no repository can be
-    asked. A shortened hash counts as the commit that it begins, if only one does. ``aliases`` map
-    an old benchmark name or case id to its new one. Where a run holds both names the new one
-    counts. Renames that no alias names are looked for. Where a metric was recorded in two units,
-    the older one's values are converted to the newest unit, or left out where they can't be.
+    ``order`` holds the branch's commits, the oldest first. It is empty if no repository can be
+    asked. A shortened hash counts as the one commit that begins with it, if there is just one.
+    ``aliases`` map an old benchmark name or case id to its new one. If a run has values under both
+    names, those under the new name count. Renames that no alias names are searched for. If a metric
+    was recorded in two units, the older values are converted to the newest unit. Values that can't
+    be converted are left out.
     """
     import numpy as np
 
@@ -105,7 +106,7 @@ def arrange(
 
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
-    """Return the case's newest name: an alias may name the case or its benchmark, or be chained."""
+    """Return the case's newest name. Aliases may name the case or its benchmark, and be chained."""
     for _ in range(_LONGEST_CHAIN):
         benchmark, bracket, axes = case.partition("[")
         if case in aliases:
@@ -136,7 +137,7 @@ def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _folded(notes: Sequence[str]) -> str:
-    """Return one benchmark's notes of what was left out as one line."""
+    """Return one line for one benchmark's notes on values that were left out or converted."""
     rest = len(notes) - 1
     if not rest:
         return notes[0]
@@ -144,7 +145,7 @@ def _folded(notes: Sequence[str]) -> str:
 
 
 def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
-    """Say which aliases name what was never recorded: a mistyped name joins nothing, silently."""
+    """Return notes on aliases of names without any run: a mistyped name would do nothing."""
     names = {*cases, *(case.partition("[")[0] for case in cases)}
     notes = []
     for old, new in sorted(aliases.items()) if names else ():
@@ -165,10 +166,10 @@ def _series(
     loaded: LoadedHistory,
     notes: list[str],
 ) -> Series | None:
-    """Join the parts that go under one name.
+    """Join the parts of one series into one. Return None if no value is left.
 
     Values too large or too small to compute with are left out, so that one bad run doesn't cost
-    the whole series, nor one bad benchmark the whole report. None if no value is left.
+    the whole series, nor one bad benchmark the whole report.
     """
     import numpy as np
 
@@ -176,7 +177,8 @@ def _series(
 
     if len({part.unit for part in parts}) > 1:
         parts = _in_one_unit(key, parts, rows, notes)
-    # the newest name comes last, and so wins in a run that has both
+    # The newest name comes last, and so wins in a run that has both names: of the points of one run
+    # the last is taken below.
     parts = sorted(parts, key=lambda part: part.key.case == key.case)
     at = np.concatenate([rows[part.runs] for part in parts])
     values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
@@ -210,7 +212,7 @@ def _series(
 def _in_one_unit(
     key: SeriesKey, parts: Sequence[LoadedSeries], rows: NDArray[Any], notes: list[str]
 ) -> list[LoadedSeries]:
-    """Return the parts in the newest one's unit, without those that can't be converted to it."""
+    """Return the parts in the newest part's unit. Parts that can't be converted are left out."""
     newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
     kept: list[LoadedSeries] = []
     units: dict[str, list[str]] = {"converted": [], "left out": []}
@@ -237,9 +239,9 @@ def _source_ids(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
 
 
 def _source_changes(source_ids: NDArray[Any]) -> tuple[int, ...]:
-    """Return the indices where the benchmark's source differs from the last known one.
+    """Return the indices at which the benchmark's source differs from the last known source.
 
-    -1 is unknown.
+    An id of -1 means unknown.
     """
     import numpy as np
 
@@ -259,9 +261,9 @@ def _vanished_note(timeline: Timeline) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """``kept`` are indices into the runs given, oldest commit first. ``vanished`` are shas.
+    """The order of runs: ``kept`` has indices into the runs given, the oldest commit first.
 
-    ``notes`` say of which runs the times can't be trusted.
+    ``vanished`` are shas. ``notes`` name runs whose times can't be trusted.
     """
 
     kept: tuple[int, ...]
@@ -272,13 +274,13 @@ class RunOrder:
 def order_runs(
     runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = ""
 ) -> RunOrder:
-    """Order the runs by commit, and those of one commit as they were measured.
+    """Order the runs by commit, and the runs of one commit by the time of measuring.
 
-    ``ranks`` gives each commit of the branch its place, and is empty where no repository could
-    be asked; then the recorded positions decide, or where some run has none, the commits'
-    dates: a clock that jumps moves no run that has a commit. A run whose commit's date can't be
-    read stands where it was measured, and one that has no time at all, nor a place, is left out.
-    Where ``branch`` is given, runs recorded for another branch are left out.
+    ``ranks`` has each commit's position on the branch. It is empty if no repository could be asked.
+    Then the recorded positions decide, or, if any run has no position, the commits' dates. So a
+    clock that jumps moves no run that has a commit. A run whose commit's date can't be read is
+    placed by when it was measured. A run with neither a time nor a position is left out. With
+    ``branch``, runs recorded for another branch are left out.
     """
     if not ranks:
         on_branch = [i for i, run in enumerate(runs) if _belongs(run, branch)]
@@ -318,7 +320,7 @@ def _time(run: RunHeader) -> str:
 
 
 def _measured(run: RunHeader) -> tuple[str, str]:
-    """Return what sorts by when a run was measured, down to parts of a second."""
+    """Return the sort key of the time at which a run was measured, down to parts of a second."""
     return in_utc(run.measured_at), run.measured_at
 
 
@@ -331,7 +333,7 @@ def _undated_note(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[st
 
 
 def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
-    """Say where the order by the commits' dates, and nothing better, may be wrong."""
+    """Return notes on runs whose order, which only the commits' dates give, may be wrong."""
     notes = []
     unread = sum(bool(run.committed_at) and not in_utc(run.committed_at) for run in runs)
     if unread:
@@ -355,7 +357,7 @@ def _is_early(run: RunHeader) -> bool:
 
 
 def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) -> list[int]:
-    """Put the runs without a commit behind the last commit that is older than they are."""
+    """Return all runs in order. Those without a commit come after the last commit before them."""
     times = list(accumulate((_time(runs[i]) for i in placed), max))
     keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
     keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
@@ -363,9 +365,9 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
 
 
 def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str, str]:
-    """Map each shortened hash in ``recorded`` to the one commit that begins with it.
+    """Map each shortened hash in ``recorded`` to the only commit that begins with it.
 
-    A hash that begins several commits, or none, is left out.
+    A hash that several commits begin with, or no commit, is left out.
     """
     known = set(commits)
     short = {sha for sha in recorded if len(sha) >= _SHORTEST_HASH and sha not in known}

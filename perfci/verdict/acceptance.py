@@ -1,6 +1,6 @@
-"""Regressions that the configuration accepts, and verdicts from elsewhere that are not laxer. Pure.
+"""Accept the regressions that the configuration names, and judge reports from elsewhere. Pure.
 
-A row that is accepted stays ``regressed``, with all its numbers; it no longer fails the verdict.
+An accepted row stays ``regressed``, with all its numbers, but no longer fails the verdict.
 
 A report was decided by the configuration of the checkout that was measured, which in a pull
 request is the pull request's. So its rows are judged again by the policy here, and the worse
@@ -25,6 +25,7 @@ from perfci.verdict.row_status import readjust
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
+"""Statuses of rows, by which ``_judged_here`` takes the worse."""
 _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
 
@@ -198,7 +199,7 @@ def _accepted(line: Acceptance) -> Accepted:
 
 
 def _refusing(row: Comparison, why: Finding | None) -> Comparison:
-    # before the reason for the status, which stands last
+    # first, because the last finding is the reason for the status
     return replace(row, findings=(why, *row.findings)) if why else row
 
 
@@ -230,10 +231,11 @@ def enforced(
 ) -> Report:
     """Return ``report`` as ``policy`` judges its rows, where that makes it worse.
 
-    Of the two gates and the two thresholds of a row the stricter one counts; what an undecided
-    row does to the verdict is decided here alone. ``reported`` are the benchmarks that are known
-    here, with the metrics that each reports, None for all: what all their cases have and the
-    report lacks is ``removed``. A shard that had nothing to measure passes everywhere.
+    A row has a gate and a threshold in ``report`` and in ``policy``: the stricter one counts. Only
+    ``policy`` decides how an undecided row affects the verdict. ``reported`` has the metrics that
+    each benchmark known here reports, None for all metrics. A gating metric that every case should
+    have gets a ``removed`` row if the report lacks it. A shard that had nothing to measure passes
+    everywhere.
     """
     status = report.verdict.status
     if status in {"fail", "error"} or (report.shard and not report.results):
@@ -256,9 +258,9 @@ def with_unreported(
 ) -> Report:
     """Return ``report`` with a ``removed`` row for each benchmark that it does not mention.
 
-    ``written`` are those that every machine has here, by their files; a file that can't be
-    imported on head is reported as a failure. A shard, or a report that lacks shards, is returned
-    as it is: the other benchmarks are in other reports.
+    ``written`` has the benchmarks that every machine has, by their files. A file that can't be
+    imported on head gets no rows: it is reported as a failure. A shard, or a report that lacks
+    shards, is returned as it is: the other benchmarks are in other reports.
     """
     if report.shard or report.missing:
         return report
@@ -283,7 +285,7 @@ def with_unreported(
 
 
 def caveat_of_copies(report: Report, installed: Collection[str]) -> str:
-    """Return why a pass does not count: both sides ran a copy that is not among ``installed``."""
+    """Return why a pass doesn't count: both sides ran a copy that isn't in ``installed``. Or ""."""
     head = report.ran.head if report.ran else None
     copies = sorted({*(head.installed if head else ())}.difference(installed))
     if not copies:
@@ -292,7 +294,7 @@ def caveat_of_copies(report: Report, installed: Collection[str]) -> str:
 
 
 def with_caveat(report: Report, why: str) -> Report:
-    """Return ``report``, kept from passing by ``why``; unchanged where that is empty.
+    """Return ``report``, kept from passing by ``why``, or unchanged if ``why`` is empty.
 
     A verdict worse than inconclusive stays, with ``why`` as its last reason.
     """
@@ -302,9 +304,10 @@ def with_caveat(report: Report, why: str) -> Report:
 
 
 def _judged_here(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Judge the rows all together, and perfci's own metrics among themselves. The worse counts.
+    """Judge the rows all together, then perfci's own metrics among themselves. The worse counts.
 
-    A pull request decides how many metrics a benchmark adds, and each eases Holm's correction.
+    A pull request decides how many metrics a benchmark adds, and with each further metric Holm's
+    correction lets more regressions pass.
     """
     base = {(row.case, row.metric): row.base.center for row in rows if row.base}
     held_to = [_by_the_stricter(row, policy, base) for row in rows]
@@ -355,7 +358,7 @@ def _lost(
 
 
 def _policy_here(case: str, metric: Metric | None, policy: Policy) -> MetricPolicy | None:
-    """Return what ``policy`` says of a case's metric; None for one that it doesn't know."""
+    """Return what ``policy`` says of a case's metric, None for a metric that it doesn't know."""
     if metric is None:
         return None
     configured = policy.of(metric)

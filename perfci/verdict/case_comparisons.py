@@ -31,16 +31,17 @@ LEFT_OUT = finding("left-out")
 _METRIC_OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
 _UNASKED = frozenset({"accuracy_loss"})
-"""Metrics that head may be unable to report: not every model has a float64 reference."""
+"""Metrics that head may lack, unless asked for: not every model has a float64 reference."""
 _AGREEING_SHARE = 0.1
-"""Workers agree on an exact metric where they differ by no more than this share of the threshold:
-what is between them then can't make the difference."""
+"""Workers agree on an exact metric if they differ by no more than this share of the threshold. Such
+a difference can't decide the comparison."""
 _NUMBERS = (
     "base", "head", "ratio", "ratio_lo", "ratio_hi", "p", "p_adjusted", "cohens_d", "detectable",
 )  # fmt: skip
+"""Fields of a comparison that are None in an empty row."""
 _DELAY_ALPHA = 0.05
-"""Level of the test of delayed bursts. Five rounds reach it where head has more of them in each. A
-false alarm only keeps delayed bursts on both sides; it decides nothing by itself."""
+"""Level of the test of delayed bursts. Five rounds reach it if head has more of them in each round.
+A false alarm only keeps delayed bursts on both sides; it decides nothing by itself."""
 
 
 def compare_case(
@@ -55,9 +56,9 @@ def compare_case(
     """Return a comparison for each metric of ``case`` that both sides have.
 
     ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
-    a stored baseline, whose workers stand session after session, ``base_sessions`` of them in
-    each. A gating metric that head's workers no longer give is reported as inconclusive.
-    Thresholds that depend on other metrics are filled in last (``_with_thresholds``).
+    a stored baseline: its workers are ordered by session, and ``base_sessions`` has each session's
+    number of workers. A gating metric that head's workers no longer give is reported as
+    inconclusive. Thresholds that depend on other metrics are filled in last (``_with_thresholds``).
     """
     rows: list[Comparison] = []
     rules: dict[str, MetricPolicy] = {}
@@ -148,8 +149,8 @@ def left_out(
 ) -> tuple[Comparison, ...]:
     """Return a ``removed`` row for each metric that base has and ``case`` no longer reports.
 
-    Both sides run head's benchmark, so its ``metrics=`` limits both: ``base_reported`` are those
-    that base's own benchmark reports, None for all.
+    Both sides run head's benchmark, so its ``metrics=`` limits both. ``base_reported`` are the
+    metrics that base's own benchmark reports, None for all metrics.
     """
     if case.metrics is None:
         return ()
@@ -183,7 +184,7 @@ def empty_row(
 
 
 def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
-    """Return the finding that head's bursts were delayed more often, tested by rounds, or None."""
+    """Return a finding if a test by rounds shows that head's bursts were delayed more often."""
     before = {output.round: output for output in base}
     pairs = [(before[output.round], output) for output in head if output.round in before]
     p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
@@ -225,7 +226,8 @@ def _with_thresholds(
 ) -> list[Comparison]:
     """Return ``rows`` with the thresholds that ``rules`` give at base's values.
 
-    A threshold may depend on the value of another metric, its whole, so all rows are needed.
+    A metric's threshold may depend on the value of another metric (``rule.whole``), so all rows
+    are needed.
     """
     base = {row.metric: row.base.center for row in rows if row.base}
 
@@ -239,7 +241,7 @@ def _with_thresholds(
 
 
 def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
-    """Say whether head's ranks are less equal than base's, by the whole interval."""
+    """Say whether the whole interval shows that head's ranks are less equal than base's."""
     return any(
         row.metric == "rank_imbalance" and row.ratio_lo is not None and row.ratio_lo > 1.0
         for row in rows
@@ -247,13 +249,13 @@ def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
 
 
 def _without_blame(row: Comparison) -> Comparison:
-    """Return ``row`` without the slow rank: where ranks are equal, one is the last by chance."""
+    """Return ``row`` without its finding on a slow rank: among equal ranks it is chance."""
     kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
     return row if kept == row.findings else replace(row, findings=kept)
 
 
 def _with_busy_threads(rows: Sequence[Comparison]) -> list[Comparison]:
-    """Say of the latency where head's calls leave more work to threads than base's."""
+    """Add a remark to the latency's row if head's calls leave more work to threads than base's."""
     busy = next((row for row in rows if row.metric == "busy_after_calls"), None)
     if busy is None or busy.difference_lo is None or busy.difference_lo < busy.threshold:
         return list(rows)
@@ -270,7 +272,10 @@ def _with_busy_threads(rows: Sequence[Comparison]) -> list[Comparison]:
 def _with_zeros(
     metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
 ) -> tuple[Sequence[WorkerOutput], Sequence[WorkerOutput]]:
-    """Return both sides with a zero for each worker that lacks ``metric``, where any has it."""
+    """Return both sides with a zero for each worker that lacks ``metric``, if any worker has it.
+
+    A worker that says why its metric is missing gets no zero.
+    """
     if not any(metric in output.values for output in (*base, *head)):
         return base, head
     zero = {metric: 0.0}
@@ -288,7 +293,7 @@ def _with_zeros(
 
 
 def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
-    """Return the workers' remark on each metric. All are alike, so the first worker's counts."""
+    """Return the workers' remark on each metric. All workers remark alike: the first counts."""
     findings: dict[str, tuple[Finding, ...]] = {}
     for output in outputs:
         for metric, remark in output.remarks.items():
@@ -332,7 +337,7 @@ def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> 
 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
-    """Return the commonest reason why most bursts of a worker were disturbed, or nothing."""
+    """Return the commonest reason why a worker's bursts were mostly disturbed, or nothing."""
     reasons = Counter(output.disturbance for output in outputs if output.bursts_disturbed)
     return reasons.most_common(1)[0][0] if reasons else ""
 
@@ -342,11 +347,11 @@ def is_exact(
 ) -> bool:
     """Say whether the workers agree, so that the metric is compared exactly, without a test.
 
-    They do if each side's values lie within a tenth of the threshold. With a threshold of 0 (one
-    more graph break is one too many) they have to be alike. With fewer than ``DECIDING_ROUNDS``
-    workers, an amount (bytes, for example) may agree by chance; then both sides *together* must lie
-    within it, with at least ``AGREEING_ROUNDS`` workers each. A value that isn't finite counts as
-    agreeing, since such a row is not tested.
+    Workers agree if each side's values lie within a tenth of the threshold. With a threshold of 0
+    (one more graph break is one too many) the values have to be equal. With fewer than
+    ``DECIDING_ROUNDS`` workers, an amount (bytes, for example) may agree by chance. Then both sides
+    *together* must lie within a tenth of the threshold, with at least ``AGREEING_ROUNDS`` workers
+    each. A value that isn't finite counts as agreeing, because such a row is not tested.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS
     if metric.absolute and threshold > 0.0 and few:
@@ -371,7 +376,7 @@ def compare_exactly(
 ) -> Comparison:
     """Return the row ``empty`` with the change of the upper medians of workers that agree.
 
-    Not of the means: a mean need not be a value that was seen.
+    Medians, not means: a mean need not be a value that was seen.
     """
     before, after = upper_median(base), upper_median(head)
     if metric.absolute:
@@ -426,9 +431,9 @@ def _status_of_difference(worse_by: float, threshold: float) -> Status:
 def exact_status_at(row: Comparison, change: float | None, threshold: float) -> Status:
     """Return the status of an exact ``row`` at another threshold than its own.
 
-    ``change`` is by how much it is worse, on the scale of ``threshold``; an unknown one exceeds
-    every threshold. A change that reaches a smaller one is inconclusive where the sides' values
-    overlap: workers that agree by the row's own threshold may not agree by that.
+    ``change`` is by how much head is worse, on the scale of ``threshold``. An unknown change
+    exceeds every threshold. A change that reaches ``threshold`` is inconclusive if the sides'
+    values overlap: workers that agree by the row's own threshold may not agree by a smaller one.
     """
     if change is None or row.base is None or row.head is None:
         return row.status
@@ -444,7 +449,7 @@ def exact_status_at(row: Comparison, change: float | None, threshold: float) -> 
 def without_numbers(
     empty: Comparison, ruling: Ruling, base: Estimate | None, head: Estimate | None
 ) -> Comparison:
-    """Return the row of a metric whose numbers don't count: the sides as they are, and a ruling."""
+    """Return the row of a metric whose numbers don't count: both sides, and the ruling's status."""
     return replace(
         empty,
         method="exact",

@@ -1,8 +1,8 @@
 """Caveats: why a significant change may be noise, and what a reader should blame for a row. Pure.
 
-A process may run in one of two states for as long as it lives (memory layout, alignment). What
-differs then between the sides is the share of slow processes, and a t test of a few of them
-ignores it: when all but one fell into the same state, their variance is tiny, and so is p.
+A process may run in one of two states for as long as it lives (memory layout, alignment). The sides
+may then differ only in their share of slow processes, and a t test of a few processes ignores this:
+if all but one fell into the same state, their variance is tiny, and so is p.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _METHOD_CODES = frozenset(
         "other-environment", "source-changed",
     }
 )  # fmt: skip
+"""Codes of the findings on undecided rows for which the way of measuring is to blame."""
 
 
 def chance_of_separation(base: int, head: int) -> float:
@@ -53,17 +54,17 @@ def chance_of_separation(base: int, head: int) -> float:
 
 
 def may_be_process_variance(base: int, head: int, family: int, alpha: float) -> bool:
-    """Say whether the chance of separation, over ``family`` comparisons, is too large."""
+    """Say whether the chance of separation, over ``family`` comparisons, could explain a change."""
     if min(base, head) < 1:
         return True
     return max(1, family) * chance_of_separation(base, head) > _SHARE_OF_ALPHA * alpha
 
 
 def rare_state(rows: Sequence[Comparison]) -> Reason | None:
-    """Return which rare slow state of head the unchanged rows don't exclude, or None without any.
+    """Return the share of slow processes on head that unchanged rows can't exclude, as a reason.
 
-    Of n rounds without a slow process the share of slow ones is below ``1 - 0.05^(1/n)``, with 95 %
-    (Clopper & Pearson 1934, Biometrika 26:404-413).
+    None without such rows. If n rounds show no slow process, the share of slow processes is below
+    ``1 - 0.05^(1/n)``, with 95 % (Clopper & Pearson 1934, Biometrika 26:404-413).
     """
     rounds = [
         min(draws(row))
@@ -87,7 +88,7 @@ def shares_ancestors(row: Comparison) -> bool:
 
 
 def draws(row: Comparison) -> tuple[int, int]:
-    """Return how many independent processes base and head have; pairs of one ancestor are one."""
+    """Return how many independent processes base and head have. An ancestor's pairs count once."""
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
     if row.method == "paired_t" and row.ancestors:
         return min(base, row.ancestors), min(head, row.ancestors)
@@ -152,8 +153,8 @@ def caveat_of_workers(
 ) -> Finding | None:
     """Return why the change ``ratio`` of unpaired sides may be between-process variance, or None.
 
-    As for rounds, either the medians don't show half of the change, or there are two modes, and one
-    side at least has workers in both.
+    As for rounds, either the medians don't show half of the change, or there are two modes, and at
+    least one side has workers in both.
     """
     values = (*base, *head)
     if ratio is None or ratio <= 0.0 or min(values, default=0.0) <= 0.0:
@@ -191,7 +192,7 @@ def _ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:
 
 
 def _along(ratio: float, change: float) -> float:
-    """Return ``ratio``'s log in the direction of ``change``: negative where it is the opposite."""
+    """Return ``ratio``'s log, with its sign inverted if ``change`` is below 1."""
     return math.log(ratio) if change >= 1.0 else -math.log(ratio)
 
 

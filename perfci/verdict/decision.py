@@ -1,4 +1,4 @@
-"""The verdict: comparisons and failures in one word with reasons, and the report of both."""
+"""The verdict: one word with reasons for all comparisons and failures, and a report with it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from perfci.verdict.policy import Policy, threshold_of, worse_by
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
 _NOT_BROKEN = {"test_skipped"}
+"""Kinds of failure on both sides that are always allowed."""
 _STANDS_FOR_CASE = "latency_p50"
-"""The metric every case has; a row needs one, and one row is enough for a case."""
+"""Metric of a row that stands for a whole case. Every case has this metric."""
 _MOST_NAMES = 3
-"""Cases that a reason names if it is about several."""
+"""Largest number of cases that a reason names."""
 
 
 def failure_rows(
@@ -35,9 +36,9 @@ def failure_rows(
 ) -> tuple[Comparison, ...]:
     """Return one row for each case that failed, or that one side alone has.
 
-    ``new`` are the cases that base does not have: base's failure only repeats that. Every other
-    case that failed is ``failed``, whichever side it failed on. Cases that are ``measured`` get no
-    row here: they have rows from their rounds before the failure.
+    ``new`` are the cases that base does not have: such a case remains ``new`` if it failed on base
+    alone. Every other case that failed is ``failed``, whichever side it failed on. Cases that are
+    ``measured`` get no row here: they have rows from their rounds before the failure.
     """
     by_case: dict[str, list[Failure]] = {}
     for failure in failures:
@@ -102,7 +103,7 @@ def failed_finding(failure: Failure) -> Finding:
 
 
 def reason_of(row: Comparison) -> Finding | None:
-    """Return why the row has its status; a remark on its numbers is not a reason."""
+    """Return why the row has its status: its last finding that isn't a remark on its numbers."""
     reasons = [finding for finding in row.findings if finding.code not in REMARKS]
     return reasons[-1] if reasons else None
 
@@ -115,13 +116,13 @@ def decide(
     unconfirmed: bool = False,
     interrupted: bool = False,
 ) -> Verdict:
-    """Return the verdict.
+    """Return the verdict with all reasons, the deciding ones first.
 
-    ``fail`` where a gating comparison regressed, whatever else went wrong; ``error`` where head
-    fails what base does, both fail a case that may not be broken, a side ran another's code, or
-    nothing was measured; ``inconclusive`` where
-    a regression that would gate can't be excluded, or where base fails a case that it has. All
-    reasons are kept, the deciding ones first.
+    - ``fail``: a gating comparison regressed, whatever else went wrong.
+    - ``error``: head fails a case that base passes, both fail a case that may not be broken, a side
+      ran another commit's code, head lost a benchmark's own gating metric, or nothing was measured.
+    - ``inconclusive``: a regression that would gate can't be excluded, base fails a case that it
+      has, or the measurement was interrupted.
     """
     regressions = _regressions(comparisons, gating=True)
     errors = _errors(comparisons, failures, policy)
@@ -144,14 +145,14 @@ def decide(
 
 
 def kept_from_passing(verdict: Verdict, reason: Reason) -> Verdict:
-    """Return ``verdict`` with ``reason``: inconclusive by it, or else with it as the last one."""
+    """Return ``verdict``, made inconclusive by ``reason``. A worse verdict gets the reason last."""
     if verdict.status in {"fail", "error"}:
         return Verdict(verdict.status, (*verdict.findings, reason))
     return Verdict("inconclusive", (reason, *verdict.findings))
 
 
 def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
-    """Return a whole report's ``verdict``: no pass where no row could have failed it."""
+    """Return a whole report's ``verdict``. A pass that no row could fail becomes inconclusive."""
     compared = [row for row in rows if row.base is not None and row.head is not None]
     if verdict.status != "pass" or not compared or any(row.gate == "fail" for row in compared):
         return verdict
@@ -161,7 +162,8 @@ def require_gate(verdict: Verdict, rows: Sequence[Comparison]) -> Verdict:
 def lost_metrics(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the rows of gating metrics that head no longer reports, of cases that it still has.
 
-    A row that stands for a whole removed case is its case's only one, and has no number.
+    A row that stands for a whole removed case isn't returned: it is the case's only row, and has no
+    number.
     """
     kept = {row.case for row in rows if row.status != "removed"}
     return tuple(
@@ -184,7 +186,7 @@ def was_measured(row: Comparison) -> bool:
 
 
 def was_answered(row: Comparison) -> bool:
-    """Say whether ``row`` was measured, or needed not be, as both sides are the same code."""
+    """Say whether ``row`` was measured, or needn't be because both sides are the same code."""
     return row.method == "same_code" or was_measured(row)
 
 
@@ -203,7 +205,7 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, .
 def _broken_on_both(
     failures: Sequence[Failure], policy: Policy, *, allowed: bool
 ) -> tuple[Reason, ...]:
-    """Return the cases that fail on both sides: those that may, or those that may not.
+    """Return the cases that fail on both sides: those that may if ``allowed``, else the others.
 
     A test that pytest skipped is not broken.
     """
@@ -221,8 +223,8 @@ def _broken_on_both(
 def _undecided_warnings(rows: Sequence[Comparison]) -> tuple[Reason, ...]:
     """Return the undecided rows of metrics that warn, whose whole interval is beyond the threshold.
 
-    A tail gets no rounds of its own, so among all tests of a report it is rarely significant. What
-    it costs in false alarms: docs/results/tails.md.
+    A tail metric gets no rounds of its own, so it is rarely significant among all tests of a
+    report. docs/results/tails.md measures how many false alarms these reasons cost.
     """
     beyond = [
         row
@@ -257,7 +259,7 @@ def _errors(
 def _lost_its_gate(row: Comparison) -> bool:
     """Say whether a benchmark's own metric that may fail the report lost its number on head.
 
-    perfci's own metrics can go for good reasons: what isn't compiled has no compile time.
+    perfci's own metrics may go for good reasons: code that isn't compiled has no compile time.
     """
     return (
         row.gate == "fail"
@@ -380,7 +382,7 @@ def with_verdict(report: Report, policy: Policy) -> Report:
     """Return ``report`` with the verdict of ``policy`` on its rows, whatever its verdict was.
 
     An accepted row that no longer regressed loses its mark. A shard that has nothing to measure
-    holds nothing up.
+    passes.
     """
     rows = tuple(
         replace(row, accepted=None) if row.accepted and row.status != "regressed" else row
@@ -412,7 +414,7 @@ def _with_exercise(
 ) -> Verdict:
     """Add to ``verdict`` that no case ran the changed code. A strict policy doesn't let that pass.
 
-    Nothing is added where there is a new case, which may use it.
+    Nothing is added if there is a new case, because a new case may run the changed code.
     """
     unused = next((known for known in findings if known.code == NOTHING_EXERCISED), None)
     if unused is None or any(row.status == "new" for row in rows):

@@ -1,4 +1,4 @@
-"""Reports of shards merged to one, corrected as one family, and decided again. Pure.
+"""Merge the reports of shards to one, correct it as one family, and decide it again. Pure.
 
 The statuses in a shard's report were corrected for its own comparisons only. They are provisional,
 and nothing here relies on them.
@@ -35,6 +35,7 @@ _ALIKE_IN_A_RUN: _Traits = {
     "the commit of the benchmark files": lambda report: report.benchmarks_of,
     "what is injected": lambda report: dict(report.injected),
 }
+"""Traits that all reports of one run have in common, by their names in messages."""
 _ALIKE_IN_AN_ENVIRONMENT: _Traits = {
     "base's environment": lambda report: (
         report.base_environment.key if report.base_environment else ""
@@ -42,13 +43,14 @@ _ALIKE_IN_AN_ENVIRONMENT: _Traits = {
     "the number of shards": lambda report: report.shard.partition("/")[2],
     "the split": lambda report: report.split,
 }
+"""Traits that all shards of one environment have in common, too."""
 
 
 def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
     """Return one environment's reports by their shards, in order; a whole report is shard 1/1.
 
-    UsageError where they are not shards of one report, where a shard is there twice, or where
-    their own count is not ``expect``.
+    Raises UsageError if they are not shards of one report, if a shard occurs twice, or if the
+    shards' own count is not ``expect``.
     """
     by_shard: dict[Shard, Named] = {}
     for name, report in named:
@@ -119,9 +121,9 @@ def merge(
 ) -> tuple[Merged, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
-    Raises UsageError where they are not parts of one report, DamagedFile where the merged numbers
-    aren't finite. ``expect`` is how many shards every environment should have; without it the
-    shards' own count is taken. ``notes`` are added to each report's.
+    Raises UsageError if they are not parts of one report, and DamagedFile if merged numbers aren't
+    finite. ``expect`` is the number of shards that every environment should have. By default it is
+    the shards' own count. ``notes`` are added to each report's notes.
     """
     _require_alike(named, _ALIKE_IN_A_RUN, "Merge the reports of one run only.")
     groups: dict[str, list[Named]] = {}
@@ -155,7 +157,7 @@ def _merged(
 
 
 def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
-    """Return the report of ``rows`` and of all else in ``parts``, as of one session, undecided."""
+    """Return one report of ``rows`` and everything else in ``parts``, for a verdict to decide."""
     known = {row.metric for row in rows if row.base or row.head}
     regressed = {row.case for row in rows if row.status == "regressed"}
     moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
@@ -199,7 +201,7 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
 
 
 def _finite(merged: Merged) -> Merged:
-    """Return ``merged``; DamagedFile where finite numbers of its parts have made one that isn't."""
+    """Return ``merged``. DamagedFile if finite numbers of its parts add up to an infinite one."""
     try:
         to_plain(merged.report)
     except CodecError as error:
@@ -227,7 +229,7 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
 
 
 def _distinct(failures: Iterable[Failure]) -> tuple[Failure, ...]:
-    """Return one failure of each kind: messages may differ in addresses and folders alone."""
+    """Return one failure of each sort: messages may differ in addresses and folders only."""
     unlike: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
         unlike.setdefault((failure.case, failure.side, failure.stage, failure.kind), failure)
@@ -252,7 +254,7 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
 def _elsewhere(
     missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
 ) -> tuple[str, ...]:
-    """Name missing shards that exist for another environment: the runners may differ."""
+    """Return notes on missing shards that another environment has: the runners may differ."""
     return tuple(
         f"Shard {shard} is there for another environment only: {key}."
         for shard in missing
@@ -262,7 +264,7 @@ def _elsewhere(
 
 
 def joined_ran(reports: Sequence[Report]) -> Ran | None:
-    """Return the code that ran in any of ``reports``; None if none of them says it."""
+    """Return the code that ran in any of ``reports``, or None if no report says it."""
     known = [report.ran for report in reports if report.ran]
     if not known:
         return None
@@ -271,7 +273,10 @@ def joined_ran(reports: Sequence[Report]) -> Ran | None:
 
 
 def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
-    """Return each finding once. That nothing was exercised counts only if all reports have it."""
+    """Return each finding once.
+
+    That nothing was exercised counts only if all reports that have rows say it.
+    """
     with_rows = [report for report in reports if report.results]
     exercised = any(
         NOTHING_EXERCISED not in {finding.code for finding in report.findings}
@@ -289,7 +294,7 @@ def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
 
 
 def _joined_side(sides: Sequence[SideRan]) -> SideRan:
-    """Return the sides' code joined to one side's, without a tree where their trees differ."""
+    """Return the sides' code joined to one side's, without a tree if their trees differ."""
     trees = {side.tree for side in sides}
 
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:

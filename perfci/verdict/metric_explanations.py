@@ -17,9 +17,9 @@ def explain(
     head: Sequence[WorkerOutput],
     comparisons: Sequence[Comparison],
 ) -> tuple[Explanation, ...]:
-    """Return what explains why metrics of this case regressed, by its ``comparisons``.
+    """Return explanations of why metrics of this case regressed in ``comparisons``.
 
-    The last group comes first: a graph break says more than the phase that it made longer.
+    The last group's come first: a graph break says more than the phase that it made longer.
     """
     regressed = tuple(
         row.metric for row in comparisons if row.case == case.id and row.status == "regressed"
@@ -35,7 +35,7 @@ def explain(
 
 
 def _explanations_of(group: MetricGroup, moved: MovedCase) -> tuple[Explanation, ...]:
-    """Return a group's explanations, or that another distribution's group is broken."""
+    """Return a group's explanations. If a plugin's group is broken, the explanation says so."""
     try:
         return group.ask("its explain", lambda: tuple(map(_checked, group.explain(moved))))
     except UsageError as error:

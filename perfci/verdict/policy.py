@@ -35,7 +35,7 @@ class MetricPolicy:
     share_of_whole: float = 0.0
 
     def threshold_for(self, base: float | None, whole: float | None = None) -> float:
-        """Return the threshold where base's value is ``base``, and its whole's is ``whole``."""
+        """Return the threshold at base's value ``base``, and the value ``whole`` of its whole."""
         of_whole = self.share_of_whole * (whole or 0.0)
         return max(self.threshold, self.share * (base or 0.0), of_whole)
 
@@ -84,7 +84,7 @@ class Policy:
     def confidence(self, metric: Metric) -> float:
         """Return the confidence of the interval of ``metric``'s pairs at one look.
 
-        It is 95 % where the number of rounds is fixed: for metrics with their own rounds setting.
+        It is 95 % if the number of rounds is fixed: for metrics with a rounds setting of their own.
         """
         if metric.rounds_setting != "rounds":
             return CONFIDENCE
@@ -92,7 +92,7 @@ class Policy:
         return look_confidence(max(least, DECIDING_ROUNDS), most)
 
     def may_be_broken(self, case: str) -> bool:
-        """Return whether ``case`` may fail on both sides and leave the verdict alone."""
+        """Return whether ``case`` may fail on both sides without an effect on the verdict."""
         names = {case, case.partition("[")[0]}
         return any(
             re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), name, re.DOTALL)
@@ -122,7 +122,7 @@ def metric_policy(metric: Metric) -> MetricPolicy:
 
 
 def default_policy() -> Policy:
-    """Return the policy without any configuration, every metric spelled out."""
+    """Return the policy without any configuration, with every metric's defaults spelled out."""
     return Policy(metrics={name: metric_policy(metric) for name, metric in METRICS.items()})
 
 
@@ -150,7 +150,7 @@ def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]
 def standard_error(row: Comparison) -> float | None:
     """Return the standard error on the scale of ``worse_by``, from the row's interval, or None.
 
-    For rows without their own: ratios of arithmetic means, and files that were written without it.
+    For rows without an ``se``: ratios of arithmetic means, and rows of files that lack the field.
     """
     _, lo, hi = worse_by(row)
     if row.p is None or row.df is None or lo is None or hi is None:
@@ -184,8 +184,8 @@ def _minus(value: float | None) -> float | None:
 def laxer_than(base: Policy, here: Policy, benchmarks: Collection[str]) -> tuple[str, ...]:
     """Return in words what ``here`` lets pass that ``base`` does not, metric by metric.
 
-    Thresholds of single benchmarks count for ``benchmarks``, those that base has; thresholds of
-    metrics that only inform on base don't count.
+    ``benchmarks`` are those that base has: thresholds of single benchmarks count only for them.
+    Thresholds of metrics that only inform on base don't count.
     """
     return (
         *_laxer_reports(base, here),

@@ -1,4 +1,4 @@
-"""Statuses: every tested comparison of a report, corrected for their number.
+"""The status of each tested comparison of a report, corrected for the number of comparisons.
 
 A change is ``regressed`` or ``improved`` when the adjusted p is below alpha and the change reaches
 the threshold; in a ``check`` Cohen's d must be large enough, too. ``unchanged`` has to be shown:
@@ -39,6 +39,7 @@ _TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
     "p", "welch_p", "df", "cohens_d", "detectable", "caveat",
 )  # fmt: skip
+"""Fields that a row without a test doesn't have."""
 
 
 def adjust(
@@ -49,7 +50,7 @@ def adjust(
     Gating comparisons are corrected for the gating ones alone, so that watching more metrics
     doesn't blunt the gate; the others are corrected for all. Every comparison with a p counts:
     dropping comparisons after a look at them would undo the correction. ``scale`` is the number of
-    comparisons of the whole report ÷ those here, where a shard or an early end left some out.
+    comparisons of the whole report ÷ those here, if a shard or an early end left some out.
     """
     adjusted = list(comparisons)
     tested = [index for index, row in enumerate(comparisons) if row.method in _TESTED]
@@ -120,10 +121,11 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
 
 
 def _overstatement(row: Comparison) -> tuple[Finding, ...]:
-    """Return the remark that a regression may be below its threshold, where its interval says so.
+    """Return the remark that a regression may be below its threshold, if its interval says so.
 
-    Of such changes only estimates that reach the threshold are reported, which are too large on
-    average (type M error: Gelman & Carlin 2014, Perspectives on Psychological Science 9:641-651).
+    Such changes are reported only if the estimate reaches the threshold. So the reported estimates
+    are too large on average (type M error: Gelman & Carlin 2014, Perspectives on Psychological
+    Science 9:641-651).
     """
     change, lo, _ = worse_by(row)
     if change is None or lo is None or not 0.0 < lo < threshold_of(row) <= change:
@@ -164,8 +166,8 @@ def _reaches(change: float, threshold: float) -> bool:
 def _is_large(row: Comparison, policy: Policy) -> bool:
     """Say whether the effect is large against the spread of the sides, or beyond the threshold.
 
-    This decides for unpaired sides alone. The sides' spread holds the drift of the machine, which
-    pairs cancel. An interval that lies beyond the threshold as a whole needs no more
+    The effect of pairs always counts as large: the sides' spread includes the drift of the machine,
+    which pairs cancel. An interval that lies wholly beyond the threshold is enough by itself
     (minimum-effect test: Murphy & Myors 1999, Journal of Applied Psychology 84:234-248).
     """
     if row.method == "paired_t":
@@ -195,7 +197,7 @@ def _detectable(row: Comparison, alpha: float) -> float | None:
 
 
 def _too_few(row: Comparison) -> Finding | None:
-    """Return that a side has fewer workers than an interval needs, or None where it has enough."""
+    """Return a finding if a side has fewer workers than an interval needs, else None."""
     fewest = min(side.workers if side else 0 for side in (row.base, row.head))
     if not 0 < fewest < DECIDING_ROUNDS:
         return None
@@ -206,9 +208,9 @@ def _too_few(row: Comparison) -> Finding | None:
 
 
 def _no_regression(row: Comparison) -> Finding | None:
-    """Return that the interval of pairs excludes a regression, or None where it doesn't.
+    """Return a finding if the interval of pairs excludes a regression, else None.
 
-    Rounds end there, as no verdict asks whether the row is better or unchanged.
+    Such a row gets no more rounds, because no verdict asks whether it is better or unchanged.
     """
     _, _, worst = worse_by(row)
     if row.method != "paired_t" or worst is None or worst >= threshold_of(row):
@@ -226,7 +228,7 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     pairs = row.base.workers if row.base else 0
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return finding("detectable", change=row.detectable)
-    # where rounds share ancestors, more ancestors are needed, with as many rounds each
+    # if rounds share ancestors, more ancestors are needed, with the same number of rounds each
     units, pairs_per_unit = (
         (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
     )
@@ -252,7 +254,7 @@ def _setting(row: Comparison) -> str:
 
 
 def _threshold_arguments(row: Comparison) -> dict[str, Plain]:
-    """Return the row's threshold as arguments: with its unit, or without one as a share."""
+    """Return the row's threshold as arguments: an amount with its unit, or a share without one."""
     in_unit: dict[str, Plain] = {} if row.difference is None else {"unit": row.unit}
     return {"threshold": row.threshold, **in_unit}
 
@@ -260,10 +262,10 @@ def _threshold_arguments(row: Comparison) -> dict[str, Plain]:
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     """Return the cases that may have regressed against a stored baseline, and need confirmation.
 
-    These are the cases that regressed; undecided ones that would make the verdict inconclusive,
-    where they are worse by half of the threshold; and those that may stay undecided (cold start),
-    where they are worse by all of it. Two or three sessions leave so few degrees of freedom that
-    hardly any change is significant among many. The error rate is held by the confirmation.
+    A case is suspect if a gating row regressed. It is also suspect if an undecided row is worse by
+    half of the threshold and would make the verdict inconclusive, or is worse by the whole
+    threshold and may stay undecided (cold start). Two or three sessions leave so few degrees of
+    freedom that hardly any change is significant among many. The confirmation holds the error rate.
     """
     cases = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
     return tuple(dict.fromkeys(cases))
@@ -294,9 +296,9 @@ def may_be_same_code(rows: Sequence[Comparison]) -> bool:
 
 
 def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return rows that are ``unchanged`` without a test; each side's own number stays.
+    """Return the rows as ``unchanged`` without a test. Each side's own number stays.
 
-    A row that moved by more than its threshold stays as it was compared: undecided.
+    A row that moved by more than its threshold stays as it was compared.
     """
     return tuple(
         row

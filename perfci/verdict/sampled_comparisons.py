@@ -1,8 +1,8 @@
-"""Sampled metrics: a worker's measurement as one value per metric; both sides tested.
+"""Sampled metrics: reduce a worker's measurement to one value per metric, and test both sides.
 
-A burst during which the kernel kept its worker off the core is excluded: another program on the
-machine made it slow. But it may be the code, whose own threads compete for the core. So the values
-with such bursts are kept, too (``WorkerOutput.with_delayed``).
+A burst is excluded if the kernel kept its worker off the core: usually another program on the
+machine made it slow. But the cause may be the code, whose own threads compete for the core. So the
+values with such bursts are recorded, too (``WorkerOutput.with_delayed``).
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ from perfci.verdict.policy import Policy, standard_error
 from perfci.verdict.speeds import at_one_speed, speeds_finding, speeds_of
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+"""Quantiles of a worker's samples that its output holds."""
 _T = TypeVar("_T")
 _SAMPLES, _DEVICE_SAMPLES = attrgetter("samples"), attrgetter("device_samples")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
 _DELAYED = "core taken"
+"""Reason for excluding a burst: its worker was off its core."""
 _IDLE_S = 3e-7
-"""Below this a call's time is mostly that of the clock and of calling a function at all (1e-7)."""
+"""A shorter call is mostly the time of the clock and of calling any function (about 1e-7 s)."""
 _EVIDENCE_FIELDS = {field.name for field in fields(Evidence)} & {
     field.name for field in fields(Comparison)
 }
+"""Fields that a comparison takes from its evidence as they are."""
 
 
 def reduce(
@@ -62,10 +65,11 @@ def reduce(
     installed: Container[str] = (),
     ancestor: int = 0,
 ) -> WorkerOutput:
-    """Return the worker's metrics. ``parent_readings`` are those of ``Watch``.
+    """Return the worker's output, with its metrics. ``parent_readings`` are those of ``Watch``.
 
-    Where the worker says why a metric is missing, that reason counts. ``installed`` are modules of
-    metrics of other distributions in the worker's Python. Raises UsageError for a broken one.
+    If the worker says why a metric is missing, its reason takes precedence. ``installed`` names the
+    metric modules of other distributions that the worker's Python has. Raises UsageError for a
+    broken metric module.
     """
     by_burst = samples_by_burst(raw.samples_ns, raw.blocks)
     disturbances = _disturbances(raw.blocks, by_burst)
@@ -114,7 +118,7 @@ def _read(
     cold_cache: bool,
     parent_readings: Mapping[str, float],
 ) -> tuple[list[Reading], Sequence[float]]:
-    """Return the groups' readings of the ``kept`` bursts, and the sorted samples of these."""
+    """Return each metric group's reading of the ``kept`` bursts, and their sorted samples."""
     by_burst = _without(samples_by_burst(raw.samples_ns, raw.blocks), kept)
     device_by_burst = (
         _without(samples_by_burst(raw.device_samples_ns, raw.blocks, _DEVICE_SAMPLES), kept)
@@ -147,9 +151,9 @@ def _with_delayed(
     disturbances: Sequence[str],
     read: Callable[[Sequence[bool]], tuple[list[Reading], Sequence[float]]],
 ) -> dict[str, float]:
-    """Return the sampled metrics whose values differ where delayed bursts are kept.
+    """Return the sampled metrics that change if delayed bursts are kept, with their new values.
 
-    Those that are compared by bursts side by side (``bursts``) are medians, and stay.
+    Metrics in ``bursts`` are left out: they are medians, and are compared burst by burst.
     """
     all_kept = [keep or reason == _DELAYED for keep, reason in zip(kept, disturbances, strict=True)]
     if all_kept == list(kept):
@@ -171,7 +175,7 @@ def samples_by_burst(
     blocks: Sequence[WorkerBlock],
     samples_in: Callable[[WorkerBlock], int] = _SAMPLES,
 ) -> list[Sequence[float]]:
-    """Return each burst's samples in s. ValueError where the blocks have another number of them."""
+    """Return each burst's samples in s. ValueError if their number doesn't match the blocks."""
     bursts: list[Sequence[float]] = []
     for text, block in zip(encoded, blocks, strict=True):
         samples, size = _in_seconds(text), samples_in(block)
@@ -184,7 +188,8 @@ def samples_by_burst(
 def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequence[float]]:
     """Return the durations of each burst's calls, in s, without its lead-in calls.
 
-    ValueError for fewer calls than the blocks have. More are fine: energy is measured after them.
+    ValueError for fewer calls than the blocks have. More calls are fine: measuring energy adds
+    calls after the blocks.
     """
     calls, begin = _in_seconds(encoded), 0
     bursts: list[Sequence[float]] = []
@@ -202,7 +207,7 @@ def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequenc
 def _disturbances(
     blocks: Sequence[WorkerBlock], by_burst: Sequence[Sequence[float]]
 ) -> tuple[str, ...]:
-    """Return what disturbed each burst, or "". ValueError where a burst has no run delay."""
+    """Return what disturbed each burst, or "". ValueError if a burst has no run delay."""
     delays = [delay for block in blocks for delay in block.run_delay]
     reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
     return tuple(
@@ -212,10 +217,10 @@ def _disturbances(
 
 
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
-    """Return which bursts are kept: the undisturbed ones, but all if those are fewer than half.
+    """Return which bursts are kept: the undisturbed ones, or all if those are fewer than half.
 
-    Disturbance is then normal on this machine, and the report warns of it. Bursts that others
-    replace are never kept.
+    In the latter case disturbance is normal on this machine, and the report warns of it. A burst
+    that another burst replaces is never kept.
     """
     kept = tuple(not reason for reason in disturbances)
     valid = tuple(reason != REPLACED for reason in disturbances)
@@ -223,7 +228,7 @@ def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
 
 
 def _without(bursts: Sequence[Sequence[float]], kept: Sequence[bool]) -> list[Sequence[float]]:
-    """Return the bursts, with no samples in those that aren't kept."""
+    """Return all bursts. A burst that isn't kept has no samples, so the indices don't shift."""
     return [samples if keep else () for samples, keep in zip(bursts, kept, strict=False)]
 
 
@@ -264,13 +269,13 @@ class Values:
         return sum(output.samples for output in self.outputs)
 
     def estimate(self, *, logarithmic: bool) -> Estimate:
-        """Return the mean, with its interval where the workers are enough."""
+        """Return the mean, with its interval if there are enough workers."""
         summary, count = summarise(self.values, logarithmic=logarithmic), len(self.values)
         lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
         return Estimate(summary.center, lo, hi, count, self.samples, _shown(self.values))
 
     def exact_estimate(self) -> Estimate:
-        """Return the upper median; the ends are what the workers gave, not an interval."""
+        """Return the upper median. ``lo`` and ``hi`` are the workers' extremes, not an interval."""
         center, lo, hi = upper_median(self.values), min(self.values), max(self.values)
         return Estimate(center, lo, hi, len(self.values), self.samples)
 
@@ -288,7 +293,10 @@ def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
 
 
 def with_calls(row: Comparison, before: Values | None, after: Values) -> Comparison:
-    """Return ``row`` with the median worker's calls on each side that has a number."""
+    """Return ``row`` with each side's quantiles and first calls, as medians over its workers.
+
+    A remark is added if a side's calls are so short that they do nothing.
+    """
     base, head = (
         replace(
             estimate, quantiles=_quantiles(side.outputs), first_calls=_first_calls(side.outputs)
@@ -311,27 +319,28 @@ def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
 
 
 def _first_calls(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
-    """Return the durations of the first calls: of each its median over the workers."""
+    """Return the durations of the first calls. Each call's is the median over the workers."""
     known = [output.first_calls for output in outputs if output.first_calls]
     return _shown([median(at) for at in zip(*known, strict=False)])
 
 
 def _shown(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the first of the values, to six digits, or none if one of them isn't finite."""
+    """Return the first ``MOST_VALUES`` values, to six digits, or none if any value isn't finite."""
     if not all(map(math.isfinite, values)):
         return ()
     return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
 
 
 Medians = Sequence[float | None]
+"""One side's median of a metric in each burst, None for a burst without a value."""
 
 
 def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
     """Return one round's values of ``metric``, base's and head's.
 
-    Where both sides have bursts of it, their ratio is the median over the ratios of bursts that
-    lay side by side, and their geometric mean is that of the sides' own values: swapping the sides
-    swaps the values.
+    If both sides have bursts of ``metric``, the ratio of the two values is the median ratio of
+    bursts that lay side by side. Their geometric mean is that of the sides' own values. So swapping
+    the sides swaps the values.
     """
     before, after = float(base.values[metric]), float(head.values[metric])
     log_ratio = _log_ratio(base, head, metric)
@@ -342,6 +351,7 @@ def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[fl
 
 
 def _log_ratio(base: WorkerOutput, head: WorkerOutput, metric: str) -> float | None:
+    """Return the median log(head / base) over bursts side by side, or None without such bursts."""
     if metric in base.beside and metric in head.beside:
         return (head.beside[metric] - base.beside[metric]) / 2.0
     before, after = base.bursts.get(metric, ()), head.bursts.get(metric, ())
@@ -354,10 +364,11 @@ def _log_ratio(base: WorkerOutput, head: WorkerOutput, metric: str) -> float | N
 def side_by_side(
     outputs: Sequence[WorkerOutput], blocks: Sequence[int]
 ) -> tuple[WorkerOutput, ...]:
-    """Return one round's outputs with their log ratios, given in the order in which they began.
+    """Return one round's outputs with the log ratios between their bursts.
 
-    ``blocks`` has for each block the number of bursts per side; the side that begins alternates.
-    The medians of single bursts are dropped. There are hundreds, and nothing else needs them.
+    ``outputs`` are in the order in which they began. ``blocks`` has for each block the number of
+    bursts per side; the side that begins alternates. The medians of single bursts are dropped:
+    there are hundreds, and nothing else needs them.
     """
     logs: dict[str, float] = {}
     if len(outputs) == 2:
@@ -376,7 +387,7 @@ def side_by_side(
 def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Iterator[float]:
     """Yield log(second / first) for each two bursts that followed each other within a block.
 
-    Every burst but the outermost has a neighbour before it and one after it: a drift cancels.
+    Every burst but the outermost has a neighbour before it and one after it, so a drift cancels.
     """
     if not len(first) == len(second) == sum(blocks):
         return
@@ -384,6 +395,7 @@ def _neighbours(first: Medians, second: Medians, blocks: Sequence[int]) -> Itera
     for number, bursts in enumerate(blocks):
         sides = first[begin : begin + bursts], second[begin : begin + bursts]
         begin += bursts
+        # in every other block the second side began: its sides and its signs are reversed
         sign = -1.0 if number % 2 else 1.0
         in_turn = list(chain.from_iterable(zip(*sides[:: int(sign)], strict=True)))
         for before, after in pairwise(in_turn):
@@ -431,9 +443,9 @@ def compare_pairs(
 
 
 def _at_typical_round(row: Comparison, base: Values, head: Values, ratio: float) -> Comparison:
-    """Return ``row`` with the sides' centres at the level of the median round, ``ratio`` apart.
+    """Return ``row`` with the sides' centres around the level of the median round, at ``ratio``.
 
-    The means of the sides have that ratio, too, but one disturbed round moves both to a level that
+    The sides' means have the same ratio, but one disturbed round moves both means to a level that
     no round was at.
     """
     logs = [math.log(b) + math.log(h) for b, h in zip(base.values, head.values, strict=True)]
@@ -457,7 +469,7 @@ def compare_unpaired(
     base: Values,
     head: Values,
 ) -> Comparison:
-    """Return the row ``empty`` with the evidence of sides that were measured apart.
+    """Return the row ``empty`` with the evidence of sides that were measured separately.
 
     ``sessions`` are base's values by session.
     """

@@ -1,7 +1,7 @@
 """The cases of each shard of a report that is measured in parts on several machines. Pure.
 
-Only cases are split, never the sides of one. A split is made of the cases' ids and their known
-durations and of nothing else, so that every machine finds the same one by itself.
+Only cases are split, never the two sides of a case. A split depends on nothing but the cases' ids
+and their known durations, so that every machine computes the same split by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shard:
 class ShardCases:
     """The cases that are measured here, and those measured ``elsewhere`` for the same report.
 
-    Without a ``shard`` it is the whole. Parts of one report have the same ``split_digest``.
+    Without a ``shard`` it has all cases. Parts of one report have the same ``split_digest``.
     ``scale`` is the number of measurable cases of the report ÷ those of this part.
     """
 
@@ -82,7 +82,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def expected_s(cases: Sequence[Case], durations: Mapping[str, float]) -> dict[str, float]:
-    """Return how long each case takes, in s: the median of the known durations where it is unknown.
+    """Return how long each case takes, in s. An unknown duration is the median of the known ones.
 
     Without any known duration all cases count alike. A skipped case takes no time.
     """
@@ -148,8 +148,8 @@ def _digest(shares: Sequence[Sequence[Case]]) -> str:
 def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -> float:
     """Return the time limit of one of ``shards``.
 
-    It is the set-up, and the budget or, if that is less, twice the known time of the fullest shard,
-    which has at most 4/3 of an even share, and never less than the longest case.
+    It is the time for the set-up, plus the budget or, if less, twice the time of the fullest shard.
+    That shard is taken to need 4/3 of an even share, or the longest case's time if that is more.
     """
     needed = budget_s
     if durations:

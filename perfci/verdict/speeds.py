@@ -1,4 +1,4 @@
-"""Two speeds of a row's processes: the rounds are compared within each. Pure."""
+"""Compare the rounds of a row within each of its processes' two speeds. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from perfci.stats.speeds import TwoSpeeds, two_speeds
 from perfci.stats.t_tests import how_many, no_evidence
 
 _FEWEST_ANCESTORS = 4
-"""Fewest independent rounds that show two speeds: the change and the gap take two."""
+"""Fewest independent rounds that show two speeds: the change and the gap take two of them."""
 
 
 def speeds_of(
     metric: Metric, base: Sequence[float], head: Sequence[float], ancestors: Sequence[int]
 ) -> TwoSpeeds | None:
-    """Return the two speeds of the rounds' processes, or None where there are none to see."""
+    """Return the two speeds of the rounds' processes, or None if the rounds don't show them."""
     if metric.absolute or metric.direction != "lower" or min((*base, *head), default=0.0) <= 0.0:
         return None
     if no_evidence((*base, *head)) or how_many(ancestors) < _FEWEST_ANCESTORS:
@@ -29,7 +29,7 @@ def speeds_of(
 def at_one_speed(
     base: Sequence[float], head: Sequence[float], speeds: TwoSpeeds | None
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """Return both sides' values as they would be had the processes of each round one speed."""
+    """Return both sides' values as if both processes of each round had run at one speed."""
     if speeds is None:
         return base, head
     halves = [math.exp(speeds.gap * move / 2.0) for move in speeds.moves]
@@ -55,7 +55,7 @@ def speeds_finding(speeds: TwoSpeeds) -> Finding:
 def mean_over_speeds(row: Comparison) -> tuple[float, float] | None:
     """Return the mean change over both speeds and its upper limit, or None for one speed.
 
-    Where head's processes are slow more often, the change within each speed doesn't show it.
+    If head's processes are slow more often, the change within each speed doesn't show it.
     """
     for known in row.findings:
         if known.code == TWO_SPEEDS:

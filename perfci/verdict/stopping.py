@@ -26,12 +26,14 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, wo
 from perfci.verdict.speeds import mean_over_speeds
 
 _ENOUGH_WITHOUT_SPREAD = 10
-"""Rounds without any spread after which more rounds are expected to be the same."""
+"""After this many rounds without any spread, further rounds are expected to be the same."""
 _LIKELY, _HARDLY = 0.5, 0.05
-"""Chances of a decision: rounds are expected to decide from the one, and not to below the other."""
+"""Chances of a decision. From ``_LIKELY`` on, rounds are expected to decide a row. Below
+``_HARDLY`` they are expected not to."""
 _SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Quantiles of the true spread that ``chance`` averages over, equally probable."""
 _STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
+"""Nine standard normal values, equally probable, that ``chance`` averages over."""
 
 
 def is_decided(
@@ -46,12 +48,15 @@ def is_decided(
     """Say whether a change needs no further round.
 
     ``lo`` and ``hi`` are the report's own interval, corrected for the looks, of a logarithm or a
-    difference; more is worse. The change is decided where the interval lies below the threshold,
-    so that it excludes a regression (``two_sided``: where it lies within the margin); or wholly
-    beyond the threshold, with ``p`` below ``level`` (alpha ÷ the report's gating comparisons, what
-    Holm asks of the first of them): a session that ended earlier would call a clear slow-down
-    inconclusive. p alone never stops a session: measuring until p is small finds a regression in
-    any noise.
+    difference; more is worse. The change is decided in two cases:
+
+    - The interval lies below the threshold, and so excludes a regression. With ``two_sided`` it
+      has to lie within the margin.
+    - The interval lies wholly beyond the threshold, and ``p`` is below ``level``. The level is
+      alpha ÷ the report's gating comparisons, what Holm asks of the first of them. A session that
+      ended before that would call a clear slow-down inconclusive.
+
+    p alone never stops a session: measuring until p is small finds a regression in any noise.
     """
     if is_within(lo, hi, threshold) or (hi < threshold and not two_sided):
         return True
@@ -61,9 +66,10 @@ def is_decided(
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether more rounds could still decide a paired ``row``.
 
-    They could where the interval is undecided, and where only few rounds, or a caveat that more
-    rounds may remove, keep a change from being believed. An improvement that reaches the threshold
-    gets the few rounds that it takes to believe it, and no others: no verdict asks for it.
+    They could if the interval is undecided. They could also if a change isn't believed only because
+    rounds are few, or because of a caveat that more rounds may remove. An improvement that reaches
+    the threshold gets the few rounds that it takes to believe it, but no others: no verdict asks
+    for improvements.
     """
     pairs = row.base.workers if row.base else 0
     if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
@@ -84,7 +90,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """Say whether only its few rounds keep the change of a paired ``row`` from counting.
 
-    With too few for an interval it is enough that head looks worse by the threshold.
+    With too few rounds for an interval, it is enough that head looks worse by the threshold.
     """
     change, lo, hi = worse_by(row)
     if lo is None or hi is None:
@@ -99,10 +105,10 @@ def undecided_metrics(
 ) -> tuple[str, ...]:
     """Return the metrics that need more rounds: those that would leave the verdict inconclusive.
 
-    A gating metric that policy lets pass undecided (cold start: half an import of torch is
-    noise) prolongs a session only while it is worse by its threshold, sure or not; and not where
-    it doesn't get more rounds (only the first rounds compile again).
-    ``family`` is how many gating comparisons the report will have.
+    A gating metric that policy lets pass undecided (cold start: half an import of torch is noise)
+    prolongs a session only while it looks worse by its threshold, significant or not. It prolongs
+    none if further rounds don't measure it (only the first rounds compile again).
+    ``family`` is the number of gating comparisons that the report will have.
     """
 
     def may_prolong(row: Comparison) -> bool:
@@ -121,7 +127,7 @@ def undecided_metrics(
 
 
 def looking_worse(rows: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Return the rows worse by their threshold, sure or not, among those that must be decided."""
+    """Return the rows that must be decided and are worse by their threshold, significant or not."""
     return tuple(
         row
         for row in rows
@@ -141,10 +147,10 @@ def rounds_of_ancestor(
 ) -> int:
     """Return how many rounds the next ancestor gives a case that has ``rounds``.
 
-    Each of the first ``least`` rounds has its own ancestor, so that they are independent. After
-    them an ancestor, which costs about as much as a round, gives two. It gives one alone where
-    ancestors differ, or where a change in an undecided metric has to be believed: there a second
-    round says little. The alternatives: docs/results/ancestors.md.
+    Each of the first ``least`` rounds has its own ancestor, so that they are independent. A later
+    ancestor, which costs about as much as a round, gives two rounds. It gives only one if ancestors
+    differ, or if a change in an undecided metric has to be believed, because a second round then
+    says little. docs/results/ancestors.md compares the alternatives.
     """
     rows = [row for row in comparisons if row.metric in undecided]
     if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches_threshold, rows)):
@@ -182,9 +188,9 @@ def next_cases(
 ) -> tuple[str, ...]:
     """Return the cases of the next sweep; ``start_s`` is the cost of an ancestor.
 
-    These are all cases, where all can be decided in the time that is left: they share ancestors,
-    which is cheapest for the whole. Otherwise it is the case with the best rate of decisions, and
-    those of its file that reach that rate with its ancestor: a knapsack filled by value for weight
+    These are all cases if all can be decided in the time that is left: they share ancestors, which
+    is cheapest for the whole. Otherwise these are the case with the best rate of decisions, and the
+    cases of its file that reach this rate with its ancestor: a knapsack filled by value for weight
     (Dantzig 1957, Operations Research 5:266-288).
     """
     files = {candidate.file for candidate in candidates}
@@ -214,17 +220,17 @@ def rounds_to_decide(row: Comparison, policy: Policy, family: int, most: int) ->
 def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> bool:
     """Say whether even ``most`` more rounds would hardly decide a paired ``row``.
 
-    They would decide it neither as it is, nor without its most extreme pair: of five pairs a
-    disturbed one makes most of the spread, and need not come again.
+    The rounds would decide the row neither as it is, nor without its most extreme pair. Among five
+    pairs, a single disturbed pair makes most of the spread, and such a pair need not come again.
     """
     rows = [row, without_extreme_pair(row)]
     return most < 1 or all(chance(known, policy, family, most) < _HARDLY for known in rows)
 
 
 def without_extreme_pair(row: Comparison) -> Comparison:
-    """Return ``row`` with the mean and spread of its pairs without the farthest from their median.
+    """Return ``row`` with mean and spread as they are without the pair farthest from the median.
 
-    Its counts stay. A row whose pairs' values are unknown, or of two speeds, is returned as it is.
+    The row's counts stay. A row with unknown values, or of two speeds, is returned as it is.
     """
     changes = _changes(row)
     if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None or mean_over_speeds(row):
@@ -298,7 +304,10 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
 
 
 def _chance_of_mean(row: Comparison, pairs: int, more: int) -> float:
-    """Return the chance that the mean over two speeds ends within the threshold; 1 of one speed."""
+    """Return the chance that the mean over two speeds ends below the threshold.
+
+    The chance is 1 if the row has one speed.
+    """
     both = mean_over_speeds(row)
     if both is None:
         return 1.0

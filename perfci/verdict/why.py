@@ -1,4 +1,4 @@
-"""Differences between a case's sides, those first that best explain why its rows moved. Pure."""
+"""Rank the differences between a case's sides by how well they explain why its rows moved. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from perfci.model.finding import Difference
 from perfci.model.report import Comparison
 
 MOST_DIFFERENCES = 20
+"""Most differences of a case that a report has."""
 _LONGEST_FILE = 20_000
-"""Lines of a file that is compared; a longer one is generated."""
+"""Most lines of a file that is compared. A longer file was probably generated."""
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
+"""Codes of differences that are timed."""
 _LIGHT_SHARE = 0.02
 """A timed difference is light below this share of the longest one."""
 _SWAPPED_SHARE = 0.1
@@ -26,18 +28,19 @@ _MOVED_METRICS = {
     "graph-new": ("graph_breaks", "recompiles", "latency", "compile_time"),
     "graph-gone": ("graph_breaks", "recompiles", "latency", "compile_time"),
 }
-"""The beginnings of the metrics that a difference moves, by its code, or else its metric."""
+"""By a difference's code, or else its metric: how the names of the metrics begin that it moves."""
 
 
 def ranked(
     differences: Iterable[Difference], moved: Sequence[Comparison]
 ) -> tuple[Difference, ...]:
-    """Return the differences, those first that explain the rows that ``moved``.
+    """Return the differences, ranked.
 
-    Then come those on a changed line, unless they are light, and then those with the most seconds
-    or bytes. The place of the instrument decides between differences that have neither. A
-    difference that isn't exact counts only where it explains a row, which was measured in many
-    processes.
+    Differences that explain a row of ``moved`` come first. Among equals, those on a changed line
+    come first, unless they are light, then those with the most seconds, then the most bytes. The
+    instrument's place decides between differences that have neither. Imports that cancel out come
+    last. A difference that isn't exact counts only if it explains a row, because the row was
+    measured in many processes.
     """
     differences = tuple(differences)
     places = {name: instrument.place for name, instrument in instruments().items()}
@@ -77,7 +80,7 @@ def leading(
 ) -> tuple[Difference, ...]:
     """Return the first of ranked differences, and the first that explains each row that moved.
 
-    A difference that goes the other way than all rows explains none of them, however large it is.
+    A difference that goes the other way than all rows is passed over, however large it is.
     """
     rows = tuple(moved)
     swapped = _cancelling(differences)
@@ -100,7 +103,7 @@ def leading(
 
 
 def _cancelling(differences: Iterable[Difference]) -> list[Difference]:
-    """Return the imports of one side that take what an import of the other side alone takes."""
+    """Return the imports that one side alone has and that take as long as one the other has."""
     imports = [difference for difference in differences if difference.metric == "import_time"]
     gone = [difference for difference in imports if difference.seconds < 0.0]
     swapped: list[Difference] = []
@@ -126,7 +129,7 @@ def explains(difference: Difference, row: Comparison) -> bool:
 
 
 def _same_direction(difference: Difference, row: Comparison) -> bool:
-    """Say whether the row moved the way of the difference; one without a size goes either way."""
+    """Say whether row and difference moved the same way. A difference without a size goes both."""
     worse = 1 if row.direction == "lower" else -1
     way = worse if row.status == "regressed" else -worse
     return (difference.seconds or difference.bytes) * way >= 0
@@ -138,7 +141,7 @@ def size(row: Comparison) -> float:
 
 
 def changed_lines(base: str, head: str) -> frozenset[int]:
-    """Return the lines of ``head``, from 1, that were changed, and those around removed lines."""
+    """Return the numbers, from 1, of ``head``'s changed lines and of those around removed lines."""
     old, new = base.splitlines(), head.splitlines()
     if max(len(old), len(new)) > _LONGEST_FILE:
         return frozenset()
@@ -155,7 +158,7 @@ def changed_lines(base: str, head: str) -> frozenset[int]:
 def with_hunks(
     differences: Sequence[Difference], changed: Mapping[str, frozenset[int]]
 ) -> tuple[Difference, ...]:
-    """Return the differences, marked where their line is among those ``changed``, by file."""
+    """Return the differences, marked if their line is ``changed``, which has lines by file."""
     return tuple(
         replace(difference, hunk=difference.line in changed.get(difference.file, frozenset()))
         if difference.file

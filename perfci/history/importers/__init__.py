@@ -46,7 +46,7 @@ class Importer(Protocol):
 def importers() -> Mapping[str, Importer]:
     """Return perfci's own importers by name, then those of other distributions.
 
-    A name has hyphens. Raises UsageError for a broken one.
+    Names have hyphens instead of underscores. Raises UsageError for a broken importer.
     """
     added = added_plugins(
         GROUP, lambda plugin: missing_attributes(plugin, "TOOL", "COMPANIONS", "recognised", "read")
@@ -58,9 +58,9 @@ def importers() -> Mapping[str, Importer]:
 def read_foreign(
     content: bytes, name: str, measured_at: str = "", form: str = ""
 ) -> ForeignResults:
-    """Return the content of the file ``name``, which is of the importer ``form``, if that is given.
+    """Return the content of the file ``name``. ``form`` names its importer, if given.
 
-    ``measured_at`` (ISO 8601, UTC) stands in where the file has no time. Without either, the run is
+    ``measured_at`` (ISO 8601, UTC) is used if the file has no time. Without either, the run is
     skipped. Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
     DamagedFile for a damaged file.
     """
@@ -117,7 +117,7 @@ def foreign_parts(
 
 
 def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
-    """Return the companion ``name`` of the file's folder or the nearest one above, or None."""
+    """Return the companion ``name`` in the file's folder or the nearest folder above, or None."""
     folder = path
     while folder:
         folder = folder.rpartition("/")[0]
@@ -131,7 +131,7 @@ def _file_name(path: str) -> str:
 
 
 def _dated(foreign: ForeignResults, name: str, measured_at: str) -> ForeignResults:
-    """Return ``foreign`` with a time for the runs that have none. Their ids don't change."""
+    """Return ``foreign`` with ``measured_at`` for runs without a time. Their ids don't change."""
     dated = tuple(replace(run, measured_at=run.measured_at or measured_at) for run in foreign.runs)
     runs = tuple(run for run in dated if run.measured_at)
     timeless = (SkippedResult(visible(name, 300), "it doesn't say when it was measured"),)

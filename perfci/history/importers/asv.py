@@ -28,6 +28,7 @@ from perfci.units import NoTime, from_seconds
 
 TOOL = "asv"
 _MOST_COMBINATIONS = 100_000
+"""A benchmark with more combinations of parameters is skipped."""
 _KINDS = (
     (re.compile(r"time(raw)?_|Time[A-Z_]"), "time"),
     (re.compile(r"mem_|Mem[A-Z_]"), "memory"),
@@ -158,7 +159,7 @@ def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: Asv
     cases = _cases(benchmark, tuple(described.param_names), tuple(map(tuple, result.params)))
     for case, value in zip(cases, values, strict=False):
         if value is not None and math.isnan(value):
-            left_out += 1  # the author skips it, so it is no failure
+            left_out += 1  # its author skips this combination: that isn't a failure
             continue
         if value is None:
             builder.fail(case, "asv has no result: it failed, or took too long")
@@ -190,7 +191,7 @@ def _metric(benchmark: str, described: AsvBenchmark) -> tuple[str, str]:
 
 
 def _environment(file: _AsvFile, machine: Mapping[str, Any]) -> Environment:
-    """Return the environment by asv's own rule: other ``params`` are another series."""
+    """Return the environment by asv's own rule: different ``params`` make different series."""
     deciding = dict(machine) | file.params
     deciding |= {f"env_{name}": value for name, value in file.env_vars.items()}
     deciding |= {f"requires_{name}": value or "any" for name, value in file.requirements.items()}

@@ -1,7 +1,8 @@
 """Google Benchmark: the file of ``--benchmark_out`` (or ``--benchmark_format=json``).
 
-Repetitions are of one process, so they are one worker; their median stands for them. Of aggregates
-the median is read, or the mean, and only where the repetitions themselves are not in the file.
+All repetitions ran in one process, so they count as one worker, with their median as its value.
+Aggregates are read only if the repetitions themselves are not in the file: the median, or else the
+mean.
 """
 
 from __future__ import annotations
@@ -31,23 +32,28 @@ TOOL = "google-benchmark"
 COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _UNITS_PER_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 _OLD_AGGREGATE = re.compile(r"(?P<run>.+)_(?P<kind>mean|median|stddev|cv|BigO|RMS)")
+"""Matches the name of an aggregate in a file from before version 1.4."""
 _RESERVED_KEYS = {
     "name", "run_name", "run_type", "family_index", "per_family_instance_index", "repetitions",
     "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit",
     "aggregate_name", "aggregate_unit", "error_occurred", "error_message", "skipped",
     "skip_message", "label", "cpu_coefficient", "real_coefficient", "big_o", "rms",
 }  # fmt: skip
+"""Keys of an entry that aren't counters: a user's counters have keys of their own."""
 _COUNTERS: Mapping[str, tuple[str, str, Direction]] = {
     "items_per_second": ("throughput", "items/s", "higher"),
     "bytes_per_second": ("bytes_per_second", "bytes/s", "higher"),
     "max_bytes_used": ("max_bytes_used", "bytes", "lower"),
     "allocs_per_iter": ("allocs_per_iter", "count", "lower"),
 }
+"""Metric, unit and direction of the library's own counters."""
 _COMMITS = ("git_commit", "git_sha", "git_hash", "commit", "commit_hash", "sha", "revision")
+"""Keys under which users add the commit to the context."""
 _OWN_CONTEXT = {
     "date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "caches",
     "load_avg", "library_version", "library_build_type", "json_schema_version", "aslr_enabled",
 }  # fmt: skip
+"""Keys that the library itself writes into the context. All others are a user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
 
 
 def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
-    """Return an entry in today's layout. Before 1.4 only an entry's name marked an aggregate."""
+    """Return an entry in today's layout. Before 1.4 only the name of an aggregate marked it."""
     if isinstance(plain, dict):
         counters = {
             key: value
@@ -133,9 +139,9 @@ def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
 
 
 def _is_aggregate(old: re.Match[str], names: set[str]) -> bool:
-    """Return whether entries of the same benchmark show that this one is its aggregate.
+    """Return whether other entries of the benchmark show that ``old`` is an aggregate of it.
 
-    They are its repetitions, or a sibling that only aggregates have.
+    Such entries are its repetitions, or another aggregate that only has this meaning.
     """
     return {old["run"], f"{old['run']}_stddev", f"{old['run']}_RMS"} & names != set()
 
@@ -170,7 +176,7 @@ def _add_benchmark(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntr
 
 
 def _representatives(entries: Sequence[_GoogleEntry]) -> Sequence[_GoogleEntry]:
-    """Return the repetitions, or else the aggregate that stands for them."""
+    """Return the repetitions, or else the median, or else the mean."""
     for name in ("", "median", "mean"):
         named = [entry for entry in entries if entry.aggregate_name == name]
         if named:
@@ -232,7 +238,7 @@ def _program(context: Mapping[str, Any]) -> str:
 
 
 def _environment(context: Mapping[str, Any]) -> Environment:
-    """Return the environment. The caches stand for the CPU, which is not named."""
+    """Return the environment. The file doesn't name the CPU, so the caches identify it."""
     deciding = {
         "cpu_count": context.get("num_cpus"),
         "caches": _caches(context.get("caches")),

@@ -26,7 +26,8 @@ _SUMMARIES: Mapping[str, tuple[str, str, Direction]] = {
     "nv/cold/bw/item_rate": ("throughput", "items/s", "higher"),
     "nv/cpu_only/bw/item_rate": ("throughput", "items/s", "higher"),
 }
-"""Tags of what is read. Noise, sample counts and wall times say how it was measured."""
+"""Metric, unit and direction of each summary that is read, by its tag. The other summaries (noise,
+sample counts, wall times) describe the measurement."""
 
 
 @dataclass(frozen=True, slots=True)

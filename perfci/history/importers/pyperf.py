@@ -1,7 +1,7 @@
 """pyperf: one benchmark or a suite, of formats 5 (perf 0.8), 6 (perf 0.9) and 1.0.
 
-A pyperf run is one process, which is perfci's worker. Runs that calibrate have no values; values
-that warm up are listed separately; both are left out.
+A pyperf run is one process, which perfci calls a worker. Calibration runs have no values, and
+warm-up values are listed separately. Both are left out.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ _NOTES = (
     "aslr", "cpu_affinity", "cpu_config", "description", "inner_loops", "perf_version",
     "performance_version", "platform", "python_compiler", "python_version", "timer",
 )  # fmt: skip
+"""Metadata that is noted for readers and doesn't decide the environment."""
 _MACHINES = {"x86_64", "AMD64", "i686", "aarch64", "arm64", "ppc64le", "s390x", "riscv64"}
+"""Machine types, to find the one in a platform's name."""
 _LARGEST = 1e200
-"""Sums of larger values overflow."""
+"""Largest value that is read: sums of larger values could overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def recognised(plain: Any) -> bool:
 
 
 def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
-    """Return one run per machine and Python that the file's benchmarks were measured on."""
+    """Return one run for each machine, Python and commit of the file's benchmarks."""
     file = fill(plain, _PyperfFile, name, TOOL)
     if not isinstance(file.version, (str, int)) or file.version not in _FORMATS:
         raise DamagedFile(

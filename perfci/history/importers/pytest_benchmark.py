@@ -24,7 +24,7 @@ COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _METRICS = {"median": "latency_p50", "mean": "latency_mean", "min": "latency_min"}
 _NO_BRANCH = {"(unknown)", "(detached head)", "HEAD"}
 _NO_VALUE = "UNSERIALIZABLE["
-"""Beginning of a parameter that is no JSON. An address in memory may follow."""
+"""How a parameter begins that JSON can't hold. An address in memory may follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
     for statistic, metric in _METRICS.items():
         value = stats.get(statistic)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            # one process made the file, which counts as one worker
+            # one process made the file, and it counts as one worker
             builder.add_point(case, metric, "s", value, (value,))
 
 
 def _case(benchmark: _PytestBenchmark) -> str:
-    """Return ``file::test[axis=value]``. Where a value is not plain, the test's own id is kept."""
+    """Return ``file::test[axis=value]``. If a value isn't plain, the test's own id is kept."""
     whole = benchmark.fullname or benchmark.name
     name, bracket, rest = whole.partition("[")
     if not bracket or not rest.endswith("]"):

@@ -12,6 +12,7 @@ from perfci.model.case import Direction
 TOOL = "vllm"
 COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
 _TIME = re.compile(r"(?P<kind>mean|median|p\d+(?:\.\d+)?)_(?P<what>[a-z0-9_]+)_ms")
+"""Matches the key of a time, such as ``median_ttft_ms``."""
 _METRICS = {"mean": "latency_mean", "median": "latency_p50"}
 _RATES = {
     "request_throughput": ("requests", "throughput", "requests/s"),
@@ -19,7 +20,9 @@ _RATES = {
     "output_throughput": ("output", "throughput", "tokens/s"),
     "total_token_throughput": ("tokens", "throughput", "tokens/s"),
 }
+"""Case, metric and unit of each rate."""
 _LOAD = ("backend", "model_id", "num_prompts", "request_rate", "burstiness", "max_concurrency")
+"""Keys that describe the load. They decide the environment."""
 _DATE = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
 
 
@@ -29,9 +32,9 @@ def recognised(plain: Any) -> bool:
 
 
 def read(plain: Any, _name: str, _companion: Callable[[str], Any]) -> ForeignResults:
-    """Return the run of a file: a result each for the kinds of time (``ttft``) and of rate.
+    """Return the run of a file. Each kind of time (``ttft``) and of rate is a case.
 
-    Where requests failed, all results have failed: what is left is quick because of them.
+    If any request failed, all cases fail: the remaining requests were quick because of it.
     """
     builder = RunBuilder(TOOL)
     broken = _failed_requests(plain)
@@ -65,7 +68,7 @@ def _points(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any, Dire
 
 
 def _failed_requests(plain: Mapping[str, Any]) -> int:
-    """Return how many requests failed. Older files only say how many were to be made."""
+    """Return how many requests failed. Older files only say how many were planned and completed."""
     failed = plain.get("failed")
     if isinstance(failed, int):
         return failed

@@ -1,4 +1,4 @@
-"""Known changes have a state, and a reason where they were withdrawn."""
+"""Known changes get a state, and a reason if they were withdrawn."""
 
 from __future__ import annotations
 
