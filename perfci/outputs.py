@@ -1,6 +1,6 @@
-"""Outputs of a use case: notices on its way, and the files and folders that it writes at its end.
+"""Outputs of a command: notices while it works, and the files and folders it writes at the end.
 
-Files are checked before the work, and written after it.
+Paths are checked before the work, and written after it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,25 @@ from perfci.report.clean import clean_line
 from perfci.units import first_of
 
 STANDARD_OUTPUT = Path("-")
-"""The output that the caller shows by itself. It is never a file of that name."""
+"""The path ``-``: the caller prints this output itself. It never means a file of that name."""
 MANIFEST = "perfci-site.txt"
+"""The file in a site's folder that lists the site's files, so that no other file is removed."""
 _BEGINNING = (
     b"# perfci trend wrote the files below, and replaces this folder with its next report.\n"
 )
+"""The manifest's first line."""
 _SHOWN = 3
+"""Foreign files that an error names."""
 _WRITING, _REPLACED = ".writing-", ".replaced-"
+"""Parts of the names of temporary folders next to a site: for its new files, and for its old."""
 
 
 Announce = Callable[[str], None]
-"""Takes one line of what is about to be done, which stays."""
+"""Shows one line about the next step. The line stays on the screen."""
 
 
 class Say(Protocol):
-    """Takes one line. ``err`` is for lines besides the result, such as a warning."""
+    """Takes one line. ``err`` is set for lines that are no part of the result, as a warning."""
 
     def __call__(self, text: str, /, *, err: bool = False) -> None:
         """Show, keep or drop ``text``, which may quote untrusted names."""
@@ -55,9 +59,10 @@ def require_distinct(
     history: Iterable[Path] = (),
     folders: Mapping[str, Path] | None = None,
 ) -> None:
-    """Raise UsageError where two outputs are one file. Keys are the user's names of the outputs.
+    """Raise UsageError if two outputs are one file, or if one is a file of the ``history``.
 
-    ``folders`` are replaced whole, so nothing else may be in one. Links lead to one file, too.
+    Keys are the outputs' names as the user knows them. ``folders`` are replaced whole, so neither
+    an output nor the history may lie in one. A link counts as the file that it leads to.
     """
     folders = folders or {}
     kept = tuple(history)
@@ -87,7 +92,7 @@ def require_distinct(
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Return whether both are one file. A device or a pipe takes any number of texts."""
+    """Return whether both paths are one file. Devices and pipes aren't: they take many texts."""
     if os.path.realpath(path) == os.path.realpath(other):
         return not path.exists() or path.is_file()
     try:
@@ -102,9 +107,9 @@ def _holds(folder: Path, path: Path) -> bool:
 
 
 def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) -> None:
-    """Fail before anything is measured where a file can't be written afterwards.
+    """Raise an error before anything is measured if an output can't be written afterwards.
 
-    Also where writing it would destroy another one, or one of the ``history``'s files.
+    The same if writing it would destroy another output or a file of the ``history``.
     """
     require_distinct({f"--{name}": path for name, path in outputs.items()}, history)
     for path in files_of(outputs).values():
@@ -120,7 +125,7 @@ def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str], besides: str = "") -> None:
-    """Write every file. The error names each that failed, after all were tried."""
+    """Write every file. After all were tried, raise one error that names those that failed."""
     problems = []
     for path, text in files.items():
         try:
@@ -134,7 +139,7 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
 
 @contextmanager
 def writing(path: Path, besides: str = "") -> Iterator[None]:
-    """Raise the error for a file that can't be written where the block's writing fails."""
+    """Turn an OSError of the block, which writes ``path``, into the error for users."""
     try:
         yield
     except OSError as error:
@@ -142,7 +147,7 @@ def writing(path: Path, besides: str = "") -> Iterator[None]:
 
 
 def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
-    """Return the error for a file that can't be written."""
+    """Return the error for a file that can't be written. ``besides`` ends its advice."""
     return OutsideError(
         "unwritable",
         f"{path} can't be written: {error.strerror or error}",
@@ -151,13 +156,13 @@ def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
 
 
 def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write ``files`` (paths with ``/``, and bytes) and their list into the empty ``folder``."""
+    """Write ``files`` (paths with ``/``, and bytes) and the manifest into the empty ``folder``."""
     made = {folder}
     with (folder / MANIFEST).open("xb", buffering=0) as manifest:
         manifest.write(_BEGINNING)
         for name, content in files:
             path = folder / name
-            manifest.write(os.fsencode(name) + b"\n")
+            manifest.write(os.fsencode(name) + b"\n")  # first: the list is whole even after a kill
             if path.parent not in made:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 made.add(path.parent)
@@ -165,9 +170,9 @@ def fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def foreign_files(folder: Path) -> Iterator[str]:
-    """Yield the files in ``folder`` that its list lacks, and folders, which end in ``/``.
+    """Yield the files in ``folder`` that its manifest lacks, and such folders, with a final ``/``.
 
-    Without a list all of it is foreign. OSError where the folder can't be read.
+    Without a manifest every entry is foreign. OSError if the folder can't be read.
     """
     listed = _listed(folder)
     folders = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
@@ -189,6 +194,7 @@ def _foreign_files(folder: Path, before: str, listed: set[str], folders: set[str
 
 
 def _listed(folder: Path) -> set[str]:
+    """Return the files that the manifest lists, itself included. Empty without a manifest."""
     manifest = folder / MANIFEST
     if manifest.is_symlink() or not manifest.is_file():
         return set()
@@ -200,7 +206,7 @@ def _listed(folder: Path) -> set[str]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise UsageError where ``folder`` holds files of the user, which would be lost."""
+    """Raise UsageError if ``folder`` holds files that aren't a report's: they would be lost."""
     with _disk_errors(folder):
         if not folder.exists():
             return
@@ -218,9 +224,9 @@ def check_replaceable(folder: Path) -> None:
 
 
 def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write ``files`` (paths with ``/``, and bytes) next to ``folder``, then put them in its place.
+    """Write ``files`` (paths with ``/``, and bytes) to a new folder, and replace ``folder`` by it.
 
-    OutsideError where that fails. The earlier content is then still there.
+    OutsideError if that fails. The earlier content is then still in place.
     """
     from tempfile import mkdtemp
 
@@ -239,7 +245,7 @@ def replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Replace the folder by two renames. No call swaps two folders on every system."""
+    """Replace ``target`` by ``new`` with two renames: no call swaps folders on every system."""
     from tempfile import mkdtemp
 
     if not target.exists():
@@ -258,7 +264,7 @@ def _swap(new: Path, target: Path) -> None:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    """Hold the folder around ``target``, and remove what killed writers left there."""
+    """Lock the folder around ``target``, and clean up the folders that killed writers left."""
     with folder_held(target.parent):
         for leftover in tuple(target.parent.iterdir()):
             if leftover.name.startswith(f".{target.name}{_WRITING}"):
@@ -269,26 +275,26 @@ def _alone(target: Path) -> Iterator[None]:
 
 
 def _recover(leftover: Path, target: Path) -> None:
-    """Remove the old site, or put it back where its writer was killed between its two renames."""
+    """Remove the old site, or put it back if its writer was killed between the two renames."""
     old = leftover / target.name
     if old.is_dir() and not target.exists():
         old.rename(target)
     _remove(old)
-    with suppress(OSError):  # there is something else in it
+    with suppress(OSError):  # the folder holds something else
         leftover.rmdir()
 
 
 def _remove(folder: Path) -> None:
-    """Remove an old site. A folder that holds anything else is left as it is."""
+    """Remove an old site. Leave a folder alone that holds any file the manifest lacks."""
     if not folder.is_dir() or folder.is_symlink() or any(foreign_files(folder)):
         return
-    with suppress(OSError):  # it stays, and is removed by the next report
+    with suppress(OSError):  # the folder stays, and the next report removes it
         for entry in folder.iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
             elif (
                 entry.name != MANIFEST
-            ):  # last, because files without the list look foreign after a kill
+            ):  # the manifest goes last: after a kill, files without it would look foreign
                 entry.unlink()
         shutil.rmtree(folder)
 

@@ -11,16 +11,17 @@ from typing import Literal, get_args
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 """A name that can stand in a case's id, in tables, paths and comments."""
 _LONGEST_NAME, _LONGEST_UNIT = 100, 50
-"""What a report keeps of either."""
+"""Most characters of a metric's name and of its unit: a report would cut longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: ``axes`` maps each axis to its value's label.
+    """One case: a benchmark with one value for each of its axes.
 
-    ``file`` is relative to the side's tree, ``line`` counts from 1 (0: a saved model).
-    ``source_hash`` is of the benchmark's whole file: the version of its meaning.
-    ``thresholds`` maps metric names to shares; ``timeout`` is in s; ``skip`` is a reason.
+    ``axes`` maps each axis to its value's label. ``file`` is relative to the side's tree. ``line``
+    counts from 1 (0: a saved model). ``source_hash`` is the hash of the benchmark's whole file:
+    another hash means that the benchmark may measure something else. ``thresholds`` maps metric
+    names to shares, ``timeout`` is in s, ``skip`` is the reason why the case is skipped.
     """
 
     id: str
@@ -41,9 +42,9 @@ class Case:
 class Failure:
     """A failure of ``case`` (or of benchmark files, by comma) on ``side`` to be measured.
 
-    ``stage`` is the step that failed, ``kind`` the sort of failure (an exception's name, a
-    time-out), ``log_tail`` the end of the worker's output. ``alone`` says how the case fared when
-    it ran again by itself.
+    ``stage`` is the worker's step that failed. ``kind`` is the sort of failure: an exception's
+    name, or a slug such as ``timeout``. ``log_tail`` is the end of the worker's output. ``alone``
+    is the outcome of running the case again by itself: ``ran``, ``failed``, or "" if it didn't.
     """
 
     case: str
@@ -67,20 +68,22 @@ _KINDS, _UNDECIDED = get_args(Kind), get_args(Undecided)
 class Metric:
     """One metric and its default policy.
 
-    ``kind``: how it is measured; an ``exact`` metric is tested, too, where a side's workers differ.
+    ``kind``: how it is measured. An ``exact`` metric is tested if the workers of a side differ.
     ``threshold``: a share of base (0.05: five per cent), or an amount in ``unit`` if ``absolute``.
     ``gate``: what a regression does to the verdict.
-    ``direction``: the better one.
-    ``absolute``: compared by differences, as base may be zero.
+    ``direction``: whether lower or higher values are better.
+    ``absolute``: compared by differences instead of ratios, as base may be zero.
     ``share``: the threshold is never less than this share of base's value.
-    ``whole``: the metric that this metric is a part of.
-    ``share_of_whole``: the same of base's whole, unless a threshold is configured.
-    ``floor``: smaller values count as this much.
-    ``step``: the instrument counts in multiples of it, in ``unit``; no value is known better.
+    ``whole``: the metric that this metric is a part of, or "".
+    ``share_of_whole``: the threshold is never less than this share of base's value of ``whole``.
+    A configured threshold turns this bound off.
+    ``floor``: smaller values count as this value.
+    ``step``: the resolution of the instrument, in ``unit``. Values are multiples of it.
     ``undecided``: what an inconclusive gating comparison makes of the verdict.
-    ``rounds_setting``: the setting that gives it more rounds.
-    ``always``: every measured case has it, where the machine can measure it at all.
-    ``zero_if_absent``: a worker without it counts as zero where another worker of the case has it.
+    ``rounds_setting``: the setting that gives this metric more rounds.
+    ``always``: every measured case has this metric if the machine can measure it at all.
+    ``zero_if_absent``: a worker without this metric counts as zero if another worker of the case
+    has it.
     """
 
     name: str
@@ -102,10 +105,10 @@ class Metric:
 
 
 def unfit_reason(metric: Metric) -> str:
-    """Return what is wrong with a metric that isn't perfci's own, or nothing.
+    """Return what is wrong with a metric that isn't perfci's own, or "".
 
-    Called where the metric is defined and again by the parent, because a worker's message may come
-    from anyone's code.
+    It is called where the metric is defined. The parent calls it again on a worker's message, which
+    any code in the worker may have written.
     """
     threshold = metric.threshold
     checks = (

@@ -1,7 +1,7 @@
-"""Records to and from JSON, strictly. The parent's half: it uses msgspec, workers never do.
+"""Records to and from JSON, strictly. Only the parent uses this module: workers have no msgspec.
 
-Encoding refuses non-finite numbers; decoding refuses a wrong type, a missing or unknown field
-and NaN, and says where in the document it found it.
+Encoding refuses non-finite numbers. Decoding refuses a wrong type, a missing or unknown field and
+NaN. The error names the place in the document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class CodecError(ValueError):
-    """The text isn't such a record; the message says where and why."""
+    """The text or the record can't be converted. The message says where and why."""
 
 
 def encode(record: Any) -> str:
@@ -32,7 +32,7 @@ def to_plain(record: Any) -> Any:
 
 
 def decode(text: str | bytes, kind: type[T]) -> T:
-    """Return the ``kind`` that ``text`` encodes. CodecError on anything else."""
+    """Return the record of type ``kind`` that ``text`` encodes. CodecError on anything else."""
     try:
         plain = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -41,7 +41,7 @@ def decode(text: str | bytes, kind: type[T]) -> T:
 
 
 def from_plain(plain: Any, kind: type[T]) -> T:
-    """Return the ``kind`` that dicts and lists stand for. CodecError on anything else."""
+    """Return the record of type ``kind`` made of dicts and lists. CodecError on anything else."""
     try:
         record = msgspec.convert(plain, type=kind, strict=True)
     except msgspec.ValidationError as error:
@@ -54,6 +54,7 @@ def from_plain(plain: Any, kind: type[T]) -> T:
 
 
 def _finite(plain: Any, path: str) -> Any:
+    """Return ``plain`` as it is. CodecError where it holds a non-finite number."""
     if isinstance(plain, float) and not math.isfinite(plain):
         raise CodecError(f"not a finite number at `{path}`")
     if isinstance(plain, dict):
@@ -66,7 +67,10 @@ def _finite(plain: Any, path: str) -> Any:
 
 
 def _first_unknown(plain: Any, record: Any, path: str) -> str:
-    """msgspec ignores unknown fields of dataclasses; a mistyped key must not be kept silently."""
+    """Return the path of the first key in ``plain`` that no record has a field for, or "".
+
+    msgspec ignores unknown fields of dataclasses, so a mistyped key would go unnoticed.
+    """
     if dataclasses.is_dataclass(record) and isinstance(plain, dict):
         names = {field.name for field in dataclasses.fields(record)}
         for key in plain:

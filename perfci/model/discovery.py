@@ -10,10 +10,11 @@ from perfci.model.case import Case, Failure
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An installed copy of a distribution of the project's.
+    """An installed copy of one of the project's distributions.
 
-    ``paths`` are its folders, which end in a slash, and files that lie in none of them. ``origin``
-    is the address of the git repository that it was installed from, where that alone makes it one.
+    ``paths`` are its folders, which end in a slash, and its files outside these folders.
+    ``origin`` is the address of the git repository that the copy was installed from. It is set only
+    if nothing else shows that the copy is the project's.
     """
 
     distribution: str
@@ -26,9 +27,9 @@ class FileImports:
     """Effects of importing one benchmark file, or a list of modules, on its process.
 
     ``modules`` are other distributions' modules that the side's own code asked for, in order.
-    ``environment`` are variables that were set (``NAME=value``) or removed (``NAME``), ``programs``
-    are those that libraries started, ``read`` files of the tree that they opened. ``state`` is
-    torch's.
+    ``environment`` lists the variables that were set (``NAME=value``) or removed (``NAME``).
+    ``programs`` are the programs that libraries started, ``read`` the files of the tree that
+    libraries opened. ``state`` holds torch's settings after the import, by name.
     """
 
     modules: tuple[str, ...] = ()
@@ -42,12 +43,13 @@ class FileImports:
 class Discovery:
     """Content of one side's benchmark files: cases, failed files, and the side's facts.
 
-    ``copies`` are the project's distributions that are installed in the side's Python, which lies
-    in ``pythons``. ``sources`` are other clones that they are installed from. ``devices`` are
-    modules of kinds of device that other distributions add there, ``metrics`` modules of metrics,
-    with the distributions' names. ``imports`` has the effects of each benchmark file's imports,
-    ``modules`` all loaded modules, with their files. ``importable`` are the folders outside of the
-    checkout that this Python imports from, with the names in them; a folder's name ends in a slash.
+    ``copies`` are the project's distributions as installed in the side's Python. ``pythons`` are
+    the folders of that Python. ``sources`` are other clones of the project's repository that this
+    Python imports from. ``devices`` and ``metrics`` are modules that other distributions add:
+    kinds of device, and metrics with the distributions' names. ``imports`` maps each benchmark file
+    to the effects of its imports, ``modules`` each loaded module to its file. ``importable`` maps
+    each folder outside the checkout that this Python imports from to the names in it. A name that
+    ends in a slash is a folder's.
     """
 
     cases: tuple[Case, ...]

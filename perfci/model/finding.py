@@ -1,4 +1,4 @@
-"""Findings: codes with arguments. Why a case moved is a ranked list of them."""
+"""Findings: codes with arguments. The reason why a case moved is a ranked list of findings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 IN_WORDS = "in-words"
-"""The code of a reason that is given in words alone: its ``text``."""
+"""The code of a reason that has words only, in its argument ``text``."""
 ANCESTORS_DIFFER = "ancestors-differ"
-"""The code of a remark: variance between ancestors has widened the interval."""
+"""Code of a remark: the rounds' ancestors differ, which widened the interval."""
 DELAYED_MORE = "delayed-more"
-"""The code of a remark: head's bursts were kept off their core more often than base's."""
+"""Code of a remark: the kernel kept head's workers off their core in more bursts than base's."""
 TWO_SPEEDS = "two-speeds"
-"""The code of a remark: the change is that within each of two speeds of processes."""
+"""Code of a remark: processes run at two speeds, and the change compares like with like."""
 OVERSTATED = "may-be-overstated"
-"""The code of a remark: the interval of a regression reaches below its threshold."""
+"""Code of a remark: a regression's interval reaches below its threshold."""
 OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
@@ -22,7 +22,7 @@ OF_WORKERS = frozenset(
         "output-nan",
     }
 )  # fmt: skip
-"""Codes of the remarks that a worker may make on a metric. Others are not believed."""
+"""Codes of the remarks that a worker may make on a metric. The parent refuses other codes."""
 REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
@@ -32,16 +32,16 @@ REMARKS = frozenset(
         *OF_WORKERS,
     }
 )  # fmt: skip
-"""Codes of remarks on a row's numbers; they are no reason for its status."""
+"""Codes of remarks on a row's numbers. A remark is never the reason for the row's status."""
 NOTHING_EXERCISED = "nothing-exercised"
-"""The code of a finding on a report: no case ran any code that the change touches."""
+"""Code of a finding on a whole report: no case ran any code that the change touches."""
 WARNS = frozenset(
     {
         "accepted", "warned", "warned-uncounted", "warned-undecided", "lost-metric",
         NOTHING_EXERCISED,
     }
 )  # fmt: skip
-"""Codes of reasons that warn, and fail nothing."""
+"""Codes of a verdict's reasons that warn and don't fail the report."""
 JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
@@ -49,13 +49,14 @@ JUDGED = frozenset(
         "out-of-reach", "near-threshold", "more-rounds", "no-regression", OVERSTATED,
     }
 )  # fmt: skip
-"""Codes that only the correction over a family gives. When a row is judged in another family (a
-whole report instead of a shard), they are dropped and found again."""
+"""Codes that depend on the family: the rows over which p-values are corrected. A row that is judged
+in another family (a whole report instead of a shard) loses these findings and gets new ones."""
 MOST_STACK_S = 1e9
-"""Longest time of a stack that is believed, in s: longer than any call."""
+"""Longest time of a stack, in s. It is longer than any call, so a larger one isn't believed."""
 
 
 Plain = str | int | float
+"""A value of a finding's argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +86,20 @@ class Reason:
 
 
 def finding(code: str, **arguments: Plain) -> Finding:
-    """Return the finding ``code`` of these arguments."""
+    """Return the finding ``code`` with these arguments."""
     return Finding(code, arguments)
 
 
 def stated(text: str, case: str = "", metric: str = "") -> Reason:
-    """Return the reason that is given in words alone."""
+    """Return a reason that has no code of its own, only words."""
     return Reason(IN_WORDS, case, metric, {"text": text})
 
 
 def because(code: str, why: Finding) -> Finding:
-    """Return the finding ``code``, with another, ``why``, and its arguments as the reason."""
+    """Return the finding ``code`` whose reason is the finding ``why``.
+
+    Its arguments are those of ``why``, and ``why``'s code as ``why``.
+    """
     return Finding(code, {**why.arguments, "why": why.code})
 
 

@@ -1,4 +1,4 @@
-"""A report in a notebook: its line, its table and its plot."""
+"""A report as a notebook shows it: in one line, as an HTML table and as a plot."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _COLOURS: Mapping[str, str] = {
     "dim": "#777777",
     "": "#444444",
 }
+"""HTML colours by the ``style`` of ``model.status.Traits``."""
 _COLUMNS = ("case", "metric", "status", "base", "head", "change", "95 % interval")
 
 
@@ -85,6 +86,7 @@ def _new_axes(rows: int) -> Any:
 
 
 def _shown(report: Report) -> Iterator[Comparison]:
+    """Yield the rows of median latency, and all that gate or warn and aren't unchanged."""
     for row in report.results:
         if row.metric == "latency_p50" or (row.status != "unchanged" and row.gate != "info"):
             yield row

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_VALUES = 200
-"""Values of a side that a report keeps: the first ones."""
+"""Most values of a side in a report, which keeps the first ones."""
 _TEXTS = ("case", "metric", "unit", "status", "gate", "method", "direction")
 _NUMBERS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi", "threshold",
@@ -30,6 +30,7 @@ _NUMBERS = (
 _ESTIMATE = ("center", "lo", "hi", "workers", "samples")
 _SIDES = tuple(f"{side}_{name}" for side in ("base", "head") for name in _ESTIMATE)
 COLUMNS = (*_TEXTS, *_NUMBERS, "confirmed", *_SIDES, "warnings")
+"""Columns of ``Report.to_frame`` and of the CSV, in order."""
 
 
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]

@@ -10,7 +10,7 @@ from perfci.model.case import Case, Direction, Failure
 from perfci.model.worker import WorkerOutput
 
 WRONG_CODE = "wrong_code"
-"""The kind of failure of a case whose worker ran what isn't its side's code."""
+"""The ``Failure.kind`` of a case whose worker ran code that isn't its side's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CaseRun:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that was measured for one side at one time. ``created_at`` is ISO 8601."""
+    """All that was measured of one side in one session. ``created_at`` is ISO 8601."""
 
     side: Side
     environment: Environment
@@ -55,8 +55,8 @@ class Run:
 class Point:
     """One case's metric in one recorded run.
 
-    ``value`` is the centre over workers, in ``unit``. ``values`` is one number for each worker,
-    empty where an imported file has none.
+    ``value`` is the centre over workers, in ``unit``. ``values`` has one number for each worker.
+    It is empty if the run comes from an imported file without such numbers.
     """
 
     case: str
@@ -69,12 +69,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """Description of a run: its commit, its place and its time.
+    """Description of a run: its commit, its machine and its time.
 
-    ``source`` is how it came: ``run``, ``compare``, ``nightly``, or an importer's name such as
-    ``asv``. ``sha`` is empty where an imported file has none. ``position`` counts the commit's
-    first-parent ancestors, None where no repository was asked. Times are ISO 8601 in UTC, empty
-    where not known (``measured_at`` always is). ``runner`` names the machine.
+    ``source`` says where the run comes from: ``run``, ``compare``, ``nightly``, or an importer's
+    name such as ``asv``. ``sha`` is empty if an imported file names no commit. ``position`` counts
+    the commit's first-parent ancestors; None if no repository was at hand to count in. Times are
+    ISO 8601 in UTC. ``committed_at`` may be unknown, then it is empty. ``runner`` names the
+    machine.
     """
 
     id: str
@@ -89,19 +90,20 @@ class RunHeader:
 
 
 HEADER = tuple(each.name for each in fields(RunHeader))
+"""Names of a header's fields."""
 
 
 def header_fields(run: Any) -> dict[str, Any]:
-    """Return the fields of a header, of whatever has them as attributes."""
+    """Return the fields of a ``RunHeader``, read from any object that has these attributes."""
     return {name: getattr(run, name) for name in HEADER}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun(RunHeader):
-    """One run of one commit on one machine, whole. A run recorded twice is there once.
+    """One run of one commit on one machine, with its numbers. The history has each run once.
 
-    ``source_hashes`` maps a case to the hash of its benchmark's source. ``failed`` maps a case to
-    why it has no points.
+    ``source_hashes`` maps each case to the hash of its benchmark's source. ``failed`` maps a case
+    without points to the reason.
     """
 
     environment: Environment
@@ -112,10 +114,11 @@ class RecordedRun(RunHeader):
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """End of one comparison of two sides, of which the gate's own health is made.
+    """Outcome of one report on two sides. The gate's own health is computed from these.
 
-    ``same`` says that both sides were the same commit (A/A), so that each ``fail`` was false.
-    ``comparisons`` counts the gating ones; ``regressed`` and ``inconclusive`` are of these.
+    ``same``: both sides were the same commit (A/A), so that a ``fail`` is a false alarm.
+    ``comparisons`` counts the gating comparisons, ``regressed`` and ``inconclusive`` those of them
+    with that status.
     """
 
     id: str

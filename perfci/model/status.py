@@ -1,7 +1,8 @@
-"""The statuses of a comparison, each with its meaning. The verdict and all renderers read it.
+"""The statuses of a comparison and their meanings, which the verdict and all renderers read.
 
-A new status is a line of ``Status``, a line of the table, and the words of its findings in
-``words``. A status with a section of its own is also a line of ``GROUPS`` in ``report.outline``.
+To add a status, add a line to ``Status``, a line to the table ``_TRAITS``, and the words of its
+findings to ``model.words``. A status with a section of its own also needs a line of ``GROUPS`` in
+``report.outline``.
 """
 
 from __future__ import annotations
@@ -25,23 +26,26 @@ Sense = Literal["worse", "better", "steady"]
 JUnit = Literal["failure", "error", "skipped", "passed"]
 Side = Literal["base", "head"]
 Cause = Literal["code", "noise", "machine", "method", ""]
-"""``code``: what differs between the sides. ``noise``: variance between processes. ``machine``:
-something else ran, or the machine throttled. ``method``: how it was measured (too few rounds, a
-value too coarse, sides that can't be compared). Empty where there is nothing to blame."""
+"""The cause of a status. ``code``: what differs between the sides. ``noise``: variance between
+processes. ``machine``: something else ran, or the machine throttled. ``method``: how it was
+measured (too few rounds, a value too coarse, sides that can't be compared). Empty: none of these.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The meaning of a status.
+    """The meaning of a status, for every row that has it.
 
-    ``rank`` orders rows, the worst first. ``group`` is where a report lists them: one of
-    ``report.outline.GROUPS``, or ``moved`` for three of them. ``style`` is their colour on a
-    terminal, and ``junit`` the row's outcome as a test. A row of the status has no
-    numbers of the sides it ``lacks``. ``answers``: it is a result even where nothing was measured.
-    ``settled``: it is known that nothing regressed. ``cause`` is what to blame, if the row's
-    findings and its case don't say otherwise. ``leaves_open``: the code of the verdict's reason
-    if rows of this status leave it inconclusive whatever they gate. There is one for each case, or
-    one for all that are ``counted``.
+    ``rank`` orders rows, the worst first. ``group`` is where a report lists the row: one of
+    ``report.outline.GROUPS``, or ``moved``, which is split into three of these. ``sense``: whether
+    the row got worse or better. ``style`` is its colour on a terminal, ``junit`` its outcome as a
+    JUnit test. ``lacks`` names the sides of which the row has no numbers.
+    ``answers``: the row is a result even where nothing was measured.
+    ``settled``: the row certainly didn't regress.
+    ``cause``: what to blame, unless the row's findings or its case show something else.
+    ``leaves_open``: rows of this status leave the verdict inconclusive, whatever they gate. This is
+    the code of the verdict's reason for it.
+    ``counted``: one such reason counts all these rows. Otherwise each row has a reason of its own.
     """
 
     rank: int
@@ -87,8 +91,9 @@ _TRAITS: Mapping[Status, Traits] = {
     "removed": Traits(5, "removed", "steady", "", "skipped", lacks=("head",), settled=True),
     "unchanged": Traits(5, "unchanged", "steady", "dim", "passed", settled=True),
 }
+"""The table of statuses: rank, group, sense, style and JUnit outcome, then what is special."""
 
 
 def traits(status: Status) -> Traits:
-    """Return what ``status`` means. KeyError where it is not in the table."""
+    """Return the meaning of ``status``. KeyError for a status that the table lacks."""
     return _TRAITS[status]

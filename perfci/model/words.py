@@ -1,7 +1,7 @@
-"""The one place where findings become English. Nothing else may depend on these sentences.
+"""Findings in English: all of their sentences are written here, and no code may depend on them.
 
-A wording is a template, or a function of the arguments by name. The function of a verdict's reason
-also gets that reason.
+A wording is a template, or a function that takes the finding's arguments by name. The function for
+a verdict's reason takes the reason itself as its first argument.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from perfci.units import (
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a threshold: in its unit where there is one, else as a share."""
+    """Return a threshold as text: an amount if it has a unit, else a share."""
     return format_value(value, unit) if unit else format_share(value)
 
 
 def _rounds(count: int, setting: str) -> str:
-    """Return the rounds, with the setting that gives them unless that is `--rounds`."""
+    """Return a number of rounds as text, with the setting that raises it if not `--rounds`."""
     return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
@@ -36,6 +36,7 @@ def _could_detect(change: float) -> str:
 
 
 def _looks(moved: str) -> Callable[..., str]:
+    """Return the wording for a change that looks ``moved`` but isn't sure, because of ``why``."""
     return lambda *, why, **of_why: f"looks {moved}: {words(Finding(why, of_why))}"
 
 
@@ -46,7 +47,7 @@ def _base_only(*, why: str = "") -> str:
 
 def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
     how_many = f"{excluded:,} bursts were excluded"
-    if bursts:  # kept measurements don't say of how many
+    if bursts:  # 0 where measurements were stored without the number of all bursts
         share = format_share(excluded / bursts)
         how_many = f"{share} of bursts were excluded ({excluded:,} of {bursts:,})"
     return f"{how_many}, most often because of this: {reason}"
@@ -131,6 +132,7 @@ _KINDS_OF_CHANGE = {
     "submodules": "submodule",
     "ci": "CI file",
 }
+"""Words for the kinds of changed files that ``nothing-exercised`` counts, by argument."""
 
 
 def _nothing_exercised(*, names: str, **counts: int) -> str:
@@ -327,7 +329,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
 
 
 def words(finding: Finding) -> str:
-    """Return ``finding`` in English. KeyError, TypeError or ValueError where perfci has no such."""
+    """Return ``finding`` in English.
+
+    KeyError, TypeError or ValueError for a code or arguments that perfci never gives.
+    """
     wording, arguments = WORDS[finding.code], finding.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
 
@@ -430,12 +435,15 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "incomplete": _incomplete,
     "elsewhere": "the report says {status}, by the configuration it was measured with",
 }
-"""By code. A template also knows the ``case``, the ``metric``, ``why`` (the words of the finding
-that it is because of) and ``because`` (the same in brackets)."""
+"""The wording of a verdict's reason by its code. A template may also use the reason's ``case``,
+``metric``, ``why`` (its underlying finding in words) and ``because`` (that text in brackets)."""
 
 
 def reason_words(reason: Reason) -> str:
-    """Return ``reason`` in English. KeyError, TypeError or ValueError where perfci has no such."""
+    """Return ``reason`` in English.
+
+    KeyError, TypeError or ValueError for a code or arguments that perfci never gives.
+    """
     wording = REASONS[reason.code]
     if not isinstance(wording, str):
         return wording(reason, **reason.arguments)

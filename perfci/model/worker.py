@@ -1,4 +1,4 @@
-"""Input of a worker (``WorkOrder``), its output, and the settings of measuring."""
+"""Input of a worker (``WorkOrder``), output of a worker, and the settings of measuring."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from perfci.model.case import Failure, Gate, Metric
 from perfci.model.finding import Finding
 
 MOST_FIRST_CALLS = 40
-"""Number of a worker's first calls whose latencies are kept one by one."""
+"""Most first calls of a worker whose latencies are kept, one by one."""
 UNLIKE_FRESH = "unlike_fresh"
-"""The kind of failure of a worker that its ancestor made unlike a fresh process."""
+"""``Failure.kind`` of a worker whose ancestor left it in another state than a fresh process."""
 INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
+"""Metrics that can be made worse on purpose, to test the gate."""
 MOST_INJECTED = 10.0
-"""Largest share of base by which something can be made worse: 1000 %."""
+"""Largest share of base by which such a metric can be made worse: 1000 %."""
 DECIDING_ROUNDS = 5
-"""Fewer rounds give no interval and no verdict: rounds that agree by chance look like certainty.
-With two, intervals of processes of two speeds hold in 86 % instead of 95; with four, 0.4 % of the
-cases slower by twice the threshold pass for unchanged; with five 0.1 % (docs/statistics.md)."""
+"""Fewest rounds for an interval and a verdict: fewer may agree by chance, and look like certainty.
+If processes run at two speeds, intervals of two rounds hold in 86 % instead of 95. Of cases slower
+by twice the threshold, 0.4 % pass for unchanged with four rounds, 0.1 % with five
+(docs/statistics.md)."""
 AGREEING_ROUNDS = 2
-"""Rounds that measure exact metrics. Where their workers agree, later rounds leave these out."""
+"""Rounds that measure exact metrics. If their workers agree, later rounds don't measure them."""
 ROUNDS_OF_AN_ANCESTOR = 2
-"""Rounds of one case that share an ancestor. The first, least number of rounds have one each. See
-docs/results/ancestors.md."""
+"""Rounds of one case that share an ancestor. In the least number of rounds, which come first, each
+has an ancestor of its own. See docs/results/ancestors.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """A benchmark by configuration alone: a saved model and its inputs.
+    """A benchmark without a benchmark file: the configuration names a saved model and its inputs.
 
-    Paths are absolute. ``kind`` is ``exported`` (a torch.export program), ``torchscript``, or
-    ``pickle`` (needs ``allow_pickle``: unpickling runs code).
+    Paths are absolute. A pickled model needs ``allow_pickle``, because unpickling runs code.
     """
 
     name: str
@@ -44,29 +45,31 @@ class SavedModel:
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """Work of one worker. Sent as JSON on its order pipe.
+    """Work of one worker. The parent sends it as JSON on the worker's order pipe. Times in s.
 
-    Where and what: ``root`` is the side's tree (the worker's directory), in which its benchmark
-    files lie. ``benchmark_file`` is an absolute path, empty for a saved model. ``case`` empty asks
-    for discovery of ``benchmark_files``; the worker finds its case again by its id, so that axis
-    values need not be JSON.
+    Where and what: ``root`` is the side's tree. It is the worker's directory, and the side's
+    benchmark files lie in it. ``benchmark_file`` is an absolute path, empty for a saved model.
+    ``case`` is the id of the case to measure. The worker finds the case by its id, so that the
+    values of axes needn't be JSON. An empty ``case`` asks for discovery of ``benchmark_files``.
 
     How it is measured: ``cold_cache``: the compile cache is empty. ``accuracy``: the output is
-    compared with its reference, the ranks' with each other, and operations are counted.
-    ``growth``: the growth of memory per call is measured. Both are exact and left out of later
-    rounds where workers agree. With ``flush_l2`` a device's cache is flushed before each call.
+    compared with its reference, the outputs of ranks with each other, and operations are counted.
+    ``growth``: the growth of memory per call is measured. The metrics of ``accuracy`` and
+    ``growth`` are exact: later rounds leave them out if the workers agree. ``flush_l2``: a device's
+    cache is flushed before each call. ``cold_start``: False if the worker's start was disturbed, so
+    that its cold start isn't reported. ``inject`` makes the work worse on purpose, by shares of its
+    cost.
 
-    If it forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
-    ``benchmark_file`` and forks workers that have orders of their own. With ``preload`` it is an
+    Forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
+    ``benchmark_file`` and forks workers, which get orders of their own. With ``preload`` it is an
     ancestor: it imports these modules, then those of ``compiler``, and no code of the side.
-    ``fresh_state`` is torch's state after the imports in a fresh process, where it is compared.
-    ``cold_start``: False where the worker's start was disturbed: cold start is then not reported.
-    ``inject`` makes the work worse on purpose, by shares of its cost.
+    ``fresh_state`` is torch's state after the imports of a fresh process, which a forked worker's
+    has to equal. If empty, nothing is compared.
 
     Discovery looks for installed copies of the distributions that ``project`` names (normalised) or
-    ``checkout`` holds. ``devices`` are the kinds of device that it found, ``metrics`` the modules
-    of metrics, with their distributions. With ``instruments`` nothing is measured: they look
-    inside of the case. Times in s.
+    ``checkout`` holds. ``devices`` and ``metrics`` are what discovery found: kinds of device, and
+    modules of metrics with their distributions. With ``instruments`` nothing is measured: these
+    instruments look inside the case.
     """
 
     root: str
@@ -98,7 +101,7 @@ class WorkOrder:
 
 @dataclass(frozen=True, slots=True)
 class GraphEvent:
-    """A graph break or recompile: why, and where (``file`` relative to the side's tree)."""
+    """A graph break or a recompile, with its reason. ``file`` is relative to the side's tree."""
 
     kind: str
     reason: str
@@ -108,7 +111,7 @@ class GraphEvent:
 
 
 REPLACED = "measured again in long turns"
-"""Why a block is excluded that later ones of its round replace."""
+"""Why a block is excluded if later blocks of its round replace it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +119,11 @@ class WorkerBlock:
     """One worker's part of a block: the bursts that one message ordered. Times in s.
 
     Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were, then
-    ``timed_apart`` calls for the device's own time. If that is 0, the recorded calls gave it.
-    ``duration`` is the time of all bursts, ``run_delay`` for each burst how long the kernel kept
-    the worker off its core. ``set_aside`` gives the reason why the block was excluded, or "".
-    ``calls_before`` were made between the block before and this one, for other readings.
+    ``timed_apart`` calls for the device's own time. If ``timed_apart`` is 0, the recorded calls
+    gave the device's time. ``duration`` is the time of all bursts. ``run_delay`` is for each burst
+    how long the kernel kept the worker off its core. ``set_aside`` is the reason why the block was
+    excluded, or "". ``calls_before`` counts the calls made for other readings between the previous
+    block and this one.
     """
 
     bursts: int
@@ -145,10 +149,11 @@ class WorkerBlock:
 
 @dataclass(frozen=True, slots=True)
 class ResultsFile:
-    """A file of results that one run of a command wrote; ``content``'s characters are its bytes.
+    """A file of results that one run of a command wrote.
 
-    ``format`` is the importer's name, empty where the content shows it. ``threshold`` and ``gate``
-    are of the metrics that stand for its results.
+    Each character of ``content`` stands for one byte. ``format`` is the importer's name, empty if
+    the content shows which importer fits. ``threshold`` and ``gate`` apply to the metrics made from
+    the file's results.
     """
 
     name: str
@@ -162,12 +167,12 @@ class ResultsFile:
 class Measurement:
     """A worker's raw answer, which the parent reduces to a ``WorkerOutput``.
 
-    ``samples_ns`` (and ``device_samples_ns``, where there is a device) have each block's samples as
+    ``samples_ns`` (and ``device_samples_ns`` if there is a device) has each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the metrics that are not
-    derived from samples, in base units. By metric, ``missing`` has the reason why it is absent,
-    and ``remarks`` a remark on its value. ``observed_ns`` has, by metric and encoded likewise, the
-    time that each call of the blocks spent in it, lead-in calls included. ``results`` are files
-    that the parent reads.
+    derived from samples, in base units. ``missing`` maps an absent metric to the reason, and
+    ``remarks`` a metric to a remark on its value. ``observed_ns`` maps a metric of observed time
+    to the time that each call of the blocks spent in it, lead-in calls included; it is encoded like
+    ``samples_ns``. ``results`` are files for the parent to read.
     """
 
     samples_ns: tuple[str, ...]
@@ -192,23 +197,24 @@ class Measurement:
 class WorkerOutput:
     """One worker's measurement of one case: each metric reduced to one value.
 
-    ``values`` holds metrics in base units. By metric, ``missing`` has the reason why it is absent,
-    and ``remarks`` a remark on its value. ``first_calls`` are the latencies of the first calls in
-    s, warm-up included.
-    ``quantiles`` are of the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
-    ``phases`` are those of cold start in s: interpreter, harness, imports, setup, first_call, and
-    compiler where that was imported before them.
-    ``beside`` holds, for metrics whose bursts lay side by side with those of the round's other
-    worker, the log of this worker's value ÷ the other's. ``bursts`` has the medians of single
-    bursts that it is made from, in order, None for an excluded burst. It is then emptied.
-    Of ``bursts_measured``, ``bursts_set_aside`` were excluded. ``bursts_disturbed`` were disturbed
-    and kept, as most of the worker's bursts were. ``disturbance`` is the commonest reason of
-    either.
-    ``bursts_delayed`` counts bursts that the kernel kept off their core, excluded or not.
-    ``with_delayed`` has the values that differ where those are kept. Baselines store none of
-    ``bursts``, ``bursts_delayed`` and ``with_delayed``.
-    ``ancestor`` numbers the process that both workers of the round were forked from, within the
-    session; 0 where they have none in common.
+    ``values`` holds metrics in base units. ``missing`` maps an absent metric to the reason, and
+    ``remarks`` a metric to a remark on its value. ``first_calls`` are the latencies of the first
+    calls in s, warm-up included.
+    ``quantiles`` are the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
+    ``phases`` are the phases of cold start in s: interpreter, harness, imports, setup, first_call,
+    and compiler if it was imported before them.
+    ``bursts`` has by metric the median of each burst, in order, and None for an excluded burst.
+    ``beside`` is made from it for the metrics that both workers of a round have bursts of: the log
+    of this worker's value ÷ the other worker's, over bursts that ran side by side. ``bursts`` is
+    emptied then.
+    ``bursts_measured`` counts all bursts, and ``bursts_set_aside`` those of them that were
+    excluded. ``bursts_disturbed`` were disturbed but kept, because most of the worker's bursts
+    were disturbed. ``disturbance`` is the commonest reason for either.
+    ``bursts_delayed`` counts the bursts that the kernel kept off their core, excluded or not.
+    ``with_delayed`` has the metrics whose values differ if delayed bursts are kept. Baselines don't
+    store ``bursts``, ``bursts_delayed`` and ``with_delayed``.
+    ``ancestor`` is the number, within the session, of the process that both workers of the round
+    were forked from. It is 0 if they have no common ancestor.
     """
 
     case: str
@@ -250,16 +256,16 @@ WorkerResult = WorkerOutput | WorkerFailure
 class MeasureSettings:
     """Settings of measuring. Times are in s, memory in bytes.
 
-    ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most;
+    ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most.
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
-    has ``round_time`` s of them. 0 means for ``threads`` as many as there are, for ``cores``
-    chosen automatically, for ``memory_limit`` none. Without ``hints`` explanations have no hints.
+    has ``round_time`` s of them. ``threads`` 0: as many as there are. ``cores`` 0: chosen
+    automatically. ``memory_limit`` 0: no limit. Without ``hints`` explanations have no hints.
     With ``flush_l2`` a device's cache is flushed before each call.
 
-    The last two can't be configured. ``inject`` makes the ``INJECTABLE`` metrics of head worse on
-    purpose, by shares. The first ``cold_start_rounds`` of a case measure cold start (None: the
-    first ``rounds``); in later ones both sides may start at once.
+    The last two fields can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse
+    on purpose, by shares. The first ``cold_start_rounds`` rounds of a case measure cold start
+    (None: the first ``rounds``). In later rounds both sides may start at once.
     """
 
     rounds: int = 5
@@ -282,7 +288,7 @@ class MeasureSettings:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The settings that keep a worker quiet (design 5.3), each of which can be switched off.
+    """The settings that keep a worker quiet (design 5.3). Each can be switched off by itself.
 
     ``pin``: workers have cores of their own.
     ``malloc``: glibc keeps its pages, so that large tensors don't page-fault on each call.

@@ -1,4 +1,4 @@
-"""The result of a search, for the terminal and as JSON (``perfci.bisection/1``)."""
+"""The result of ``perfci bisect``, for the terminal and as JSON (``perfci.bisection/1``)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from perfci.report.rows import first_line
 from perfci.units import counted, format_change, format_difference
 
 _WIDTH = 200
+"""Characters of a line."""
 _MOST_COMMITS = 10
+"""Commits of a culprit that are listed. Earlier commits are counted."""
 
 
 def render_bisection_json(bisection: Bisection) -> Clean:
-    """Return the answer as JSON. CodecError on a number that isn't finite."""
+    """Return the result as JSON. CodecError on a number that isn't finite."""
     plain = to_plain(bisection)
     culprits = [
         {**fields, "replay": replay(culprit, bisection)}
@@ -26,7 +28,7 @@ def render_bisection_json(bisection: Bisection) -> Clean:
 
 
 def render_bisection(bisection: Bisection) -> list[Clean]:
-    """Return the answer in lines."""
+    """Return the result in lines of text."""
     whole = _size(bisection.ratio, bisection.difference, bisection.unit)
     lines = [
         (
@@ -57,9 +59,10 @@ def _unseen(bisection: Bisection) -> str:
 
 
 def replay(culprit: Culprit, bisection: Bisection) -> str:
-    """Return the command that compares the commits before and after a change again.
+    """Return the command that compares the commits around a change again.
 
-    It takes the benchmarks of the newer end, as the search did: older commits may lack them.
+    It takes the benchmarks of the range's newer end, as the search did: older commits may lack
+    them.
     """
     before, after = short_name(culprit.before), culprit.commits[-1].short
     case = shlex.quote(bisection.case)

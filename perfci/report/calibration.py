@@ -29,6 +29,7 @@ from perfci.units import (
 
 MAIN_METRIC = "latency_p50"
 _TAILS = frozenset({"latency_p95", "latency_p99"})
+"""Metrics that tables list last."""
 _HELPED = {"helps": "helps", "hurts": "makes it worse", "unknown": "unclear"}
 LEGEND = (
     "spread: of one round's change. sees: the smallest change that a session finds in 95 % of "
@@ -37,14 +38,17 @@ LEGEND = (
 )
 MAIN_TITLE = f"{MAIN_METRIC}, the median latency of one call:"
 _MOST_CASES = 2
+"""Cases whose detectable slow-down is given: those that see least."""
 _MOST_BLIND = 3
+"""Gates that are named as blind: the noisiest."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A TOML key that needs no quotes."""
 _HELPED_STYLES = {"helps": "green", "hurts": "red", "unknown": "", "left_out": "dim"}
 _KEPT_STYLES = {"kept": "green", "not_kept": "bold red", "not_checked": "yellow"}
 
 
 def headline(calibration: Calibration) -> str:
-    """Return the one thing that matters: what this machine sees, and what stands in the way."""
+    """Return the main result: the smallest changes that this machine detects, and bimodal cases."""
     rows, _ = _main_and_others(calibration)
     known = sorted(
         (row.detectable, row.case)
@@ -71,9 +75,10 @@ def headline(calibration: Calibration) -> str:
 
 
 def answers(calibration: Calibration) -> tuple[str, ...]:
-    """Return what a gate here finds: of the cases that see least, then which gates are blind.
+    """Return what a gate on this machine finds, and which gates are blind.
 
-    A second line of a case, with the rounds that smaller changes take, begins with two blanks.
+    The first lines are of the cases that see least. Each has a second line, indented by two blanks,
+    with the rounds that smaller changes need.
     """
     known = [
         row
@@ -116,26 +121,26 @@ def _own_gate(row: SeenMetric) -> str:
 
 
 def _main_and_others(calibration: Calibration) -> tuple[list[SeenMetric], list[SeenMetric]]:
-    """Return the rows of median latency, and those of all else, P95 and P99 last."""
+    """Return the rows of median latency, and the rows of all other metrics, P95 and P99 last."""
     main = [row for row in calibration.seen if row.metric == MAIN_METRIC]
     others = [row for row in calibration.seen if row.metric != MAIN_METRIC]
     return main, sorted(others, key=lambda row: row.metric in _TAILS)
 
 
 def share(value: float | None) -> str:
-    """Return a share with two digits: a spread isn't known better."""
+    """Return a share with two digits: spreads aren't known more precisely."""
     return format_share(None if value is None else float(f"{value:.2g}"))
 
 
 def rounds(count: int | None, row: SeenMetric) -> str:
-    """Return the rounds that a change needs."""
+    """Return the rounds that a change needs, as text. ``count`` None: more than are possible."""
     if not row.spread or count is None:
         return "–"
     return str(count) if count < 1000 else "over 999"
 
 
 def seen_cells(row: SeenMetric) -> tuple[str, ...]:
-    """Return what is known of a metric: pairs, spread, what is seen and promised, and rounds."""
+    """Return a metric's cells: pairs, spread, seen and promised changes, rounds for 1, 2, 5 %."""
     shares = (row.spread, row.detectable, row.promised)
     needed = (row.rounds_1, row.rounds_2, row.rounds_5)
     return (str(row.pairs), *map(share, shares), *(rounds(count, row) for count in needed))
@@ -166,7 +171,7 @@ def alarms_text(calibration: Calibration) -> str:
 
 
 def setting_text(trial: SettingTrial) -> str:
-    """Return what switching one setting off did."""
+    """Return the effect of switching one setting off."""
     if trial.helped == "left_out":
         return f"left out: {trial.reason}"
     low, high = (f"{value:.2g}" if value else "–" for value in (trial.lo, trial.hi))
@@ -188,7 +193,7 @@ def promise_text(calibration: Calibration) -> str:
 
 
 def spent_text(calibration: Calibration) -> str:
-    """Return how long it took, and for what."""
+    """Return how long the calibration took, in total and by step."""
     spent = calibration.spent
     return (
         f"{spent.rounds} rounds in {format_duration(spent.wall_s)} "
@@ -207,7 +212,7 @@ def _by_metric(rows: Iterable[SeenMetric]) -> dict[str, list[SeenMetric]]:
 
 
 def blind_text(calibration: Calibration) -> str:
-    """Return which thresholds this machine can't see with the present configuration."""
+    """Return which gating thresholds are too small to see here with the present configuration."""
     gating = [row for row in calibration.seen if row.gate == "fail"]
     if by_metric := _by_metric(row for row in gating if row.sees_threshold is False):
         return "Below what can be seen: " + "; ".join(
@@ -225,7 +230,7 @@ def blind_text(calibration: Calibration) -> str:
 
 
 def suggestion_text(suggestion: Suggestion) -> str:
-    """Return what stands there now, and the reason."""
+    """Return the present value of the suggestion's key, and the reason for the new one."""
     value = suggestion.before
     before = "" if value is None else f"now {value if isinstance(value, int) else share(value)}; "
     return f"{before}{suggestion.reason}"
@@ -246,12 +251,12 @@ def render_calibration_json(calibration: Calibration) -> Clean:
 
 
 def writable(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-    """Return the suggestions that belong into the configuration."""
+    """Return the suggestions that the configuration can hold."""
     return tuple(suggestion for suggestion in suggestions if not suggestion.where)
 
 
 def toml_lines(calibration: Calibration) -> str:
-    """Return the TOML of the suggestions that a configuration can hold, empty for none."""
+    """Return the TOML of the suggestions that the configuration can hold, or ""."""
     prefix = ("tool", "perfci") if calibration.configuration.endswith(PROJECT_FILE) else ()
     tables: dict[tuple[str, ...], list[str]] = {}
     for suggestion in writable(calibration.suggestions):
@@ -293,7 +298,7 @@ def render_calibration_markdown(calibration: Calibration, limit: int = LIMIT) ->
             blind=blind_text(calibration),
             alarms=alarms_text(calibration),
             suggestions=calibration.suggestions,
-            # keys and numbers only: names of benchmarks are letters, digits, `_`, `.` and `-`
+            # safe as it is: only numbers, and keys of letters, digits, `_`, `.` and `-`
             toml=Safe(f"```toml\n{toml}\n```") if toml else "",
             spent=spent_text(calibration),
         ),

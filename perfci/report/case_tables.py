@@ -1,8 +1,8 @@
 """Tables of one benchmark's modes, and of a case's shapes: as records, and in words.
 
-The processes of two modes are unpaired: one is compiled for a minute while another has long ended.
-An ancestor's effect on all modes is in both spreads, and makes intervals wider. Every format shares
-the words. ``docs/reference/fields.toml`` says what the records' fields mean.
+Two modes are compared as unpaired samples: one mode may compile for a minute after another mode's
+process has ended. The effect of an ancestor on all modes is in both spreads, which makes intervals
+wider. All formats share the words. ``docs/reference/fields.toml`` explains the records' fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perfci.units import format_change, format_interval, format_share, format_va
 
 EAGER = "eager"
 ALPHA = 0.01
-"""The chance that any mode of a matrix is recommended though it is no faster."""
+"""Chance that a matrix recommends a mode that is no faster than eager."""
 MOST_SHAPES = 200
 _ID = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
 _AXIS = "mode="
@@ -32,9 +32,10 @@ _LATENCY = "latency_p50"
 _COLD, _WARM = "compile_time", "compile_time_cached"
 _MEMORY = ("peak_device_memory", "peak_host_memory")
 _MOST_CALLS = 10**15
+"""Largest number of calls until compiling pays that is reported."""
 _SHAPE_LATENCY, _COMPILES, _HIT_RATE = "latency_", "compiles_", "shape_hit_rate"
 _LABEL = re.compile(r"\d[0-9xd_]*")
-"""The end of the names of a shape's metrics, as 8x128, or 8x128_8 for two inputs."""
+"""A shape's label, which ends the names of its metrics: 8x128, or 8x128_8 for two inputs."""
 _SUGGESTIONS = frozenset({"spare-dynamic", "spare-buckets"})
 _GUARD = "guard that failed"
 _MODE_HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
@@ -50,10 +51,10 @@ _ByMetric = Mapping[str, Comparison]
 
 @dataclass(frozen=True, slots=True)
 class CaseTable:
-    """A table of one case. Columns without anything in them are left out.
+    """A table of one case, in words. Empty columns are left out.
 
-    ``lines`` are the heads, then the rows. ``changed``: a row moved, or the advice is another than
-    base's.
+    ``lines`` has the heads first, then the rows. ``changed``: a row moved, or the advice differs
+    from base's.
     """
 
     case: str
@@ -69,7 +70,7 @@ class CaseTable:
 
     @property
     def has_texts(self) -> bool:
-        """True where the last column is of words. All others but the first are of numbers."""
+        """True if the last column has words. The columns between it and the first have numbers."""
         return self.lines[0][-1] == _GUARD
 
 
@@ -105,7 +106,7 @@ class ModeRow:
         )
 
     def pays(self) -> str:
-        """Return the calls until compiling pays with an empty cache, else with a warm one."""
+        """Return after how many calls compiling pays: with an empty cache if known, else warm."""
         calls = self.pays_after if self.pays_after is not None else self.pays_after_cached
         return "" if calls is None else f"{calls:,}"
 
@@ -125,14 +126,14 @@ class ModeMatrix:
     moved: tuple[str, ...] = ()
 
     def table(self) -> CaseTable:
-        """Return the matrix in words. It also changed where the advice is another than base's."""
+        """Return the matrix in words. It changed if a row moved or the advice isn't base's."""
         decided = self.advice != "undecided" and self.base_advice in {"use", "none"}
         changed = bool(self.moved) or (decided and self.best != self.base_best)
         lines = _without_empty(_MODE_HEADS, (row.cells() for row in self.rows))
         return CaseTable(self.case, "mode", lines, self._advice(), changed)
 
     def _advice(self) -> str:
-        """Return the recommendation, and base's where that was another."""
+        """Return the recommendation, and base's recommendation if it was different."""
         enough = format_share(self.threshold)
         if self.advice == "none":
             advice = f"no mode helps: none is {enough} faster than eager"
@@ -186,9 +187,9 @@ class ShapeTable:
     moved: tuple[str, ...] = ()
 
     def table(self) -> CaseTable:
-        """Return the shapes in words, with the hit rate and what may spare compiles.
+        """Return the shapes in words, with the hit rate and a suggestion that may spare compiles.
 
-        The table also changed where the hit rate is another than base's.
+        The table changed if a row moved or the hit rate isn't base's.
         """
         rates = (self.hit_rate, self.base_hit_rate)
         other_rate = None not in rates and self.hit_rate != self.base_hit_rate
@@ -206,9 +207,9 @@ class ShapeTable:
 
 
 def case_tables(report: Report, *, every: bool = False) -> dict[str, tuple[CaseTable, ...]]:
-    """Return the tables of ``modes`` and of ``shapes`` to show.
+    """Return the tables to show, by ``modes`` and ``shapes``.
 
-    For a comparison these are the tables that changed, unless ``every``.
+    A comparison shows only tables that changed, unless ``every`` is set.
     """
     made: dict[str, Iterable[ModeMatrix | ShapeTable]] = {
         "modes": mode_matrices(report.results),
@@ -242,7 +243,7 @@ def _known(value: float | None, unit: str) -> str:
 
 
 def mode_matrices(results: Iterable[Comparison]) -> tuple[ModeMatrix, ...]:
-    """Return a matrix for each benchmark whose eager and another mode were measured on head."""
+    """Return a matrix for each benchmark with eager and another mode measured on head."""
     by_case: dict[str, dict[str, dict[str, Comparison]]] = {}
     for row in results:
         if split := without_mode(row.case):
@@ -297,9 +298,9 @@ def _moved(by_metric: _ByMetric, metrics: Iterable[str]) -> bool:
 def _measured(
     modes: Mapping[str, _ByMetric], memory: str, side: _Side
 ) -> dict[str, tuple[ModeRow, float]]:
-    """Return one side's modes, eager first, each with the p of its speed-up.
+    """Return one side's modes, eager first, each with the p-value of its speed-up.
 
-    There are none where eager, or every other mode, has no latency.
+    Empty if eager has no latency, or if no other mode has one.
     """
     latencies = {mode: _center(by_metric, _LATENCY, side) for mode, by_metric in modes.items()}
     eager = latencies.pop(EAGER, None)
@@ -326,19 +327,20 @@ def _measured(
 
 
 def _center(by_metric: _ByMetric, metric: str, side: _Side) -> float | None:
-    """Return a metric's centre, or None where it has no centre above zero."""
+    """Return the centre of ``metric`` on one side. None if missing or not above zero."""
     center = _number(by_metric.get(metric), side)
     return center if center is not None and center > 0.0 else None
 
 
 def _values(row: Comparison, side: _Side) -> tuple[float, ...]:
+    """Return one side's values. Empty unless all are above zero, as logarithms are taken."""
     estimate = side(row)
     values = estimate.values if estimate else ()
     return values if all(value > 0.0 for value in values) else ()
 
 
 def _calls(spent: float | None, saved: float) -> int | None:
-    """Return the calls that save as much as compiling took; None where calls aren't faster."""
+    """Return how many calls save the time that compiling took. None if calls aren't faster."""
     if spent is None or saved <= 0.0:
         return None
     return math.ceil(min(spent / saved, _MOST_CALLS))
@@ -347,7 +349,7 @@ def _calls(spent: float | None, saved: float) -> int | None:
 def _with_gain(
     row: ModeRow, eager: float, of_eager: Sequence[float], of_mode: Sequence[float]
 ) -> tuple[ModeRow, float]:
-    """Return ``row`` with its speed-up over eager, and the speed-up's p, 1 without evidence."""
+    """Return ``row`` with its speed-up over eager, and the speed-up's p-value (1: no evidence)."""
     if min(len(of_eager), len(of_mode)) >= DECIDING_ROUNDS:
         test = welch_t(list(map(math.log, of_mode)), list(map(math.log, of_eager)))
         if test.estimate is not None and test.lo is not None and test.hi is not None:
@@ -358,10 +360,11 @@ def _with_gain(
 
 
 def _advised(measured: Mapping[str, tuple[ModeRow, float]], threshold: float) -> tuple[Advice, str]:
-    """Return the advice, and the mode to use: about as fast as the fastest, and compiled soonest.
+    """Return the advice, and the mode to use.
 
-    A mode helps if its speed-up is significant and reaches the threshold. No mode helps where every
-    interval ends below it.
+    A mode helps if its speed-up is significant and reaches the threshold. Of the helping modes
+    within the threshold of the fastest, the one that compiles soonest is used. If the intervals of
+    all modes end below the threshold, no mode helps.
     """
     enough = 1.0 + threshold
     others = [row_and_p for mode, row_and_p in measured.items() if mode != EAGER]
@@ -382,6 +385,7 @@ def _advised(measured: Mapping[str, tuple[ModeRow, float]], threshold: float) ->
 
 
 def _compiling(row: ModeRow) -> float:
+    """Return the mode's compile time in s, with an empty cache if known. Unknown sorts last."""
     known = (row.compile_time, row.compile_time_cached)
     return next((took for took in known if took is not None), math.inf)
 

@@ -1,11 +1,12 @@
-"""Untrusted text without what cannot be seen, and escaped for GitHub's Markdown.
+"""Cleaning of untrusted text, and escaping for GitHub's Markdown.
 
-And without what a runner of GitHub Actions, whose log it may be printed to, takes for a command.
-``Clean`` is made here alone, and is all that the command line prints as it stands.
+Cleaning removes invisible characters. It also breaks what a runner of GitHub Actions would take for
+a command if the text is printed to its log. Only this module makes ``Clean`` text, and the command
+line prints nothing else as it is.
 
-Numeric entities alone aren't enough. GitHub looks for e-mail addresses, mentions, issue numbers
-and emoji after entities are decoded, so those are also broken with a zero-width space (seen with
-cmark-gfm: ``a&#64;b.com`` becomes a link).
+Numeric entities alone don't escape Markdown. GitHub looks for e-mail addresses, mentions, issue
+numbers and emoji after it has decoded entities (with cmark-gfm, ``a&#64;b.com`` becomes a link). A
+zero-width space breaks these, too.
 """
 
 from __future__ import annotations
@@ -18,24 +19,33 @@ from typing import NewType
 from markupsafe import Markup
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+"""Escape sequences of a terminal: colours and cursor, titles and links, single commands."""
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
-"""Control, format (bidi, zero-width, tags), lone surrogates, private use, unassigned."""
+"""Unicode categories: control, format (bidi, zero-width, tags), lone surrogates, private use,
+unassigned."""
 _BLANK = dict.fromkeys("\u115f\u1160\u3164\uffa0\u2800", " ")
-"""Letters by category that show nothing."""
+"""Characters that Unicode counts as letters or symbols, but that look like a blank."""
 _COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
+"""Matches the first half of a runner's ``##[`` or ``::``. A blank goes behind it."""
 _CODE = re.compile(r"(`+)([^`\n]+)\1")
+"""Text in backticks."""
 _SENTENCE = re.compile(r"(?<=[\w)\]}'\"`%])[ \t\r]*\n\s*(?=[A-Z`])")
-"""A line break before a capital letter, after a line without an end."""
+"""A line break between two sentences: no full stop is before it, and a capital letter after it."""
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
-"""A colour or a weight: what a renderer of perfci's own puts around cleaned text."""
+"""A colour or a weight, which perfci's own renderers put around cleaned text."""
 _MAYBE_UNSEEN = re.compile(r"[^\x00-\x7e]+")
+"""Characters that may be invisible. In JSON, control characters are escapes already."""
 _MARKS = {"Mn", "Me"}
+"""Unicode categories of combining marks."""
 _MOST_MARKS = 4
-"""More combining marks on one letter would climb over the neighbouring lines."""
+"""Most combining marks on one letter. More would cover the neighbouring lines."""
 _SPECIAL = re.compile(r"[\\`*\[\]<>#|&@!~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\u200b)")
+"""Characters with a meaning in Markdown. An underscore inside a word has none, and a colon has one
+only before a ``_BREAK``."""
 _LINE_START = re.compile(r"^(?:[-+=]+(?=[\s-]|$)|\d{1,9}[.)](?=\s|$))")
-"""The beginning of a list, a rule or a heading's underline."""
+"""The beginning of a line that makes it a list, a rule or a heading's underline."""
 _COMMENT = re.compile(r"(?<=<!)(?=--)")
+"""The middle of ``<!--``, which begins a comment."""
 _BREAKS = (
     re.compile(r"(?<=@)(?=\S)"),
     re.compile(r"(?<=#)(?=\d)"),
@@ -45,35 +55,37 @@ _BREAKS = (
     re.compile(r"(?<=:)(?=[\w+-]+:)"),
     _COMMENT,
 )
+"""Where a ``_BREAK`` goes: into mentions, issue numbers, addresses, emoji and comments."""
 _BREAK = "\u200b"
+"""A zero-width space."""
 
 
 Clean = NewType("Clean", str)
-"""Text that shows as it stands and is no command. Whatever is joined to it is a str again."""
+"""Visible text that no runner takes for a command. Joining it with other text gives a plain str."""
 
 
 def clean_line(text: str, limit: int = 300) -> Clean:
     """Return ``text`` on one line, visible characters only, at most ``limit`` of them."""
-    # twice the limit is looked at, not a megabyte of it; runs of blanks shrink to one
+    # of a megabyte only the beginning is cleaned: enough for the limit, as runs of blanks shrink
     line = no_commands(" ".join(_visible(text[: 2 * limit + 1000].split())))
     return Clean(line if len(line) <= limit else line[: limit - 1].rstrip() + "…")
 
 
 def clean_prose(text: str, limit: int = 300) -> Clean:
-    """Return what ``clean_line`` does of a sentence for a terminal, where `code` needs no ticks.
+    """Return ``text`` as ``clean_line`` does, for a terminal: `code` loses its backticks.
 
-    A message whose advice stands on a line below becomes two sentences.
+    A message with advice on the line below it becomes two sentences.
     """
     return clean_line(_CODE.sub(r"\2", sentences(text[: 2 * limit + 1000])), limit)
 
 
 def sentences(text: str) -> str:
-    """Return ``text`` on one line, with a full stop where a line break parted two sentences."""
+    """Return ``text`` on one line. A line break between two sentences becomes a full stop."""
     return _SENTENCE.sub(". ", text.strip())
 
 
 def one_line(text: str) -> Clean:
-    """Return all of ``text`` on one line, its blanks as they are: columns stay aligned."""
+    """Return all of ``text`` on one line. Runs of blanks stay, so that columns stay aligned."""
     return Clean(no_commands("".join(_visible([re.sub(r"\s", " ", text)]))))
 
 
@@ -82,39 +94,39 @@ def clean_block(text: str, lines: int = 40, limit: int = 4000) -> Clean:
     tail = text[-2 * limit - 1000 :].replace("\r\n", "\n").replace("\t", "    ")
     wanted = [line.rstrip() for line in _visible(tail.splitlines())]
     block = no_commands("\n".join(wanted).strip("\n"))
-    # a line that is cut in two may begin with what stood in its middle
+    # once more: the cut may make the middle of a line its beginning, where a command counts
     return Clean(no_commands("\n".join(block.splitlines()[-lines:])[-limit:]))
 
 
 def clean_lines(text: str) -> Clean:
-    """Return all lines of ``text`` as they are indented, visible characters only."""
+    """Return all lines of ``text`` with their indentation, visible characters only."""
     lines = _visible(text.replace("\t", "    ").splitlines())
     return Clean(no_commands("\n".join(lines) + "\n" * text.endswith("\n")))
 
 
 def clean_styled(text: str) -> Clean:
-    """Return what ``clean_lines`` does, with the colours that a renderer has put around it."""
+    """Return ``text`` as ``clean_lines`` does, and keep the colours that a renderer has added."""
     parts = _STYLE.split(text)
-    parts[::2] = [
+    parts[::2] = [  # the odd parts are the colours
         "\n".join(_visible(part.replace("\t", "    ").split("\n"))) for part in parts[::2]
     ]
     return Clean(no_commands("".join(parts)))
 
 
 def clean_json(text: str) -> Clean:
-    """Return JSON that reads as the same values, with all that can't be seen spelled as escapes.
+    """Return JSON with the same values, with invisible characters and commands as escapes.
 
-    Outside its strings JSON has neither ``[`` after ``##`` nor anything invisible but blanks, and
-    no line of it begins with a colon.
+    Only strings change: outside them JSON has no ``##[``, and nothing invisible but blanks. No line
+    of JSON begins with a colon, so ``::`` is no command in it.
     """
     return Clean(_MAYBE_UNSEEN.sub(_spelled, text.replace("##[", "##\\u005b")))
 
 
 def no_commands(text: str) -> str:
-    """Return ``text`` of which a runner of GitHub Actions takes no line for a command.
+    """Return ``text`` in which a runner of GitHub Actions finds no command.
 
-    Its runner looks for ``::`` at the first non-blank of a line, and for the old ``##[``
-    anywhere in a line. The break is one that is seen: an invisible one would be a lie in turn.
+    A runner looks for ``::`` at the first non-blank of a line, and for the old ``##[`` anywhere in
+    a line. A blank breaks these. It is visible, so that a reader sees that the text was changed.
     """
     return _COMMAND.sub(lambda match: f"{match[0]} ", text)
 
@@ -124,6 +136,7 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def _escaped(character: str) -> str:
+    """Return an invisible character as JSON escapes: one for each UTF-16 code unit."""
     if character.isprintable():
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()
@@ -138,7 +151,7 @@ def _visible(parts: list[str]) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Say whether all of ``text`` can be seen, and no letter has a mark: true of nearly all."""
+    """Say whether ``text`` is visible as it is, without combining marks. Nearly all texts are."""
     return text.isprintable() and (text.isascii() or all(map(_is_plain_character, set(text))))
 
 
@@ -167,28 +180,29 @@ def _few_marks(text: str) -> str:
 
 
 class Safe(Markup):
-    """Text that has been escaped, or perfci's own: it goes into a template as it is.
+    """Text that goes into a template as it is: escaped, or perfci's own.
 
-    A Markup, so that Jinja knows the output of a template's own macros as safe, too.
+    It is a Markup, as the output of a template's macros is, which Jinja takes for safe.
     """
 
     __slots__ = ()
 
 
 def escape(text: str, limit: int = 300) -> Safe:
-    """Return ``text`` as one line that shows as it stands, also in a table cell."""
+    """Return ``text`` as one line of Markdown that shows as it is, also in a table's cell."""
     line = clean_line(text, limit)
     return Safe(_entities(_broken(line)))
 
 
 def code(text: str, limit: int = 300) -> Safe:
-    """Return ``text`` in ``<code>``: mentions, references and emoji aren't looked for there."""
+    """Return ``text`` in ``<code>``, where GitHub looks for no mentions, references and emoji."""
     return Safe(f"<code>{escape(text, limit)}</code>") if text else Safe("")
 
 
 def fence(text: str, language: str = "text", lines: int = 40, limit: int = 4000) -> Safe:
     """Return the end of ``text`` in a fence longer than any run of backticks in it."""
-    block = _COMMENT.sub(" ", clean_block(text, lines, limit))  # seen, as entities are text here
+    # a blank breaks a comment: in a fence an entity would show as text
+    block = _COMMENT.sub(" ", clean_block(text, lines, limit))
     longest = max((len(run) for run in re.findall(r"`+", block)), default=0)
     ticks = "`" * max(3, longest + 1)
     return Safe(f"{ticks}{language}\n{block}\n{ticks}")

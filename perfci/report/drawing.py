@@ -1,8 +1,8 @@
 """The drawings that a comparison's page and a trend's site share, and flame graphs.
 
-Numbers are packed for the scripts that draw them. A box of a flame graph is as wide as its
-function's mean time over both sides: so no box is wider than the box that it stands on, and a
-function that one side lacks has a box, too. Its colour shows how much more or less head takes.
+Numbers are packed for the scripts that draw them. The width of a flame graph's box is the
+function's mean time over both sides. So no box is wider than its caller's, and a function that only
+one side calls has a box, too. A box's colour shows how much more or less time head takes.
 """
 
 from __future__ import annotations
@@ -27,26 +27,31 @@ _ENTITIES = {
     "\u2028".encode(): rb"\u2028",
     "\u2029".encode(): rb"\u2029",
 }
-"""These occur in JSON only inside strings, so that bytes can be replaced."""
+"""Characters that JSON has only inside strings, so that replacing their bytes is safe."""
 _CHART_DIGITS = 5
-"""A value is right to 1/100,000 of the typical one: no chart shows less."""
+"""Digits of packed values after the typical value's first digit. No chart shows more."""
 _LARGEST = 2.0**52
-"""A browser's numbers count every whole number up to here."""
+"""Largest packed number. Up to here a browser's numbers hold every whole number."""
 _LEAST_SCALE = 1e-300
+"""Least step between packed values."""
 _SPARK = (120.0, 30.0)
+"""Width and height of a small line, in px."""
 _EDGE = 2.0
+"""Empty margin around a small line, in px."""
 WIDTH, ROW = 1000.0, 20
+"""Width of a flame graph, and height of one of its rows, in units of the drawing."""
 _NARROWEST = 4.0
-"""Least width of a box. A narrower box is left out; its time is in the box below."""
+"""Least width of a box. A narrower box is left out. Its time is still in its caller's box."""
 _CHARACTER = 6.6
 """Width of a label's character."""
 _DEEPEST, _MOST_LINES = 40, 12
+"""Rows of a flame graph below the call, and functions in the table under it."""
 _SLIGHT, _MUCH = 0.02, 0.10
-"""Shares of base's call that colour a box."""
+"""A box's colour is slight, or strong, from these shares of base's call on."""
 
 
 def literal(value: Any) -> bytes:
-    """Return ``value`` as JSON that may stand in a script element of a page."""
+    """Return ``value`` as JSON that is safe inside a script element of a page."""
     import msgspec
 
     encoded: bytes = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers are not Python's
@@ -57,14 +62,14 @@ def literal(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """``value[i] = scale * (deltas[0] + … + deltas[i])``."""
+    """Values as whole steps: ``value[i] = scale * (deltas[0] + … + deltas[i])``."""
 
     scale: float
     deltas: list[int]
 
 
 def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
-    """Pack finite ``values`` (n,), by ``scale`` or by one that suits them."""
+    """Pack finite ``values`` (n,) in steps of ``scale``, by default the scale that suits them."""
     import numpy as np
 
     if not len(values):
@@ -77,7 +82,7 @@ def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
 
 
 def scale_of(values: NDArray[Any]) -> float:
-    """Return the step for ``values``: 1 where all are whole, else by the typical value's digits."""
+    """Return the step for ``values``: 1 if all are whole, else small against the typical value."""
     import numpy as np
 
     sizes = np.abs(values)
@@ -85,7 +90,8 @@ def scale_of(values: NDArray[Any]) -> float:
     if largest < _LARGEST and bool((values == np.rint(values)).all()):
         return 1.0
     middle = len(sizes) // 2  # np.median takes four times as long for the same
-    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))  # a sum of two may be none
+    # divide first: the sum of two large values could overflow
+    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))
     lower = middle if len(sizes) % 2 else middle - 1
     typical = 2.0 * float(ordered[lower] + ordered[middle]) or largest
     digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
@@ -94,7 +100,7 @@ def scale_of(values: NDArray[Any]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """``path`` for SVG's ``d``. ``marks`` are x positions of changes. ``width`` × ``height``."""
+    """A small line of ``width`` × ``height``. ``path`` is SVG's ``d``, ``marks`` the changes' x."""
 
     path: str
     marks: tuple[float, ...]
@@ -105,9 +111,9 @@ class Spark:
 def spark(
     values: NDArray[Any], marks: tuple[int, ...] = (), size: tuple[float, float] = _SPARK
 ) -> Spark:
-    """Draw finite ``values`` (n,): a point for two pixels, each the median of its share.
+    """Draw finite ``values`` (n,): one point for two pixels, the median of the values there.
 
-    The outermost 2 % don't decide the height: one outlier would make a flat line of the rest.
+    The outermost 2 % of the points don't decide the height: one outlier would make the rest flat.
     """
     import numpy as np
 
@@ -129,7 +135,7 @@ def spark(
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One function below its callers. ``shade`` is its class. ``label`` fits into it."""
+    """One function, drawn below its caller. ``shade`` is its CSS class, ``label`` what fits."""
 
     x: float
     y: int
@@ -141,7 +147,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """A case's flame graph, and the functions whose own time moved most, as a table has them."""
+    """A case's flame graph. ``lines`` is a table of the functions whose own time moved most."""
 
     case: str
     summary: str
@@ -177,7 +183,7 @@ def _tree(stacks: Sequence[Stack]) -> _Node:
     root = _Node("a call")
     for stack in stacks:
         node = root
-        for name in ("", *stack.frames[:_DEEPEST]):
+        for name in ("", *stack.frames[:_DEEPEST]):  # the empty name is the root: the whole call
             node = node.below.setdefault(name, _Node(name)) if name else root
             node.base += stack.base
             node.head += stack.head
@@ -214,7 +220,7 @@ def _shade(gain: float) -> str:
 
 
 def _lines(stacks: Sequence[Stack]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the functions and operators whose own time differs most: name, base, head, change."""
+    """Yield the functions whose own time differs most, each as name, base, head and change."""
     own: dict[str, _Node] = {}
     for stack in stacks:
         name = stack.frames[-1] if stack.frames else ""

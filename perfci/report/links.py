@@ -1,6 +1,7 @@
 """The addresses of a comment's links, and the names of environments.
 
-Nothing of a report becomes part of an address but a path inside the measured tree, quoted.
+The only text of a report that becomes part of an address is a path inside the measured tree. It is
+quoted.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 _LONGEST_PATH = 200
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9._~%-]*)*(?:#[A-Za-z0-9._-]*)?")
-"""An address that may be linked as it stands: nothing in it ends a link or begins another."""
+"""An address that Markdown can link as it is: no character in it ends a link or begins another."""
 _DISTINGUISHING = ("torch", "cuda", "python", "driver", "cpu", "threads", "machine")
-"""Facts that distinguish two environments on the same device, the likeliest first."""
+"""Facts that distinguish environments with the same device, the likeliest first."""
 _SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
-"""The other facts stand only where they differ. The JSON report has them all."""
+"""Facts that are always shown. Other facts are shown only if they differ. The JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The paths of a forge's pages below the address of a repository."""
+    """Templates for the paths of a forge's pages, relative to a repository's address."""
 
     commit: str
     line: str
@@ -47,9 +48,11 @@ FORGEJO = Addresses(
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links of one report: ``repository`` is the event's address, with its known ``commits``.
+    """Links of one report.
 
-    ``details`` is the address of the report's page, or empty. ``addresses`` are the forge's.
+    ``repository`` is the address of the repository that the CI event names, and ``commits`` are the
+    commits known to be in it. ``details`` is the address of the report's page, or empty.
+    ``addresses`` are the forge's.
     """
 
     repository: str
@@ -64,13 +67,13 @@ class Links:
         return Safe(f"[Every row, drawn]({self.details})")
 
     def commit(self, sha: str, shown: str) -> Safe:
-        """Return ``shown`` in code, as a link where ``sha`` is one of the known commits."""
+        """Return ``shown`` in code, as a link if ``sha`` is a known commit."""
         return self._link(
             shown, self.addresses.commit.format(sha=sha) if sha in self.commits else ""
         )
 
     def place(self, sha: str, file: str, line: int) -> Safe:
-        """Return ``file:line`` in code, or a link to it with the file's name alone."""
+        """Return ``file:line`` in code. A link shows only the file's name, without its folders."""
         parts = file.split("/")
         known = (
             sha in self.commits
@@ -84,7 +87,7 @@ class Links:
         return self._link(f"{parts[-1]}:{line}", address)
 
     def comment(self, pull: int, comment: int) -> str:
-        """Return the address of a comment on a pull request, or nothing without a repository's."""
+        """Return the address of a comment on a pull request, or "" without a repository."""
         address = self.addresses.comment.format(pull=pull, comment=comment)
         return f"{self.repository}/{address}" if self.repository else ""
 
@@ -101,7 +104,7 @@ NO_LINKS = Links("", frozenset())
 def known_links(
     repository: str, commits: frozenset[str], details: str = "", addresses: Addresses = GITHUB
 ) -> Links:
-    """Return links to those of ``commits`` that are whole SHAs, and to the page at ``details``."""
+    """Return links to the whole SHAs among ``commits``, and to the page at ``details``."""
     whole = frozenset(sha for sha in commits if _SHA.fullmatch(sha))
     return Links(repository, whole, details, addresses)
 
@@ -115,12 +118,12 @@ class FactTable:
 
 
 def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
-    """Return a name for each report's environment: its device, and what distinguishes it."""
+    """Return a name for each report's environment: its device, and the facts that tell it apart."""
     return names_of([report.environment for report in reports])
 
 
 def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
-    """Return a name for each environment. Names that would be the same get the key, too."""
+    """Return a name for each environment. If two names would be equal, the key follows."""
     devices = [
         clean_line(_device(environment), 60) or "an environment" for environment in environments
     ]
@@ -135,7 +138,7 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
-    """Return one report's main facts; for several, those that they share and all that differ."""
+    """Return one report's main facts. For several reports: shared main facts, then all others."""
     if len(reports) == 1:
         return (_single_table(reports[0]),)
     by_report = [_facts(report) for report in reports]
@@ -160,7 +163,7 @@ def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTa
 
 
 def _single_table(report: Report) -> FactTable:
-    """Return head's facts, and base's where those differ."""
+    """Return head's facts, and base's facts that differ."""
     head = _facts(report)
     if report.base_environment is None:
         return FactTable(
@@ -183,7 +186,10 @@ def _facts(report: Report) -> dict[str, Safe]:
 
 
 def _environment(environment: Environment, python: str) -> dict[str, Safe]:
-    """Return the facts of an environment to show; none of them can replace the first two."""
+    """Return the facts of an environment to show.
+
+    An untrusted fact named ``environment`` or ``interpreter`` can't replace perfci's own.
+    """
     first = {"environment": code(environment.key), "interpreter": code(python)}
     facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
     return first | {name: value for name, value in facts.items() if name not in first}

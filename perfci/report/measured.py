@@ -1,4 +1,4 @@
-"""Head's values in a report, for formats of dashboards, which know values and no comparisons."""
+"""Head's values in a report, for the formats of dashboards, which have no comparisons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from perfci.model.report import Comparison, Report
 
 Scales = Mapping[str, tuple[str, float]]
-"""By perfci's unit, the dashboard's unit and how many of it one of perfci's is.
+"""Maps perfci's unit to the dashboard's unit and the factor that converts a value.
 
-A scale is the same for all values: dashboards compare the numbers of one name as they are.
+All values of a unit have the same factor: dashboards compare numbers without reading their unit.
 """
 
 
@@ -33,7 +33,7 @@ class HeadValue:
 
 
 def head_values(report: Report, scales: Scales) -> Iterator[HeadValue]:
-    """Yield what head measured, row by row. Rows without a finite value are left out."""
+    """Yield head's value of each row. Rows without a finite value are left out."""
     for row in report.results:
         head = row.head
         if head is None or head.center is None or not math.isfinite(head.center):
@@ -53,7 +53,7 @@ def head_values(report: Report, scales: Scales) -> Iterator[HeadValue]:
 
 
 def axes_of(case: str) -> dict[str, str]:
-    """Return the labels of a case's id by axis."""
+    """Return the axes in a case's id, each with its label."""
     inner = case.partition("[")[2].removesuffix("]")
     pairs = (part.partition("=") for part in inner.split(","))
     return {axis: label for axis, equals, label in pairs if equals}

@@ -1,4 +1,4 @@
-"""The order in which every format tells a report: what is said first, next, and folded."""
+"""The outline of a report in every format: what comes first, what next, and what is folded."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from perfci.units import counted, first_of, format_share
 from perfci.verdict.decision import lost_metrics
 
 _MOST_NAMES = 5
+"""Cases or files that a sentence names. The rest are counted."""
 _IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
+"""A whole word with a path inside a folder where perfci checked out or built a side."""
 _TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
+"""The part of such a path that ends perfci's own folder."""
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
-"""Addresses, process ids and line numbers differ between two runs of one failure."""
+"""Addresses, process ids and line numbers, which differ between two runs of the same failure."""
 
 
 def shown_failures(report: Report) -> tuple[Failure, ...]:
-    """Return the failures to show. A failure of both sides has the side ``base and head``.
+    """Return the failures to show. The same failure on both sides is one, of ``base and head``.
 
-    A case that failed on base only is a ``new`` row, which says why, and isn't shown again.
+    A case that failed on base only has a ``new`` row, which gives the reason. It isn't shown again.
     """
     new = {row.case for row in report.results if row.status == "new"}
     shown: dict[tuple[str, ...], Failure] = {}
@@ -44,13 +47,13 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
 
 
 def likeness(failure: Failure) -> tuple[str, ...]:
-    """Return a key that two failures share if a reader would act on both in the same way."""
+    """Return a key that two failures share if they differ only in folders and numbers."""
     texts = map(_without_places, (failure.message, failure.log_tail))
     return (failure.case, failure.stage, failure.kind, *texts)
 
 
 def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
-    """Return each failure once, with the cases that it is the same for."""
+    """Return each failure once, with all cases that failed in the same way."""
     shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
     for failure in failures:
         key = (failure.side, *likeness(failure)[1:])
@@ -60,14 +63,15 @@ def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[
 
 @lru_cache(4096)
 def _without_places(text: str) -> str:
-    """Return ``text`` without perfci's folders and numbers. Cached, as each section asks again."""
+    """Return ``text`` without perfci's folders and numbers. Cached: each section asks again."""
     return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
 
 
 def _without_tree(match: re.Match[str]) -> str:
-    """Return a word of a log without the folder that perfci made, and all before it.
+    """Return a word of a log from perfci's own folder on, which is replaced by ``tree``.
 
-    Two passes, each linear: one expression for both tried every place a word could begin at.
+    There are two expressions, each of linear time. A single one for both steps tried every place
+    where a word could begin.
     """
     word = match[0]
     *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
@@ -79,12 +83,13 @@ def _without_tree(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A group of rows, and how a reader gets to see it.
+    """A group of rows, and how each format shows it.
 
-    The comment folds it under ``heading``, and its fold counts it as ``counted``. ``layout`` is
-    that of the template's fold: ``compared`` is a table, ``stated`` a list. On the page its rows
-    stand open under ``on_page``, and a terminal lists a case's metrics after ``in_terminal``. Where
-    these are empty, they have it among all rows only. ``last``: in the fold, below all else.
+    The comment folds the group under ``heading``. The fold's own line counts its rows with the
+    words ``counted``. ``layout`` picks the template's form: ``compared`` is a table, ``stated`` a
+    list. The page shows the rows open under the title ``on_page``. A terminal lists the metrics of
+    a case after ``in_terminal``. If one of these two is empty, that format doesn't list the group
+    by itself. ``last``: the group comes last in the fold.
     """
 
     heading: str
@@ -112,12 +117,12 @@ GROUPS: dict[str, RowGroup] = {
         "Unchanged: the same code on both sides", "unchanged by the same code", "named"
     ),
 }
-"""All groups by name, in the order in which a report has them."""
+"""All groups by name, in a report's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A report's rows by what a reader does with them. Every row stands in exactly one group."""
+    """A report's rows in groups by what a reader does with them. Each row is in one group."""
 
     report: Report
     groups: Mapping[str, Sequence[Comparison]]
@@ -125,7 +130,7 @@ class Outline:
 
     @property
     def moved(self) -> tuple[Comparison, ...]:
-        """Return all rows that moved, the worst first."""
+        """Return the rows of all groups with the title ``MOVED``, the worst first."""
         return tuple(
             row
             for name, rows in self.groups.items()
@@ -140,7 +145,7 @@ class Outline:
 
 
 def outline(report: Report) -> Outline:
-    """Sort the rows. What moved comes worst first. Everything else keeps the report's order."""
+    """Sort the rows into groups. Moved rows come worst first. Other rows keep their order."""
     groups: dict[str, list[Comparison]] = {name: [] for name in GROUPS}
     for row in report.results:
         groups[group_of(row)].append(row)
@@ -155,7 +160,7 @@ def outline(report: Report) -> Outline:
 
 
 def group_of(row: Comparison) -> str:
-    """Return the name of the row's group. Unchanged rows may be of the same code."""
+    """Return the name of the row's group. ``outline`` then moves cases of the same code."""
     kind = traits(row.status)
     match kind.group:
         case "undecided":
@@ -170,7 +175,7 @@ def group_of(row: Comparison) -> str:
 
 
 def headline(rows: Outline) -> str:
-    """Return the one thing that matters, without the status word."""
+    """Return the most important fact of the report. The verdict's word isn't in it."""
     report, reasons = rows.report, rows.report.verdict.findings
     if report.is_one_sided:
         return _measured(report)
@@ -205,9 +210,9 @@ def _regressions(rows: Outline) -> str:
 
 
 def _open(rows: Outline) -> str:
-    """Return what leaves the verdict open: the first reason, and how many more there are.
+    """Return what leaves the verdict open: the first reason, and the number of further reasons.
 
-    Of undecided comparisons it is how many cases they are of. Their reasons stand with them.
+    For undecided comparisons, return how many cases have some. Their rows give the reasons.
     """
     every = rows.report.verdict.findings
     if not every:
@@ -223,7 +228,7 @@ def _open(rows: Outline) -> str:
 
 
 def _deciding(report: Report, reason: Reason) -> str:
-    """Return the deciding reason. A failure's message stands below, with what was printed."""
+    """Return the deciding reason. If it is a failure, its message and log are shown below."""
     broken = (
         f"{failure.case} failed on {failure.side} in {failure.stage}"
         for failure in shown_failures(report)
@@ -233,7 +238,7 @@ def _deciding(report: Report, reason: Reason) -> str:
 
 
 def _passed(rows: Outline) -> str:
-    """Return how many cases did not regress, and apart how many ran the same code on both sides."""
+    """Return how many cases did not regress, and how many more ran the same code on both sides."""
     report = rows.report
     compared = {row.case for row in report.results} - _one_sided(rows)
     alike = compared & set(report.same_code)
@@ -246,7 +251,7 @@ def _passed(rows: Outline) -> str:
 
 
 def unseen_text(rows: Sequence[Comparison]) -> str:
-    """Return in one line the undecided metrics that fail nothing, and what would show more."""
+    """Return one line on the undecided metrics that fail nothing, and how to see more of them."""
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
@@ -268,7 +273,7 @@ def same_code_cases(rows: Outline) -> tuple[str, ...]:
 
 
 def same_code_text(report: Report) -> str:
-    """Return the cases that moved or are undecided though both sides ran the same code."""
+    """Return a warning of cases that moved or are undecided though both sides ran the same code."""
     moved = {
         row.case
         for row in report.results
@@ -284,7 +289,7 @@ def same_code_text(report: Report) -> str:
 
 
 def injected_text(report: Report) -> str:
-    """Return the metrics that were made worse on purpose, or nothing."""
+    """Return a warning of metrics that were made worse on purpose, or ""."""
     made = ", ".join(f"{name} +{format_share(share)}" for name, share in report.injected.items())
     return (
         f"injected into head on purpose: {made}; this tests the gate, not the code" if made else ""
@@ -292,7 +297,7 @@ def injected_text(report: Report) -> str:
 
 
 def part_text(report: Report) -> str:
-    """Return that this is a part of a report only, or nothing."""
+    """Return a warning that this is only one shard of a report, or ""."""
     return (
         f"shard {report.shard} alone: other cases were measured elsewhere, `perfci merge` joins all"
         if report.shard
@@ -323,7 +328,7 @@ def gates(row: Comparison) -> bool:
 
 
 def _also(rows: Outline) -> str:
-    """Return the counts that a pass alone hides: what got slower passes where it was removed."""
+    """Return the counts that a pass alone hides. A case that got slower passes if it is removed."""
     improved = sum(row.status == "improved" for row in rows.moved)
     accepted = sum(row.accepted is not None for row in rows.moved)
     warned = sum(row.status == "regressed" for row in rows.moved) - accepted
@@ -345,14 +350,14 @@ def _also(rows: Outline) -> str:
 
 
 def _one_sided(rows: Outline) -> set[str]:
-    """Return the cases that only one side has."""
+    """Return the cases all of whose rows are ``new`` or ``removed``: one side lacks them."""
     lone = ("removed", "new")
     kept = {row.case for name, group in rows.groups.items() if name not in lone for row in group}
     return {row.case for name in lone for row in rows.groups[name]} - kept
 
 
 def ran_lines(report: Report) -> tuple[str, ...]:
-    """Return a line for each side whose code is known."""
+    """Return a line on the code that ran, for each side of which it is known."""
     if report.ran is None:
         return ()
     sides = (("base", report.ran.base), ("head", report.ran.head))

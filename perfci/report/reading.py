@@ -1,8 +1,9 @@
-"""A report file read again: as untrusted input, within the limits, and believed only if it can be.
+"""Reading of report files, which are untrusted: within limits, and only if free of contradictions.
 
-``docs/security.md`` promises that a report is refused that says what no measurement gives. Judging
-its rows again by their numbers would not do: the numbers that a judgement starts from could be
-edited alone, and the rest of the row, which then contradicts them, would be computed from the edit.
+``docs/security.md`` promises that perfci refuses a report that no measurement can give. It isn't
+enough to judge the rows again by their numbers: someone could edit only the numbers that a
+judgement starts from. The rest of the row, which contradicts the edit, would then be replaced by
+what follows from it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from perfci.verdict.shards import parse_shard
 from perfci.version import REPORT_SCHEMA
 
 _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
+"""The beginning of a file that names its schema first, as perfci writes it."""
 _SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
 _DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...], "schema": str},
@@ -50,19 +52,19 @@ _DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Difference": {"text": str},
     "Hint": {"text": str},
 }
-"""Fields that a file has in addition to the record's: words, causes and tables made of those, and
-the schema, which a file has to name."""
+"""Fields of a file that aren't fields of the record: words, causes and tables, which perfci derives
+from the record, and the schema, which a file has to name."""
 
 _LONGEST = 1e9
-"""No session has as many seconds (31 years) or rounds, and merging adds them up."""
+"""Most seconds (31 years) and rounds that are believed of a session. Merging adds such numbers."""
 _Coded = TypeVar("_Coded", Finding, Reason, Difference, Hint)
 
 
 def read_report(text: str, name: str = "the report") -> Report:
-    """Return the report that ``text`` holds. DamagedFile, naming it, on anything else.
+    """Return the report that ``text`` holds. DamagedFile, with ``name`` in it, on anything else.
 
-    The text may be untrusted. It is decoded by the types and the limits of a report, and refused
-    at the first thing that breaks them.
+    The text may be untrusted. Types and limits of a report's fields are checked while decoding, and
+    the first violation ends it.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
@@ -89,7 +91,7 @@ def read_report(text: str, name: str = "the report") -> Report:
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> None:
-    """Raise CodecError on a repeated key: which of its values counts depends on the reader."""
+    """Raise CodecError on a repeated key, as readers differ in which of its values they take."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -98,7 +100,7 @@ def _require_unique_keys(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _require_schema(schema: Any, name: str) -> None:
-    """Raise DamagedFile where ``schema`` is not the one that this perfci writes."""
+    """Raise DamagedFile if ``schema`` isn't the one that this perfci writes."""
     if schema == REPORT_SCHEMA:
         return
     named = f"its schema is {str(schema)[:100]!r}" if schema else "it names no schema"
@@ -117,7 +119,7 @@ def _require_schema(schema: Any, name: str) -> None:
 
 
 def _damaged(name: str, why: str) -> DamagedFile:
-    reason = clean_line(why, 600)  # it quotes an untrusted file
+    reason = clean_line(why, 600)  # the reason quotes an untrusted file
     return DamagedFile(
         "damaged-report", f"{name} can't be believed: {reason}", "Write it again with --json."
     )
@@ -125,7 +127,7 @@ def _damaged(name: str, why: str) -> DamagedFile:
 
 @cache
 def shape_of(kind: type) -> type[msgspec.Struct]:
-    """Return the type that bounds and decodes JSON of the record ``kind``."""
+    """Return the msgspec type that decodes JSON of the record ``kind`` within its limits."""
     limits = fields_of(kind)
     types: dict[str, tuple[Any, Any]] = {}
     for field in dataclasses.fields(kind):
@@ -147,6 +149,7 @@ def shape_of(kind: type) -> type[msgspec.Struct]:
 
 
 def _type(hint: Any, limit: Limit) -> Any:
+    """Return the msgspec type of a field with the annotation ``hint``, bounded by ``limit``."""
     origin, arguments = get_origin(hint), get_args(hint)
     bounds: dict[str, Any] = {}
     if origin is UnionType:
@@ -168,7 +171,7 @@ def _type(hint: Any, limit: Limit) -> Any:
 
 
 def _contradictions(report: Report) -> Iterator[str]:
-    """Yield what can't be true in ``report``, with its row."""
+    """Yield the contradictions in ``report``, each with its row if it is in one."""
     yield from _date_contradictions(report.created_at)
     yield from _time_contradictions(report)
     yield from _finding_contradictions(report)
@@ -215,7 +218,7 @@ def _time_contradictions(report: Report) -> Iterator[str]:
 
 
 def _finding_contradictions(report: Report) -> Iterator[str]:
-    """Yield findings that perfci doesn't make, and impossible lines and stacks."""
+    """Yield findings that perfci never makes, and impossible line numbers and stacks."""
     if unknown := _unknown_code(reason_words, report.verdict.findings):
         yield f"verdict: {unknown}"
     if unknown := _unknown_code(words, report.findings):
@@ -239,7 +242,7 @@ def _finding_contradictions(report: Report) -> Iterator[str]:
 
 
 def _unknown_code(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> str:
-    """Return which of untrusted ``findings`` can't be put into words, or nothing."""
+    """Return an error for the first finding that ``say`` can't put into words, or ""."""
     for finding in findings:
         try:
             say(finding)
@@ -268,7 +271,7 @@ def _same_code_contradictions(report: Report) -> Iterator[str]:
 
 
 def _failure_contradictions(report: Report) -> Iterator[str]:
-    """Yield each ``failed`` row whose case has no failure."""
+    """Yield the ``failed`` rows of cases without a failure."""
     failed = {failure.case for failure in report.failures}
     for row in report.results:
         if row.status == "failed" and row.case not in failed:
@@ -276,9 +279,10 @@ def _failure_contradictions(report: Report) -> Iterator[str]:
 
 
 def _missing_contradictions(report: Report) -> Iterator[str]:
-    """Yield numbers of metrics that aren't measured, and new metrics of a compared case.
+    """Yield numbers of metrics that weren't measured, and new metrics of a compared case.
 
-    A benchmark's own metrics aren't known here, and no metric is expected of every case.
+    A benchmark's own metrics are left out, as this perfci doesn't know them. A case may lack any
+    metric.
     """
     compared = {row.case for row in report.results if row.base and row.head}
     for row in report.results:
@@ -291,7 +295,7 @@ def _missing_contradictions(report: Report) -> Iterator[str]:
 
 
 def _method_contradictions(report: Report) -> Iterator[str]:
-    """Yield methods that no check has: it measures head alone, and pairs only to confirm."""
+    """Yield impossible methods: a check has pairs only to confirm, and only pairs confirm."""
     for row in report.results:
         if row.method == "paired_t" and report.command == "check" and not row.confirmed:
             yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
@@ -326,7 +330,7 @@ def _verdict_contradictions(report: Report) -> Iterator[str]:
 
 
 def _pass_contradictions(report: Report) -> Iterator[str]:
-    """Yield a pass with failures or without numbers. A case that base lacks may fail on base."""
+    """Yield a pass with failures or without numbers. Failures on base of new cases are fine."""
     absent = new_cases(report.results) & failed_on_base(report.failures).keys()
     broken = next((failure for failure in report.failures if failure.case not in absent), None)
     if broken is not None:
@@ -339,7 +343,8 @@ def _pass_contradictions(report: Report) -> Iterator[str]:
 def _case_contradictions(report: Report) -> Iterator[str]:
     """Yield names of cases that have neither a row nor a failure.
 
-    A benchmark's name that was cut to fit may no longer be the beginning of its cases' names.
+    A benchmark's name of the full length may have been cut, so that its cases' names no longer
+    begin with it. It isn't checked.
     """
     if report.is_one_sided:
         return

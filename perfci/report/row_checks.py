@@ -1,7 +1,7 @@
-"""Contradictions within a row: status, numbers and metric have to be of one measurement. Pure.
+"""Contradictions within a row: status, numbers and metric must fit one measurement. Pure.
 
-Each rule follows from what ``verdict.case_comparisons`` and ``verdict.row_status`` make of any
-values at all, so that what perfci writes is always believed.
+Each rule holds for any row that ``verdict.case_comparisons`` and ``verdict.row_status`` can make.
+So every report that perfci writes is believed.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ from perfci.verdict.caveats import not_unchanged_reason
 from perfci.verdict.policy import is_within, standard_error, threshold_of, worse_by
 
 _SLACK = 1e-9
-"""An interval's ends are computed apart from its middle: they may differ by rounding."""
+"""Relative slack for rounding: an interval's ends aren't computed from its middle."""
 _DIRECTIONS = ("lower", "higher")
 _LEAST_DF = 1.0
-"""Two pairs have one. Welch's test has at least those of its smaller side."""
+"""Least degrees of freedom: two pairs have 1. Welch's test has at least its smaller side's."""
 _LARGEST_LOG = 690.0
-"""Ratios are kept between exp(-690) and exp(690)."""
+"""Ratios are cut off at exp(-690) and exp(690)."""
 NamedNumber = tuple[str, float | None]
+"""A field's name and its value."""
 _Scaled = tuple[float | None, float | None, float | None, float]
 """An estimate, the ends of its interval, and the value that means no change."""
 _TESTED = ("paired_t", "welch_t")
+"""Methods that are a test: their rows have a p and an interval."""
 _LEAST_CHANGE = 1e-6
-"""A smaller change may be rounding, and its sign with it."""
+"""A smaller change may be rounding, so its sign means nothing."""
 _ROUNDED = 1e-3
-"""Slack of a bound that needn't be sharp."""
+"""Relative slack of a bound that needn't be sharp."""
 _CAVEATS = {
     "paired_t": ("few-rounds-changed", "round-groups"),
     "welch_t": ("few-workers-changed", "worker-groups"),
 }
-"""The caveats of ``verdict.caveats`` by the test that they belong to."""
+"""The caveats that ``verdict.caveats`` gives, by the method of the row."""
 
 
 def row_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield the impossible numbers of ``row``, or else what can't be true together."""
+    """Yield the impossible numbers of ``row``. If there are none, yield its contradictions."""
     impossible = tuple(_impossible_numbers(row))
     yield from impossible or _contradictions(row)
 
@@ -75,12 +77,12 @@ def _impossible_numbers(row: Comparison) -> Iterator[str]:
 
 
 def _has_negative(row: Comparison) -> bool:
-    """Say whether a side is below zero, as a benchmark's own metric may be, and so its ratio."""
+    """Say whether a side is below zero: a benchmark's own metric may be, and so may its ratio."""
     return any(side is not None and (side.center or 0.0) < 0.0 for side in (row.base, row.head))
 
 
 def below_zero(where: str, *numbers: NamedNumber) -> Iterator[str]:
-    """Yield which of the numbers are below zero."""
+    """Yield an error for each of the numbers that is below zero."""
     prefix = f"{where}." if where else ""
     for name, value in numbers:
         if value is not None and value < 0:
@@ -118,7 +120,7 @@ def _contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _value_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield contradictions of the values: pairs have one on each side, outliers are among them."""
+    """Yield contradictions of a row's values: in pairs, outliers and quantiles."""
     base, head = (side.values if side else () for side in (row.base, row.head))
     if row.method == "paired_t" and len(base) != len(head):
         yield f"it has pairs, {len(base)} values of base and {len(head)} of head"
@@ -130,7 +132,7 @@ def _value_contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _session_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield sessions without a baseline or without workers: more would widen every check."""
+    """Yield impossible numbers of sessions, as more sessions make all other checks laxer."""
     if row.base_sessions and row.method != "welch_t":
         yield f"it has {row.base_sessions} sessions of a baseline, and its method is `{row.method}`"
     elif row.base_sessions > (row.base.workers if row.base else 0):
@@ -144,12 +146,13 @@ def _caveat_contradictions(row: Comparison) -> Iterator[str]:
         yield f"its caveat is not one that perfci gives: {row.doubt!r}"
     if change is None or abs(change) < _LEAST_CHANGE:
         return
-    pooled = row.method == "welch_t" and row.base_sessions > 1  # weighs workers, not sessions
+    # Cohen's d of several sessions weighs workers, and the change weighs sessions
+    pooled = row.method == "welch_t" and row.base_sessions > 1
     if row.cohens_d is not None and not pooled and row.cohens_d * change <= 0.0:
         yield f"its cohens_d is {row.cohens_d:g}, and its change the other way or none"
     if not row.caveat or row.method != "paired_t" or row.df is None:
         return
-    # one round at least is half of the change away, and that spread bounds t
+    # such a caveat needs a round at least half of the change away: that much spread bounds t
     if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUNDED):
         yield "its caveat is of rounds that differ more than its interval allows"
 
@@ -164,7 +167,7 @@ def _metric_contradictions(row: Comparison) -> Iterator[str]:
         yield f"its direction is {row.direction!r}, and {metric.name}'s is {metric.direction!r}"
     if (
         row.method == "exact" and metric.kind != "exact"
-    ):  # an exact metric may be tested, not the reverse
+    ):  # an exact metric may be tested, but no other metric is exact
         yield f"its method is `{row.method}`, and {metric.name} is {metric.kind}"
     if metric.absolute and row.ratio is not None:
         yield f"it has a ratio, and {metric.name} is compared by its difference"
@@ -173,10 +176,11 @@ def _metric_contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _centre_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield a change that isn't that of the centres, or of the means of a baseline's sessions.
+    """Yield a change that doesn't follow from the sides' centres.
 
-    The mean of ``k`` sessions of unequal size differs from the centre of their workers by at most
-    ``√(k - 1)`` standard deviations of the sessions' means, and so by as many half intervals.
+    A change against a baseline of ``k`` sessions is from the mean over the sessions. If these have
+    unequal sizes, this mean differs from the centre of the workers by at most ``√(k - 1)`` standard
+    deviations of the sessions' means, and so by at most ``√(k - 1)`` half intervals.
     """
     before = row.base.center if row.base else None
     after = row.head.center if row.head else None
@@ -187,7 +191,7 @@ def _centre_contradictions(row: Comparison) -> Iterator[str]:
     known = METRICS.get(row.metric)
     if (
         known is not None and known.floor is not None
-    ):  # the ratio respects the floor, exact sides don't
+    ):  # the ratio was computed with the floor, the centres of exact sides without
         before, after = max(before, known.floor), max(after, known.floor)
     ends = (row.difference_lo, row.ratio_lo)
     if row.base_sessions > 1 and ends == (None, None):  # too few rounds for an interval
@@ -203,6 +207,7 @@ def _centre_contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _fits(row: Comparison, before: float, after: float) -> bool:
+    """Say whether the row's ratio follows from the centres, as geometric or arithmetic means."""
     ratio = row.ratio or 0.0
     between = math.sqrt(row.base_sessions - 1.0) if row.base_sessions > 1 else 0.0
     if before > 0.0 and after > 0.0 and ratio > 0.0:
@@ -211,13 +216,16 @@ def _fits(row: Comparison, before: float, after: float) -> bool:
         if abs(log - math.log(ratio)) <= 1e-6 + between * half:
             return True
     if before == 0.0:
-        return after == before and ratio == 1.0  # exact values that are the same
+        return after == before and ratio == 1.0  # exact values: zero on both sides
     half = _half(row.ratio_lo, row.ratio_hi)
     return abs(after / before - ratio) <= 1e-6 * max(1.0, abs(ratio)) + between * half
 
 
 def _interval_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield an interval that isn't the test's: the estimate is its middle, p and df its width."""
+    """Yield an interval that isn't the test's: its middle is the estimate, p and df give its width.
+
+    A ratio's interval is tried on the scale of logarithms, and on that of ratios of means.
+    """
     scales: list[_Scaled] = [(row.difference, row.difference_lo, row.difference_hi, 0.0)]
     if row.difference is None:
         logs = (_log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi), 0.0)
@@ -237,6 +245,7 @@ def _interval_contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _matches_interval(row: Comparison, se: float) -> bool:
+    """Say whether ``se`` is the standard error that the row's interval implies."""
     expected, (_, lo, hi) = standard_error(row), worse_by(row)
     if expected is None or lo is None or hi is None:
         return False
@@ -248,11 +257,12 @@ def _matches_interval(row: Comparison, se: float) -> bool:
 def _is_one_test(
     row: Comparison, middle: float | None, lo: float | None, hi: float | None, nothing: float
 ) -> bool:
+    """Say whether estimate, interval, p and df fit each other. ``nothing`` means no change."""
     if middle is None or lo is None or hi is None:
         return False
     half = (hi - lo) / 2.0
     slack = 1e-6 * half + 1e-12 * max(1.0, abs(middle))
-    if max(abs(lo), abs(hi)) >= _LARGEST_LOG:  # cut off
+    if max(abs(lo), abs(hi)) >= _LARGEST_LOG:  # an end was cut off, so nothing can be checked
         return True
     if abs((lo + hi) / 2.0 - middle) > slack:
         return False
@@ -265,7 +275,7 @@ def _is_one_test(
 
 
 def _status_contradictions(row: Comparison) -> Iterator[str]:
-    """Yield a status that the row's numbers don't allow. An undecided row needs no numbers."""
+    """Yield a status that the row's numbers don't allow. A tested row may always be undecided."""
     change, _, _ = worse_by(row)
     counted = row.method == "exact"
     bound = counted and (change is not None or (row.base is None) != (row.head is None))
@@ -277,7 +287,7 @@ def _status_contradictions(row: Comparison) -> Iterator[str]:
 
 
 def _statuses_of_counts(row: Comparison) -> set[Status]:
-    """Return the statuses that exact sides allow; a side without a graph is the worse one."""
+    """Return the statuses that exact sides allow. A side without a graph is worse."""
     (change, _, _), threshold = worse_by(row), threshold_of(row)
     if row.base is None or row.head is None:
         if row.base is row.head or row.metric not in ruled():
@@ -295,7 +305,7 @@ def _statuses_of_counts(row: Comparison) -> set[Status]:
 
 
 def _statuses_of_values(row: Comparison) -> set[Status]:
-    """Return the decided statuses that the change and its interval allow, each by itself."""
+    """Return the decided statuses that a tested change and its interval allow."""
     change, lo, hi = worse_by(row)
     threshold = threshold_of(row)
     made: set[Status] = set()
@@ -307,7 +317,8 @@ def _statuses_of_values(row: Comparison) -> set[Status]:
     if tested and change != 0.0 and abs(change) >= threshold * (1.0 - _SLACK):
         made.add("regressed" if change > 0.0 else "improved")
     within = lo is not None and hi is not None and is_within(lo, hi, threshold * (1.0 + _SLACK))
-    if (within or lo == hi == 0.0) and not not_unchanged_reason(row):  # no change is within any
+    # no change at all is unchanged by any threshold, even by 0
+    if (within or lo == hi == 0.0) and not not_unchanged_reason(row):
         made.add("unchanged")
     return made
 

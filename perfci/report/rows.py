@@ -1,6 +1,6 @@
 """One comparison in words: change, interval, test, recorded values, and why it moved.
 
-Each renderer escapes the lines for itself.
+The texts aren't escaped: each renderer does that itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _SELECTABLE = re.compile(r"[^\s()]+")
 _OPERATORS = frozenset({"and", "or", "not"})
 """Words that ``-k`` takes for operators."""
 _SHA_DIGITS = 12
+"""Digits of a hash in a replay line for people."""
 _MOST_CASES = 4
+"""Cases in a replay line."""
 _TEST_NAMES: dict[Method, str] = {
     "paired_t": "paired t",
     "welch_t": "Welch's t",
@@ -43,10 +45,13 @@ _TEST_NAMES: dict[Method, str] = {
 }
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.1
-"""Least height of a sparkline, as a share of the median: noise of a few per cent stays flat."""
+"""Least range of a sparkline's values, as a share of the median. So noise of a few per cent looks
+flat."""
 _FEWEST_PAST = 3
+"""Recorded values from which a sparkline is drawn."""
 _MOST_SHARE = 1.25
-"""A reason whose time is more than this share of the change was timed under other conditions."""
+"""Largest share of the change that a reason's time may be. Above it the two aren't comparable: the
+reason was timed under other conditions."""
 UNEXPLAINED = "nothing that differs inside explains it"
 
 
@@ -72,7 +77,7 @@ def interval_text(row: Comparison) -> str:
 
 
 def limit_text(row: Comparison) -> str:
-    """Return how far the metric may change."""
+    """Return the row's threshold: how far the metric may change."""
     absolute = row.difference is not None
     return format_value(row.threshold, row.unit) if absolute else format_share(row.threshold)
 
@@ -92,7 +97,7 @@ def side_interval(estimate: Estimate | None, unit: str) -> str:
 
 
 def measured_text(row: Comparison) -> str:
-    """Return the number of measurements behind a row: pairs, workers of both sides, or exact."""
+    """Return what a row was measured on: pairs, workers of both sides, ``exact``, or same code."""
     base = row.base.workers if row.base else 0
     head = row.head.workers if row.head else 0
     match row.method:
@@ -128,7 +133,7 @@ def status_text(row: Comparison) -> str:
 
 
 def accepted_text(accepted: Accepted, row: Comparison) -> str:
-    """Return who accepted the row, why, and how far."""
+    """Return who accepted the row, why, up to which change and until when."""
     by = f" by {clean_line(accepted.by, 80)}" if accepted.by else ""
     up_to = ""
     if accepted.up_to is not None:
@@ -141,12 +146,12 @@ def accepted_text(accepted: Accepted, row: Comparison) -> str:
 
 
 def has_numbers(row: Comparison) -> bool:
-    """Return whether a side of the row has a number, or the row stands for a whole case."""
+    """Return whether a side of the row has numbers. If not, the row stands for its whole case."""
     return row.base is not None or row.head is not None
 
 
 def size(row: Comparison) -> float:
-    """Return how far the change goes in units of its threshold, whatever its direction."""
+    """Return the size of the change, in units of its threshold, whatever its direction."""
     if row.difference is not None:
         return abs(row.difference) / row.threshold if row.threshold > 0 else math.inf
     if row.ratio is None or row.ratio <= 0:
@@ -156,9 +161,9 @@ def size(row: Comparison) -> float:
 
 
 def replay_command(report: Report) -> str:
-    """Return the command that compares both commits again, up to the case, or nothing.
+    """Return the replay command without its case (it ends in ``-k``), or "".
 
-    A working tree, which is no commit, has none, nor has a side that was measured alone.
+    There is no such command if a side is a working tree, or if head was measured alone.
     """
     sides = (report.base, report.head)
     if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
@@ -181,9 +186,10 @@ def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
 
 
 def selection_of(case: str) -> str:
-    """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or nothing.
+    """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or "".
 
-    A name with blanks or invisible characters is not copied: no benchmark has such a name.
+    Empty for a name with blanks or invisible characters. No benchmark has one, so the name comes
+    from an edited report, and isn't offered for pasting.
     """
     plain = (
         clean_line(case, 1000) == case
@@ -194,7 +200,7 @@ def selection_of(case: str) -> str:
 
 
 def replay_of(report: Report, case: str) -> str:
-    """Return the line that measures ``case`` again, or nothing."""
+    """Return the whole command that measures ``case`` again, or ""."""
     again, selected = replay_command(report), selection_of(case)
     return again + selected if again and selected else ""
 
@@ -205,24 +211,24 @@ def test_name(row: Comparison) -> str:
 
 
 def number_text(row: Comparison) -> str:
-    """Return n: pairs, or the workers of both sides. Exact counts have none."""
+    """Return n of the test: pairs, or the workers of both sides. Empty for an exact row."""
     return "" if row.method == "exact" else measured_text(row)
 
 
 def freedom_text(row: Comparison) -> str:
-    """Return the degrees of freedom: whole ones of pairs, a fraction of Welch's."""
+    """Return the degrees of freedom: a whole number for pairs, a fraction for Welch's test."""
     return "" if row.df is None else f"{row.df:.3g}"
 
 
 def p_text(p: float | None) -> str:
-    """Return a probability, two digits of it."""
+    """Return a p-value with two digits."""
     if p is None:
         return ""
     return "< 0.0001" if p < 0.0001 else f"{p:.2g}"
 
 
 def effect_text(row: Comparison) -> str:
-    """Return Cohen's d with his word for its size: ``2.50 (large)``."""
+    """Return Cohen's d with Cohen's word for its size: ``2.50 (large)``."""
     d = row.cohens_d
     return "" if d is None else f"{d:.2f} ({magnitude(d)})"
 
@@ -242,7 +248,7 @@ def statistics_text(row: Comparison) -> str:
 
 
 def past_lines(report: Report) -> Mapping[tuple[str, str], str]:
-    """Return by (case, metric) the line of each row of ``report`` that has a past, head last."""
+    """Return by (case, metric) the sparkline of each row with recorded values. Head is last."""
     rows = {(row.case, row.metric): row for row in report.results}
     lines = {}
     for past in report.past:
@@ -272,10 +278,10 @@ def _measured(row: Comparison) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """A reason why a case moved, and in ``more`` all further lines about it.
+    """A reason why a case moved, and in ``more`` all further lines about the case.
 
-    ``explains`` is false where every difference goes the other way than the rows that moved.
-    ``share`` is how much of the latency's change the reason makes up, if known.
+    ``explains`` is false if all differences go the other way than the rows that moved. ``share`` is
+    the reason's time ÷ the change of the latency, if known.
     """
 
     case: str
@@ -298,10 +304,11 @@ class CaseWhy:
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
-    """Return the likeliest reason why each case moved that instruments explain.
+    """Return why cases moved, for those in which instruments found differences.
 
-    A case has a further reason for each row that moved and that the first does not explain.
-    Workers' explanations of the case follow in ``more``, unless a difference has the same line.
+    Each case has its likeliest reason first, then a reason for each moved row that the first
+    doesn't explain. ``more`` also has the workers' explanations of the case, unless a difference
+    names the same line of code.
     """
     reasons = []
     for why in report.why:
@@ -318,7 +325,7 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
 
 
 def _share_of_change(lead: Difference, case: str, report: Report) -> float | None:
-    """Return the reason's time ÷ the change of the case's latency, None beyond what that allows."""
+    """Return the reason's time ÷ the change of the case's latency. None above ``_MOST_SHARE``."""
     changes = (
         row.head.center - row.base.center
         for row in report.results
@@ -350,7 +357,7 @@ def _moved(row: Comparison, case: str) -> bool:
 
 
 def other_explanations(report: Report) -> tuple[Explanation, ...]:
-    """Return the workers' explanations of cases without a why, each once."""
+    """Return the workers' explanations of the cases that ``whys`` leaves out, each once."""
     explained = {why.case for why in report.why if why.differences}
     return tuple(
         cause for cause in dict.fromkeys(report.explanations) if cause.case not in explained
@@ -381,7 +388,7 @@ def unavailable_lines(why: Why) -> Iterator[str]:
 
 
 def lines_of_why(why: Why) -> Iterator[str]:
-    """Yield a why in lines: the differences, then hints, then unavailable instruments."""
+    """Yield a case's why in lines: its differences, hints, and unavailable instruments."""
     if not why.differences and not why.untold:
         yield "nothing differs inside"
     for difference in why.differences:

@@ -1,6 +1,6 @@
-"""The part of a comment that each report has: what decides stands open, everything else is folded.
+"""Sections of a comment, one for each report. Deciding rows stand open, all else is folded.
 
-A section is a mapping with what the templates of the comment read.
+A section is a mapping of the values that the comment's templates read.
 """
 
 from __future__ import annotations
@@ -35,21 +35,25 @@ Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable")
 """Groups that leave a case undecided."""
 _MOST_ACCEPTED = 5
-"""Rows with a table to paste that accepts them."""
+"""Regressions for which the comment has a table to paste that accepts them."""
 LONGEST_REASON = 140
-"""Characters of a reason in a cell. A longer one stands whole below the table."""
+"""Characters of a reason in a cell. A longer reason is shown below the table."""
 MOST_REASONS = 5
-MOST_TABLE_ROWS = 500
-"""A comment has room for fewer, and an untrusted report may hold 20,000."""
+MOST_TABLE_ROWS = 1_000
+"""Rows that a table is made of. A comment has room for fewer, and an untrusted report may hold
+20,000."""
 _MOST_ROWS = 8
+"""Open rows of all sections together."""
 _FEWEST_ROWS = 4
+"""Open rows of each section at least, however many sections there are."""
 _MOST_FAILURES = 3
+"""Open failures of a section."""
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
 
 
 @dataclass(slots=True)
 class _Earlier:
-    """The contents that earlier sections have shown."""
+    """Contents that earlier sections of the comment have shown. Later ones don't repeat them."""
 
     explanations: set[Explanation] = field(default_factory=set)
     failures: set[tuple[str, ...]] = field(default_factory=set)
@@ -58,7 +62,7 @@ class _Earlier:
 
 
 def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section, ...]:
-    """Return the parts of the comment, in the order of ``outlines``, each with its name."""
+    """Return a section for each of ``outlines``, in order. ``names`` are the environments'."""
     earlier = _Earlier()
     shared = frozenset(shared_reasons(outlines))
     with_sides = not shared_sides(outlines)
@@ -79,10 +83,10 @@ def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section
 
 
 def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> dict[str, Any]:
-    """Return what one report says by itself.
+    """Return the section's values that don't depend on earlier sections.
 
-    ``shown`` are the deciding rows: those that regressed, or else those that are undecided, or else
-    all that moved.
+    ``shown`` are the open rows: the rows that fail the report, or else the undecided rows, or else
+    all rows that moved. ``most`` is the largest number of them.
     """
     report = rows.report
     failed = {failure.case for failure in shown_failures(report)}
@@ -118,13 +122,13 @@ def verdict_word(report: Report) -> str:
 
 
 def status_of(report: Report) -> str:
-    """Return the verdict's word; for a part of a report it says that it is of a part."""
+    """Return the verdict's word. For one shard of a report, name the shard, too."""
     status = verdict_word(report)
     return f"{status} (shard {report.shard} alone)" if report.shard else status
 
 
 def mark_of(status: str, *, part: bool = False) -> str:
-    """Return the sign before a verdict. A run alone has none, and no part passes for the whole."""
+    """Return the emoji before a verdict, or "" for a run. A shard that passes gets no pass mark."""
     return _MARKS.get("inconclusive" if part and status == "pass" else status, "")
 
 
@@ -148,7 +152,7 @@ def title(rows: Outline) -> str:
 
 
 def _tally(rows: Outline) -> str:
-    """Return how many cases failed, are undecided and passed, or nothing where all passed."""
+    """Return how many cases failed, are undecided and passed, or "" if all passed."""
     marks = {failure.case: "fail" for failure in rows.report.failures}
     worst_first = ("regressed", *_OPEN, *(GROUPS.keys() - {"regressed", "new", "removed", *_OPEN}))
     for name in worst_first:
@@ -186,7 +190,7 @@ def _open_rows(rows: Outline) -> str:
 
 
 def _is_of_rows(report: Report) -> bool:
-    """Return whether the verdict's first reason is a row that stands in the table."""
+    """Return whether the verdict's first reason is an undecided row, which the table shows."""
     return bool(report.verdict.findings) and report.verdict.findings[0].code == "undecided"
 
 
@@ -208,13 +212,13 @@ def _side(side: Side | None) -> str:
 
 
 def shared_sides(outlines: Sequence[Outline]) -> tuple[Side | None, ...]:
-    """Return the sides that several reports share. One report's are its section's."""
+    """Return the sides that all of several reports share. A single report's section has its own."""
     first, *others = (_sides(rows.report) for rows in outlines)
     return first if others and all(sides == first for sides in others) else ()
 
 
 def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
-    """Return the reasons that several reports share. One report's are its section's."""
+    """Return the reasons that all of several reports share. A single report's section has them."""
     first, *others = map(other_reasons, outlines)
     return tuple(
         reason for reason in first if others and all(reason in reasons for reasons in others)
@@ -222,7 +226,7 @@ def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
 
 
 def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
-    """Return the rows that decide the verdict, the worst first; for a pass all that moved."""
+    """Return the rows that decide the verdict, the worst first. For a pass: all moved rows."""
     bad = [
         row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
     ]
@@ -237,8 +241,8 @@ def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison
 def _folded_rows(
     rows: Outline, shown: Sequence[Comparison], failed: Collection[str]
 ) -> dict[str, list[Comparison]]:
-    """Return by group the rows that neither stand open nor are shown as failures."""
-    above = set(map(id, shown))  # comparing rows is slow, and a report may have 20,000
+    """Return by group the rows that don't stand open and aren't shown as failures."""
+    above = set(map(id, shown))  # by id: comparing rows is slow, and a report may have 20,000
     return {
         name: [
             row
@@ -281,7 +285,7 @@ def _how(report: Report, name: str) -> str:
 
 
 def _rounds(shown: Sequence[Comparison]) -> int:
-    """Return the rounds that decide the undecided rows, as far as they are known, else 0."""
+    """Return the rounds that would decide the undecided rows, or 0 if unknown."""
     wanted = (
         finding.arguments.get("rounds") or finding.arguments.get("needed")
         for row in shown
@@ -292,7 +296,7 @@ def _rounds(shown: Sequence[Comparison]) -> int:
 
 
 def _acceptance(rows: Iterable[Comparison]) -> str:
-    """Return the tables that accept the first of ``rows``, as the configuration has them."""
+    """Return the TOML tables for the configuration that accept the first of ``rows``."""
     tables = (
         "[[tool.perfci.accept]]\n"
         f"case = {json.dumps(row.case, ensure_ascii=False)}\n"
@@ -304,7 +308,7 @@ def _acceptance(rows: Iterable[Comparison]) -> str:
 
 
 def _next_step(report: Report, shown: Sequence[Comparison]) -> str:
-    """Return the purpose of the command that follows."""
+    """Return the words before the replay command: what it is for."""
     if report.interrupted:
         return "Measure the rest"
     if any(row.status == "inconclusive" for row in shown):
@@ -322,7 +326,7 @@ class Because:
 
 
 def _why(report: Report, shown: Sequence[Comparison], earlier: _Earlier) -> dict[str, Any]:
-    """Return why cases moved: in the rows' cells, below the table, and folded."""
+    """Return why cases moved, in three parts: in rows' cells, below the table, and in folds."""
     every = whys(report)
     because, open_whys = _whys_of_rows(shown, every)
     used = _explanations_of_rows(shown, report, because)
@@ -343,9 +347,10 @@ def _why(report: Report, shown: Sequence[Comparison], earlier: _Earlier) -> dict
 def _whys_of_rows(
     rows: Sequence[Comparison], every: Iterable[CaseWhy]
 ) -> tuple[dict[tuple[str, str], Because], list[CaseWhy]]:
-    """Return by (case, metric) why each of ``rows`` moved, and the whys that no row has.
+    """Return by (case, metric) why each of ``rows`` moved, and the whys that fit no row.
 
-    A why goes to the row that it explains, or else to the case's first row without a why.
+    A why goes to the row that it explains, or else to the case's first row without a why. A why
+    that is too long for a cell fits no row.
     """
     because: dict[tuple[str, str], Because] = {}
     left = []
@@ -369,7 +374,7 @@ def _whys_of_rows(
 def _explanations_of_rows(
     rows: Sequence[Comparison], report: Report, because: dict[tuple[str, str], Because]
 ) -> set[Explanation]:
-    """Add workers' explanations of ``rows`` without a why to ``because``, and return those used."""
+    """Add workers' explanations to ``because`` for rows without a why. Return the added ones."""
     explained = {why.case for why in report.why if why.differences}
     shown = {(row.case, row.metric) for row in rows}
     used = set()
@@ -387,7 +392,7 @@ def _is_short(text: str) -> bool:
 
 
 def _failures(report: Report, earlier: _Earlier) -> dict[str, Any]:
-    """Return the failures that no earlier section has shown, and the cases of the others."""
+    """Return the failures that no earlier section has shown, and the cases of all others."""
     alike = {likeness(failure): failure for failure in shown_failures(report)}
     new = grouped_failures([alike[key] for key in alike if key not in earlier.failures])
     above = dict.fromkeys(alike[key].case for key in alike if key in earlier.failures)
@@ -400,7 +405,7 @@ def _failures(report: Report, earlier: _Earlier) -> dict[str, Any]:
 
 
 def _unmeasured(report: Report, earlier: _Earlier) -> dict[str, Any]:
-    """Return what was skipped, and the metrics not measured, that no earlier section names."""
+    """Return the skipped cases and the unmeasured metrics that no earlier section has shown."""
     skipped = [entry for entry in report.skipped.items() if entry not in earlier.skipped]
     metrics = [entry for entry in report.not_measured.items() if entry not in earlier.not_measured]
     earlier.skipped.update(skipped)
@@ -415,11 +420,12 @@ _OTHER_FOLDS = (
     ("removed", "skipped", RowGroup("Skipped", "skipped", "skipped")),
     ("removed", "not_measured", RowGroup("Not measured", "not measured", "lacking")),
 )
-"""What else is folded: the group of rows that it follows, and its list in the section."""
+"""Folded lists that aren't groups of rows: the group of rows that each follows, its key in the
+section, and how it is shown."""
 
 
 def _folds(section: Section) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
-    """Yield each group that the section folds, what to show of it, and how much it has."""
+    """Yield each fold of the section: its group, the entries to show, and how many it has."""
     for name, group in GROUPS.items():
         rows = section["groups"][name]
         listed = [row for row in rows if row.gate != "info"] if name == "unchanged" else rows
@@ -430,7 +436,7 @@ def _folds(section: Section) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
 
 
 def _left_out(section: Section) -> int:
-    """Return how many rows the tables leave out. Lists count what they leave out themselves."""
+    """Return how many rows the section's tables leave out. Lists count this themselves."""
     tables = {"moved", "compared", "measured"}
     folded = (rows for group, rows in section["folds"] if group.layout in tables)
     return sum(max(0, len(table) - MOST_TABLE_ROWS) for table in (*folded, section["measured"]))

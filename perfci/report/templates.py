@@ -1,7 +1,7 @@
-"""Templates of HTML and of Markdown, and Markdown cut to what a forge takes.
+"""Templates of HTML and of Markdown, and cutting of Markdown to the length that a forge takes.
 
-The templates lie inside an installed perfci, and next to the package in a checkout. Escaping is the
-rule and not a filter to remember: whatever isn't Markup is escaped.
+The templates lie inside an installed perfci, and next to the package in a checkout. Templates
+needn't escape: every value that isn't Markup is escaped automatically.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 LIMIT = 60_000
-"""Characters of a comment. GitHub takes 65,536; the rest is for lines that are added."""
+"""Characters of a comment. GitHub takes 65,536. The difference is for lines that are added."""
 _REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
-"""No entity has any of these in its middle."""
+"""The end of a word inside a name. No entity has such a character in its middle."""
 _BREAK_HERE = r"\g<0><wbr>"
 _IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _FENCE = re.compile(r"(`{3,})")
 _SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
+"""The line between a table's header and its rows."""
 _ROOM = 400
-"""Characters kept free for the closing of fences and details, and for the note."""
+"""Characters kept free for the note at the end, and for closing a fence and details."""
 
 
 def template_folder() -> Path:
@@ -69,14 +70,14 @@ def _html() -> Environment:
 
 
 def _prose(text: str) -> Safe:
-    """Return a sentence escaped, with what stands between backticks as code."""
+    """Return a sentence escaped. Text between backticks becomes code."""
     return Safe(_IN_BACKTICKS.sub(r"<code>\1</code>", str(Markup.escape(text))))
 
 
 def markdown_environment() -> Environment:
     """Return an environment of Markdown templates."""
     environment = _environment(
-        # Markdown's escaping comes before HTML's, which then finds nothing left to do
+        # finalize runs before HTML's escaping, which leaves this Markup as it is
         finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
     )
     environment.filters |= {
@@ -104,25 +105,26 @@ def _environment(**options: Any) -> Environment:
 
 
 def _unbroken(text: str) -> Safe:
-    """Return ``text`` escaped, on one line also in a narrow column: a number and its unit."""
+    """Return ``text`` escaped, with blanks that don't break: a number stays with its unit."""
     return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
 
 
 def _breakable(text: str) -> Safe:
-    """Return ``text`` in code that a narrow column may break where its words end."""
+    """Return ``text`` in code. A narrow column may break it at the end of a word."""
     broken = _WORD_END.sub(_BREAK_HERE, str(escape(text)))
     return Safe(f"<code>{broken}</code>" if text else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """The state after a line: the open fence's backticks, the depth of details, rows so far."""
+    """The state after a line: the open fence's backticks, open details, table rows so far."""
 
     fence: str = ""
     details: int = 0
     rows: int = 0
 
     def after(self, line: str) -> _Open:
+        """Return the state after one more line."""
         mark = _FENCE.match(line)
         if self.fence:
             closes = mark is not None and line.rstrip() == self.fence
@@ -131,15 +133,17 @@ class _Open:
             return _Open(mark[1], self.details, self.rows)
         rows = self.rows
         if line.startswith("|"):
-            rows += -1 if _SEPARATOR.match(line) else 1  # a separator takes its header back
+            # a separator shows that the line before it was a header, which is no row
+            rows += -1 if _SEPARATOR.match(line) else 1
         depth = self.details + line.count("<details>") - line.count("</details>")
         return _Open("", depth, rows)
 
 
 def cut(text: str, limit: int, left_out: int = 0) -> str:
-    """Return Markdown of at most ``limit`` characters: as many lines of ``text`` as fit.
+    """Return the lines of the Markdown ``text`` that fit into ``limit`` characters.
 
-    A note at the end counts the table rows that were left out, ``left_out`` of them before.
+    If any are missing, a note at the end counts the table rows left out. ``left_out`` rows were
+    left out before.
     """
     if len(text) <= limit and not left_out:
         return text
@@ -156,12 +160,12 @@ def cut(text: str, limit: int, left_out: int = 0) -> str:
         state = following
     if len(kept) < len(lines) and _SEPARATOR.match(lines[len(kept)]):
         state = _Open(state.fence, state.details, state.rows - 1)
-        kept.pop()  # a header without its separator would show as text
+        kept.pop()  # the last kept line is a header: without its separator it would show as text
     return "\n".join([*kept, *_closing(state), _note(_rows(lines) + left_out - state.rows), ""])
 
 
 def tidy(text: str) -> str:
-    """Return Markdown without a second blank line in a row. Fenced text stays as it is."""
+    """Return Markdown with runs of blank lines made one. Fenced text stays as it is."""
     kept: list[str] = []
     state = _Open()
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""The report for people at a terminal: the cases, what failed and why, and last the verdict."""
+"""The report for people at a terminal: the cases, the failures, the reasons, last the verdict."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ _ACCEPTED = "bold yellow"
 _INDENT = 2
 _GAP = "  "
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|GiB|min|h|%)(?![^\W_]))")
+"""The blank between a number and its unit."""
 _BOUND = "\N{NO-BREAK SPACE}"
+"""Stands for such a blank while a text is wrapped."""
 _VERDICT_STYLES = {
     "pass": "bold green",
     "fail": "bold red",
@@ -64,16 +66,18 @@ _VERDICT_STYLES = {
     "error": "bold red",
 }
 _LOG_LINES = 8
+"""Lines of a failure's log."""
 _MOST_NAMES = 5
 _SHARED, _SHORT = 3, 30
-"""From how many rows on a common remark is made once, if it has more characters than that."""
+"""A remark is shown once for all its rows if at least ``_SHARED`` rows have it, and if it has more
+than ``_SHORT`` characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A case's name alone (no cells), or one comparison's cells under it, and what follows.
+    """One line of a case: its name alone, or below it the cells of one comparison.
 
-    ``extras`` follow the cells on their line as far as they fit, the rest goes underneath.
+    ``extras`` follow the cells on the same line as far as they fit. The rest goes onto lines below.
     """
 
     name: str
@@ -100,7 +104,8 @@ def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = 
     console = text_console(out, max(40, width), color=color)
     for line in _lines(report, console.width, verbose=verbose):
         console.print(line, overflow="fold")
-    return clean_styled(out.getvalue())  # once more: wrapping made new beginnings of lines
+    # clean once more: wrapping made new beginnings of lines, where a runner looks for commands
+    return clean_styled(out.getvalue())
 
 
 def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
@@ -140,11 +145,11 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
-    """Yield the lines of every case, first of those in which something moved."""
+    """Yield the lines of every case. Cases in which something moved come first."""
     failed = {failure.case for failure in report.failures}
     rows_of: dict[str, list[Comparison]] = {}
     for row in report.results:
-        # a failure is shown with its message, what isn't measured or has the same code as a count
+        # a failed row is shown with its failure; cases of the same code or not measured are counted
         elsewhere = row.status == "failed" and row.case in failed
         counted_only = row.method == "same_code" or row.status == "not_measured"
         if not elsewhere and (verbose or not counted_only):
@@ -167,7 +172,7 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
 
 
 def _shared_remarks(groups: Sequence[CaseLines]) -> tuple[str, ...]:
-    """Return the remarks that several rows have: what all of them lack is said once."""
+    """Return the remarks that several rows have, which are shown once, below all rows."""
     counts = Counter(
         extra for group in groups for line in group.lines if line.cells for extra in line.extras[1:]
     )
@@ -194,9 +199,9 @@ def _not_measured(rows: Sequence[Comparison], width: int) -> Iterator[Text]:
 def case_lines(
     case: str, rows: Sequence[Comparison], *, verbose: bool, same_code: Container[str] = ()
 ) -> CaseLines:
-    """Return a case's lines: every row that moved, the main metric, and a count of the rest.
+    """Return a case's lines: rows that moved, the main metric, and the names of undecided metrics.
 
-    ``verbose`` has all rows, and what to blame for each.
+    ``verbose`` shows all rows, each with what to blame.
     """
     moved = [row for row in rows if traits(row.status).group == "moved"]
     loud = [row for row in moved if row.gate != "info"]
@@ -232,7 +237,7 @@ def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> Case
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
-    """Lay the lines out in ``width`` columns. What doesn't fit goes onto lines of its own."""
+    """Yield the lines laid out in ``width`` columns. Extras that don't fit go onto lines below."""
     celled = [line.cells for line in lines if len(line.cells) > 1]
     widths = [
         max(cell_len(cells[index]) if index < len(cells) else 0 for cells in celled)
@@ -265,7 +270,7 @@ def _laid_out(line: Line, widths: Sequence[int], width: int) -> Iterator[Text]:
 
 
 def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Text]:
-    """Break at blanks, never between a number and its unit, with the same indent on every line."""
+    """Yield ``text`` wrapped at blanks, each line indented. A number stays with its unit."""
     line = ""
     for word in _UNIT.sub(_BOUND, text).split(" "):
         if line and cell_len(line) + 1 + cell_len(word) > width - indent:
@@ -308,7 +313,7 @@ def _style(row: Comparison) -> str:
 
 
 def _small_change(row: Comparison) -> str:
-    """Return why a change that is significant, as its interval shows, does not count."""
+    """Return why a significant change doesn't count: it is below the threshold, or too small."""
     codes = {"below-threshold", "small-effect"}
     small = (finding for finding in row.findings if finding.code in codes)
     return clean_prose("; ".join(map(words, small)), 400)
@@ -323,7 +328,7 @@ def _bracketed(text: str) -> str:
 
 
 def _tables(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Yield a benchmark's modes and shapes. Words go to the end of their line, or underneath."""
+    """Yield the tables of modes and shapes. A last column of words may go onto lines below."""
     for table in chain.from_iterable(case_tables(report, every=verbose).values()):
         yield Text()
         lines = (_table_line(table, cells) for cells in table.lines)

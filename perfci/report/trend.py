@@ -1,9 +1,9 @@
 """An analysed history for programs: as JSON, ``perfci.trend/1``, and as OpenMetrics.
 
 ``docs/reference/fields.toml`` says what each field means. The OpenMetrics text has a trend's latest
-values and statuses for Prometheus to read. It has gauges only, without time stamps: so it is also
-the older Prometheus format, which is all that node_exporter's textfile collector takes (it knows
-neither ``info`` nor ``stateset``). Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
+values and statuses, for Prometheus. It uses gauges only, without time stamps. So the text is also
+valid in the older Prometheus format, without ``info`` and ``stateset``: node_exporter's textfile
+collector takes no other. Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
 """
 
 from __future__ import annotations
@@ -49,19 +49,21 @@ _UNITS = {
     "count": "",
     "flop": "",
 }
-"""Units as names end in them. A count's name says its unit, and ``_count`` is reserved."""
+"""Endings of names, by unit. Counts have no ending: their names say what is counted, and
+``_count`` is reserved."""
 _RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
+"""Endings that OpenMetrics reserves for other types than gauges."""
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
 _KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
 _WAYS = ("worse", "better")
 
 Sample = tuple[Mapping[str, str], float | None]
-"""The labels, and a value; a sample whose value is unknown is left out."""
+"""A sample's labels and its value. A sample without a value is left out."""
 
 
 def trend_json(trend: Trend) -> Clean:
-    """Return ``trend`` as JSON. What is unknown or not a number is null."""
+    """Return ``trend`` as JSON. A value that is unknown or not a number is null."""
     standing = standings(trend)
     unmeasured = {event.id for event in sort_events(trend).unmeasured}
     by_key = {series.key: series for series in trend.series}
@@ -206,7 +208,7 @@ def _plain_key(key: SeriesKey, series: Series | None) -> dict[str, Any]:
 
 
 def render_openmetrics(trend: Trend) -> str:
-    """Return the text. A family without samples is left out."""
+    """Return ``trend`` as OpenMetrics text. A family without samples is left out."""
     fixed = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
     from prometheus_client.core import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
@@ -220,7 +222,7 @@ def render_openmetrics(trend: Trend) -> str:
 
 
 class _Families:
-    """The families that a registry collects."""
+    """A collector of finished metric families, which is what a registry takes."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -376,7 +378,7 @@ def _health(trend: Trend) -> Iterator[Metric]:
 
 
 def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
-    """Yield a family for each metric and unit. ``taken`` are names that are already in use."""
+    """Yield a family for each metric and unit. ``taken`` are the names already in use."""
     groups: dict[tuple[str, str], list[Sample]] = {}
     for line in _ordered(series):
         if len(line.values):
@@ -390,7 +392,10 @@ def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
 
 
 def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
-    """Return a metric family's name and unit. A name has to end in its unit."""
+    """Return a metric family's name and unit. If it has a unit, its name has to end in that.
+
+    A reserved or taken name gets the ending ``_value``, and so no unit.
+    """
     suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
     name = f"perfci_{_plain(metric)}"
     if suffix and not name.endswith(f"_{suffix}"):
@@ -423,7 +428,10 @@ def _ordered(series: Iterable[Series]) -> list[Series]:
 
 
 def _visible(text: str) -> str:
-    """Spell out what can't be seen, so that two names stay two. The library escapes the rest."""
+    """Return ``text`` with invisible characters spelled out: different names then look different.
+
+    The library escapes line breaks, quotes and backslashes.
+    """
     return "".join(
         character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}"
         for character in text
@@ -435,7 +443,7 @@ def _plain(text: str) -> str:
 
 
 def _seconds(text: str) -> float | None:
-    """Return a time in s since 1970, or None where it is not one."""
+    """Return an ISO 8601 time in s since 1970, or None if ``text`` is no such time."""
     try:
         return datetime.fromisoformat(text).timestamp() or None
     except ValueError:

@@ -1,9 +1,9 @@
-"""The formats that reports are written in, each a module, which is all it takes to add one.
+"""The formats that reports are written in. Each is a module here: to add a format, add a module.
 
-A module (or what an entry point of the group ``perfci.exporters`` names) has what ``Exporter`` asks
-for. Its name, with hyphens, is the format's: of the option ``--NAME FILE`` and of ``report --format
-NAME``.
-Importing one is quick, because ``--help`` shows its line: ``render`` imports what is slow.
+Another distribution adds a format by an entry point of the group ``perfci.exporters``. The module,
+or the object that the entry point names, has the attributes of ``Exporter``. Its name, with
+hyphens, is the format's name, in the option ``--NAME FILE`` and in ``report --format NAME``.
+``--help`` imports every exporter to show its line, so only ``render`` imports slow libraries.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 GROUP = "perfci.exporters"
 TERMINAL = "terminal"
-"""The format for people at a terminal, which no exporter may be called."""
+"""Name of the format for people at a terminal. No exporter may have this name."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""A format's name: lower-case words and digits with single hyphens."""
 
 
 class Exporter(Protocol):
@@ -43,12 +44,12 @@ class Exporter(Protocol):
     HELP: str
 
     def render(self, report: Report, /) -> str:
-        """Return the report's text, which a file gets as it is. perfci's own is ``Clean``."""
+        """Return the report's text, which is written as it is. perfci's exporters return Clean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An exporter by name, imported where it is used. perfci's own have no entry ``point``."""
+    """An exporter by name, imported on use. perfci's own exporters have no entry ``point``."""
 
     name: str
     point: EntryPoint | None = None
@@ -64,7 +65,7 @@ class Format:
         return f"{__name__}.{self.name.replace('-', '_')}"
 
     def text(self, report: Report) -> str:
-        """Return what a file gets. UsageError where another distribution's exporter fails."""
+        """Return the text for a file. UsageError if another distribution's exporter fails."""
         exporter = self.load()
         if self.point is None:
             return exporter.render(report)
@@ -85,11 +86,11 @@ class Format:
         return text
 
     def shown(self, text: str) -> Clean:
-        """Return its ``text`` as it is printed: of another distribution's what can be seen."""
+        """Return ``text`` for printing. Text of another distribution's exporter is cleaned."""
         return Clean(text) if self.point is None else clean_lines(text)
 
     def help_line(self) -> str:
-        """Return the help text of its option, or that the exporter is broken."""
+        """Return the help text of the format's option. A broken exporter's says so."""
         from perfci.errors import UsageError
 
         try:
@@ -99,9 +100,9 @@ class Format:
 
 
 def formats(taken: Collection[str] = ()) -> tuple[dict[str, Format], list[UsageError]]:
-    """Return the formats by name, perfci's own first, and why others are refused.
+    """Return the formats by name, perfci's own first, and an error for each refused entry point.
 
-    ``taken`` are the names that the command's other options have. Nothing is imported.
+    ``taken`` are the names of the command's other options. No exporter is imported.
     """
     modules = (name.replace("_", "-") for name in module_names(sys.modules[__name__]))
     known = {name: Format(name) for name in modules}
@@ -132,5 +133,6 @@ def _points() -> tuple[EntryPoint, ...]:
 
 
 def _wrong(exporter: Any) -> str:
+    """Return what another distribution's exporter lacks, or ""."""
     missing = missing_attributes(exporter, "HELP", "render")
     return missing or ("" if isinstance(exporter.HELP, str) else "its `HELP` is no text")

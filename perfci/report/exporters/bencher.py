@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 HELP = "Write head's values here, in Bencher's metric format."
 _SCALES = {"s": ("ns", 1e9)}
 _MEASURES = {"latency_p50": "latency"}
-"""Bencher's own measure ``latency`` is in ns. A project has thresholds for it from the start."""
+"""Metrics under Bencher's own names. A project there has a threshold for ``latency``, which is in
+ns, from the start."""
 
 
 def render(report: Report) -> Clean:

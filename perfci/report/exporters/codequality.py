@@ -1,11 +1,11 @@
-"""GitLab's code quality report, and the lines of code that a report can name on any forge.
+"""GitLab's code quality report, and annotations: a report's remarks at lines of code.
 
-The format is GitLab's subset of CodeClimate's. GitLab shows a finding as new whose fingerprint the
-target branch's report lacks. So a fingerprint holds no figure of a measurement and no line number.
+The format is GitLab's subset of CodeClimate's. GitLab shows a finding as new if the target branch's
+report lacks its fingerprint. So a fingerprint contains no measured figure and no line number.
 
-On GitHub the same lines are a check's annotations. They are shown as plain text. Paths, titles and
-messages are untrusted: invisible characters are removed, and a path that leaves the repository
-names no line.
+On GitHub the same annotations belong to a check, which shows them as plain text. Paths, titles and
+messages are untrusted: invisible characters are removed, and a remark whose path leaves the
+repository becomes no annotation.
 """
 
 from __future__ import annotations
@@ -27,25 +27,28 @@ from perfci.units import first_of
 HELP = "Write GitLab's code quality report here: regressions at the lines that are to blame."
 Level = Literal["failure", "warning", "notice"]
 _Place = tuple[str, int, str, str]
-"""A path and a line, the title and the text."""
+"""A path, a line in it, the remark's title and its text."""
 _SEVERITIES: dict[Level, str] = {"failure": "major", "warning": "minor", "notice": "info"}
-"""By level, the gravest first."""
+"""GitLab's severity by level, the gravest first."""
 _LEVELS = tuple(_SEVERITIES)
 _DIGITS = re.compile(r"\d+")
 MOST = 200
-"""Four requests' worth. No one reads on, and the comment has the rest."""
+"""Most annotations. GitHub takes them in four requests. The comment has the rest."""
 _MOST_CASES = 5
+"""Cases that a message names. The rest are counted."""
 _LONGEST_PATH = 300
 _LAST_LINE = 10_000_000
+"""Largest line number that is believed."""
 _NAMED = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", re.DOTALL)
-"""The beginning of a failure's message where a line of the user's code is to blame."""
+"""A failure's message that begins with the line of the user's code that is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """A message at ``line`` of ``path``, which is relative to the repository.
 
-    ``cases`` are those that it is about. ``text`` is the message without cases and figures.
+    ``cases`` are the cases that the message is about. ``text`` is the message without the cases and
+    their figures.
     """
 
     path: str
@@ -63,7 +66,7 @@ def render(report: Report) -> Clean:
     findings: list[dict[str, Any]] = []
     for annotation in annotations_of((report,)):
         key = _key(annotation)
-        seen[key] += 1  # the same text at two lines of a file: the second is another finding
+        seen[key] += 1  # one text at two lines of a file makes two findings, numbered by this
         findings.append(
             {
                 "description": clean_line(annotation.message, 1000),
@@ -77,12 +80,13 @@ def render(report: Report) -> Clean:
 
 
 def _key(annotation: Annotation) -> str:
+    """Return what a fingerprint is made of: nothing that differs between two measurements."""
     text = _DIGITS.sub("#", annotation.text)
     return json.dumps([annotation.path, annotation.title, text, sorted(annotation.cases)])
 
 
 def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
-    """Return at most ``MOST`` annotations, the gravest first, each place and text once."""
+    """Return at most ``MOST`` annotations, the gravest first. Equal remarks at a line are one."""
     cases: dict[_Place, dict[str, str]] = {}
     levels: dict[_Place, Level] = {}
     for report in reports:
@@ -101,7 +105,7 @@ def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
 
 
 def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
-    """Yield where each remark stands, the case, the case as it is shown there, and how grave."""
+    """Yield for each remark its place, its case, the words that name the case, and its level."""
     rows = {(row.case, row.metric): row for row in report.results}
     for cause in report.explanations:
         place = _place(cause.file, cause.line, cause.kind.replace("_", " "), cause.text)
@@ -109,14 +113,15 @@ def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
     yield from _at_definitions(report)
     for failure in shown_failures(report):
         named = _NAMED.match(failure.message)
-        if named is not None and "head" in failure.side.split():  # base's lines are not shown there
+        # the forge shows head's code, so a line of base's is no place for a remark
+        if named is not None and "head" in failure.side.split():
             title = f"failed in {failure.stage} ({failure.kind})"
             place = _place(named["file"], int(named["line"]), title, named["text"])
             yield place, failure.case, failure.case, "failure"
 
 
 def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
-    """Remark at a benchmark's own line what regressed in it and names no other line."""
+    """Yield a remark at a benchmark's own line for each regression that no other line explains."""
     definitions = {definition.benchmark: definition for definition in report.definitions}
     named = {(cause.case, cause.metric) for cause in report.explanations if cause.file}
     for row in report.results:
@@ -128,7 +133,7 @@ def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, str, L
 
 
 def _place(file: str, line: int, title: str, text: str) -> _Place | None:
-    """Return where a remark stands and its words; None where no line of the repository is named."""
+    """Return a remark's place and words, or None if it names no line of the repository."""
     inside = not file.startswith(("/", "~")) and "\\" not in file
     known = inside and not {"", ".", ".."} & set(file.split("/"))
     if not known or clean_line(file, _LONGEST_PATH) != file or not 1 <= line <= _LAST_LINE:

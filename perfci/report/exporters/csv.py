@@ -1,4 +1,4 @@
-"""The results as CSV, for spreadsheets: the table that ``Report.to_frame`` has."""
+"""The results as CSV, for spreadsheets: the same table as ``Report.to_frame`` returns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 HELP = "Write the table of results here."
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-"""Full-width ones, too: spreadsheets in some languages compute from them."""
+"""First characters of a formula. Spreadsheets in some languages also take full-width signs."""
 
 
 def render(report: Report) -> Clean:
-    """Return a row for each comparison. What a spreadsheet would compute gets an apostrophe."""
+    """Return a row for each comparison. A text that looks like a formula gets an apostrophe."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -28,7 +28,7 @@ def render(report: Report) -> Clean:
 
 
 def spreadsheet_cell(value: Cell) -> Cell:
-    """Return ``value`` so that no spreadsheet computes it: such a text gets an apostrophe."""
+    """Return ``value``, with an apostrophe in front if a spreadsheet would compute it."""
     if not isinstance(value, str):
         return value
     text = clean_line(value, 1000)

@@ -1,6 +1,6 @@
 """Head's values for ``benchmark-action/github-action-benchmark``, ``tool: customSmallerIsBetter``.
 
-A file of that tool has one direction, so metrics of which more is better are left out.
+A file of that tool has one direction, so metrics whose higher values are better are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALES = {"s": ("µs", 1e6)}
 
 
 def render(report: Report) -> Clean:
-    """Return a list of entries, one per row of which less is better."""
+    """Return a list of entries: one for each row whose lower values are better."""
     from perfci.report.exporters.json import json_text
 
     rows = head_values(report, _SCALES)

@@ -1,7 +1,8 @@
 """One page to open in a browser: verdict, what moved and why, every row, how it was measured.
 
-It needs no other file. What is not Markup is escaped by the template engine. The policy in its head
-lets nothing run or style it except what stands in it, by hash, and lets it ask no host.
+The page needs no other file. The template engine escapes all text that isn't Markup. The content
+security policy in the page's head allows only the page's own scripts and styles, by their hashes,
+and no request to any host.
 """
 
 from __future__ import annotations
@@ -60,29 +61,34 @@ from perfci.verdict.policy import margin
 
 HELP = "Write the report as one HTML page here."
 MOST_ROWS, MOST_FAILURES, MOST_LINES = 40, 40, 200
-"""Rows, failures and lines of a list that stand in the page itself. The search finds all rows."""
+"""Rows, failures and lines of a list that the page shows at once. Its search finds all rows."""
 STYLES = ("trend/trend.css", "report/page.css")
 THEME = ("trend/theme.js",)
-"""Before the first paint."""
+"""The script that runs before the first paint."""
 SCRIPTS = (
     "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/address.js",
     "trend/filters.js", "trend/plot.js", "trend/lanes.js", "report/strip.js", "report/warm.js",
     "report/detail.js", "report/page.js",
 )  # fmt: skip
 _PAST = (120.0, 24.0)
+"""Width and height of a line of recorded values, in px."""
 _WORSE = frozenset({"fail", "error"})
 _FEWEST_PAST = 3
+"""Recorded values from which a line is drawn."""
 _LONGEST_NOTE = 600
 _PAIRED, _UNPAIRED = 1, 0
+"""Numbers in the scripts' data: whether a row's workers are pairs."""
 _RATIO, _DIFFERENCE = 0, 1
+"""Numbers in the scripts' data: what a change is."""
 _SENSES = {"worse": 1, "better": -1, "steady": 0}
+"""Numbers in the scripts' data, by the sense of a status."""
 BLAME: dict[Cause, str] = {
     "code": "what differs between the sides",
     "noise": "variance between processes",
     "machine": "something else ran, or the machine throttled",
     "method": "how it was measured: too little, too coarse, or not alike",
 }
-"""The meaning of each cause. The empty one has none."""
+"""The meaning of each cause but the empty one."""
 _TESTS = {
     "paired_t": "paired t, of each round's two processes",
     "welch_t": "Welch's t, of unpaired processes",
@@ -91,12 +97,13 @@ _TESTS = {
 }
 _GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
 _STEADY, _WINDOW = 1.1, 5
-"""Steady is the first call from which the median of ``_WINDOW`` calls is within 10 % of warm."""
+"""A process is steady from the first call that, like the median of the ``_WINDOW`` calls from it
+on, is no slower than ``_STEADY`` × the warm latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowReason:
-    """The reason why a row moved, and its place in the code."""
+    """The reason why a row moved. ``place`` is ``file:line``, or empty."""
 
     metric: str
     text: str
@@ -128,7 +135,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def _policy(style: str, scripts: Iterable[str]) -> Safe:
-    """Return which style and scripts a browser may take from the page: these, by their hashes."""
+    """Return the content security policy: only this style and these scripts, by their hashes."""
     allowed = " ".join(map(_hash, scripts))
     return Safe(f"script-src {allowed}; style-src {_hash(style)}; img-src data:")
 
@@ -138,7 +145,7 @@ def _hash(text: str) -> str:
 
 
 def _first(rows: Outline) -> dict[str, Any]:
-    """Return the top: what a reader needs who reads nothing else."""
+    """Return the top of the page, for a reader who reads nothing else."""
     report = rows.report
     warnings = (injected_text(report), part_text(report), same_code_text(report))
     reasons = [clean_line(reason, 1000) for reason in other_reasons(rows)]
@@ -159,7 +166,7 @@ def _first(rows: Outline) -> dict[str, Any]:
 
 
 def _lists(rows: Outline) -> dict[str, Any]:
-    """Return the groups that stand open and what failed, each with its reasons."""
+    """Return the groups of rows that stand open, and the failures, each with its reasons."""
     report = rows.report
     failures = shown_failures(report)
     failed = {failure.case for failure in failures}
@@ -194,7 +201,7 @@ def _lists(rows: Outline) -> dict[str, Any]:
 
 
 class _Lines:
-    """Makes lines of rows. A case's reasons stand at its first row alone."""
+    """Makes a line of each open row. Only a case's first line has the case's reasons."""
 
     def __init__(self, report: Report) -> None:
         self._places = {id(row): place for place, row in enumerate(report.results)}
@@ -209,7 +216,7 @@ class _Lines:
             self._reasons.setdefault(explanation.case, []).append(_reason(explanation))
 
     def of(self, row: Comparison) -> dict[str, Any]:
-        """Return the line of a row that stands open. Its texts are visible, but not escaped."""
+        """Return an open row's line. Its texts are cleaned, but not escaped."""
         rises = None if row.ratio is None else row.ratio > 1.0
         return {
             "place": self._places[id(row)],
@@ -238,7 +245,7 @@ class _Lines:
         return spark(every, (len(values),), _PAST)
 
     def unshown(self) -> list[tuple[str, RowReason]]:
-        """Return the reasons whose rows do not stand open, with their cases."""
+        """Return the reasons that no line has shown, with their cases."""
         return [
             (clean_line(case), reason)
             for case, reasons in self._reasons.items()
@@ -268,7 +275,7 @@ def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
 
 
 def _tables(report: Report) -> dict[str, Any]:
-    """Return the modes and shapes of each benchmark. Those that changed stand first, and open."""
+    """Return the tables of modes and shapes. Changed tables come first, and stand open."""
     context: dict[str, Any] = {}
     for name, tables in case_tables(report, every=True).items():
         first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
@@ -312,14 +319,14 @@ def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
 
 
 class Texts:
-    """Texts by number: most notes and facts are those of many rows."""
+    """Numbers for texts: many rows share a note or a fact, and each text is stored once."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self._seen: dict[tuple[str, int], int] = {}
 
     def place(self, text: str, limit: int = 300) -> int:
-        """Return the number of ``text``, made visible."""
+        """Return the number of ``text``, which is cleaned first."""
         if (known := self._seen.get((text, limit))) is not None:
             return known
         place = self._places.setdefault(clean_line(text, limit), len(self._places))
@@ -333,7 +340,7 @@ class Texts:
 
 
 def payload(report: Report) -> dict[str, Any]:
-    """Return what the scripts need: the rows as lists, in the report's order, and their texts."""
+    """Return the scripts' data: the rows as lists, in the report's order, and all texts."""
     texts = Texts()
     rows = report.results
     statuses = list(dict.fromkeys(row.status for row in rows))
@@ -371,7 +378,7 @@ def payload(report: Report) -> dict[str, Any]:
 
 
 def _change(row: Comparison) -> list[Any] | None:
-    """Return the change, its interval and the margin: ratios, or differences in the unit."""
+    """Return a row's change, interval and margin: as ratios, or as differences in the unit."""
     if row.difference is not None:
         ends = (row.difference_lo, row.difference_hi, -row.threshold, row.threshold)
         return [_DIFFERENCE, row.difference, *map(_short, ends)]
@@ -381,7 +388,7 @@ def _change(row: Comparison) -> list[Any] | None:
 
 
 def _values(side: Estimate | None) -> list[Any] | None:
-    """Return a side's centre, its workers' values, its calls' quantiles and first calls, packed."""
+    """Return a side's centre, then, packed: its workers' values, quantiles and first calls."""
     if side is None or side.center is None:
         return None
     drawn = (side.values, side.quantiles, side.first_calls)
@@ -402,7 +409,7 @@ def _short(value: float | None) -> float | None:
 
 
 def _steady_text(side: Estimate) -> str:
-    """Return from which call on a process is warm, or that none of those kept is."""
+    """Return the number of the first call of a warm process, or that no stored call is warm."""
     calls, warm = side.first_calls, _STEADY * (side.center or 0.0)
     windows = (calls[at : at + _WINDOW] for at in range(max(1, len(calls) - _WINDOW + 1)))
     first = next(
@@ -413,7 +420,7 @@ def _steady_text(side: Estimate) -> str:
 
 
 def facts(row: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield what stands behind a row's numbers, as terms with their values."""
+    """Yield facts about a row's test and policy, as terms with their values."""
     if row.method in _TESTS:
         yield "Test", _TESTS[row.method]
     if measured := measured_text(row):

@@ -46,7 +46,7 @@ def _record(value: HeadValue, device: dict[str, str]) -> dict[str, Any]:
 
 
 def _device(facts: Any) -> dict[str, str]:
-    """Return what HUD groups by where the record names no runner."""
+    """Return the facts of the device. HUD groups by them if a record names no runner."""
     name = facts.get("device_name", "cpu")
     if name == "cpu":
         device, arch = "cpu", facts.get("cpu", facts.get("machine", ""))

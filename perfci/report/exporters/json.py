@@ -1,9 +1,9 @@
 """``perfci.report/1``, the report file: for programs, and for perfci to read again.
 
-Scripts read its field names, so they stay. A report can come from a job that ran untrusted code:
-reading refuses what exceeds ``LIMITS``, and perfci's own reports are cut to fit. English stands
-next to the findings it is made of: ``warnings``, ``doubt`` and ``reasons``, and so do ``cause``,
-``replay``, ``modes`` and ``shapes``, for people and for scripts that don't know perfci.
+Scripts depend on the field names, so these stay. A report can come from a job that ran untrusted
+code: reading refuses a file that exceeds ``LIMITS``, and writing cuts a report to fit. The file
+also has derived fields, for people and for scripts that don't import perfci: ``warnings``,
+``doubt`` and ``reasons`` (findings in English), ``cause``, ``replay``, ``modes`` and ``shapes``.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 
 HELP = "Write the report file here."
 MOST_BYTES = 16 << 20
+"""Largest size of a report file."""
 LARGEST_WHOLE = (1 << 63) - 1
+"""Largest whole number in a report: a signed 64-bit integer."""
 LONGEST_NAME = 300
 
 Keep = Literal["start", "end", "name"]
+"""The part of a text that stays if the text is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most characters of a text, and the most entries of a list or mapping.
+    """The most characters of a text (``text``), and the most entries of a collection (``most``).
 
-    ``keep`` is the part that stays of a text that is cut. A ``name`` also stays unlike other names.
+    ``keep`` is the part that stays if a text is cut. A cut ``name`` still differs from other names.
     """
 
     text: int = 300
@@ -123,21 +126,22 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Environment.facts": Limit(1_000, most=200),
     }
 )
-"""By ``Class.field``. A field that isn't here, as a new one, has ``Limit()``."""
+"""Limits by ``Class.field``. Any other field, such as a new one, has ``Limit()``."""
 
 _FIRST = (
     "schema", "perfci_version", "created_at", "command", "base", "head", "environment",
     "verdict", "timing", "results", "failures",
 )  # fmt: skip
+"""The fields that a file begins with, in order."""
 _KEY = Limit(LONGEST_NAME, keep="name")
 _SHORT = 300
-"""Names and other short texts are never cut for the sake of the file's size."""
+"""A text is never cut below this many characters to make the whole file smaller."""
 _RANKS: Mapping[str, int] = {status: traits(status).rank for status in get_args(Status)}
 
 
 @cache
 def fields_of(kind: type) -> Mapping[str, tuple[Any, Limit]]:
-    """Return the types and limits of a record's fields."""
+    """Return the type and the limit of each field of a record."""
     return {
         name: (hint, LIMITS.get(f"{kind.__name__}.{name}", Limit()))
         for name, hint in get_type_hints(kind).items()
@@ -145,16 +149,17 @@ def fields_of(kind: type) -> Mapping[str, tuple[Any, Limit]]:
 
 
 def render(report: Report) -> Clean:
-    """Return the report as JSON that ``read_report`` takes. CodecError on a number not finite.
+    """Return the report as JSON that ``read_report`` takes. CodecError on a non-finite number.
 
-    Reading and writing it again gives the same bytes: a whole number in a field of type ``float``
-    (4 degrees of freedom) is written as ``4.0`` from the start. Anything beyond ``LIMITS`` is cut,
-    and a note says so. Indentation goes first.
+    Reading the file and writing it again gives the same bytes: a whole number in a field of type
+    ``float`` (4 degrees of freedom) is always written as ``4.0``. Anything beyond ``LIMITS`` is
+    cut, with a note. If the file is too large only because of its indentation, it has none.
     """
     import msgspec
 
     from perfci.model.codec import from_plain, to_plain
 
+    # once through the record's types, so that whole numbers in float fields become floats
     plain = encodable(to_plain(from_plain(to_plain(report), Report)))
     share = 1
     while True:
@@ -170,18 +175,21 @@ def render(report: Report) -> Clean:
 
 
 def json_text(plain: Any, indent: int = 2) -> Clean:
-    """Return ``plain`` as a JSON document. CodecError where it holds what JSON can't."""
+    """Return ``plain`` as a JSON document, with lone surrogates in its texts spelled out."""
     import msgspec
 
-    try:  # numpy's numbers are not Python's
+    try:  # the hook is for numpy's numbers, which msgspec doesn't know
         encoded = msgspec.json.encode(plain, enc_hook=float)
-    except UnicodeEncodeError:  # rare, and looking at every text takes as long as everything else
+    except UnicodeEncodeError:  # rare; making every text encodable at once would double the time
         encoded = msgspec.json.encode(encodable(plain), enc_hook=float)
     return clean_json(msgspec.json.format(encoded, indent=indent).decode() + "\n")
 
 
 def encodable(plain: Any) -> Any:
-    """Spell out lone surrogates (an undecodable file name has them): UTF-8 can't hold them."""
+    """Return ``plain`` with lone surrogates spelled out, which UTF-8 can't hold.
+
+    An undecodable file name has lone surrogates.
+    """
     if isinstance(plain, str):
         return plain.encode("utf-8", "backslashreplace").decode()
     if isinstance(plain, dict):
@@ -194,7 +202,7 @@ def encodable(plain: Any) -> Any:
 def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
     """Return a report's ``plain`` form cut to the limits, with a note of what was left out.
 
-    ``share`` divides every limit except those of names: the whole file has a limit, too.
+    ``share`` divides every limit except those of names. A larger share makes a smaller file.
     """
     left_out: Counter[str] = Counter()
     fitted: dict[str, Any] = _fitted(plain, Report, Limit(), share, "", left_out)
@@ -219,7 +227,7 @@ def _drop_rows_without_failure(fitted: dict[str, Any]) -> int:
 
 
 def _drop_cases_without_row(fitted: dict[str, Any]) -> None:
-    """Drop everything of cases without rows: a reader would take the report for a damaged one."""
+    """Drop all else of cases that lost their rows: reading would take the report for damaged."""
     shown = {row["case"] for row in (*fitted["results"], *fitted["failures"])}
     benchmarks = {case.partition("[")[0] for case in shown}
     fitted["why"] = [why for why in fitted["why"] if why["case"] in shown]
@@ -233,9 +241,9 @@ def _drop_cases_without_row(fitted: dict[str, Any]) -> None:
 
 
 def shortened(text: str, limit: Limit, share: int = 1) -> str:
-    """Return ``text`` if it is short enough, else the part that ``limit`` keeps, with a mark.
+    """Return ``text`` if it is short enough, else the part that ``limit`` keeps, with ``…``.
 
-    A name ends with a digest of the whole, so that two names that begin alike stay two.
+    A cut name ends with a digest of the whole name, so that names that begin alike still differ.
     """
     longest = max(min(limit.text, _SHORT), limit.text // share)
     if len(text) <= longest:
@@ -281,7 +289,7 @@ def _fitted(
 
 
 def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
-    """Return the first ``most`` items, of comparisons those that moved, in their order."""
+    """Return ``most`` items in their order: the first, but of comparisons the worst statuses."""
     if len(items) <= most:
         return list(items)
     ranked = sorted(range(len(items)), key=lambda index: _worth(items[index]))
@@ -289,13 +297,14 @@ def _worthiest(items: list[Any] | tuple[Any, ...], most: int) -> list[Any]:
 
 
 def _worth(item: Any) -> tuple[int, bool]:
+    """Return what to sort by: comparisons by the rank of their status, those that gate first."""
     if not isinstance(item, dict):
         return (len(_RANKS), False)
     return (_RANKS.get(item.get("status", ""), len(_RANKS)), item.get("gate") != "fail")
 
 
 def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Return ``plain``, which is ``report``, with its words before its findings."""
+    """Return ``plain``, which is ``report``'s plain form, with the derived fields put in."""
     same_code = frozenset(report.same_code)
     again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
     rows = [
@@ -341,7 +350,7 @@ def _with_text(
 
 
 def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``plain`` with the ``added`` fields before the field that each is named by."""
+    """Return ``plain`` with fields put in: ``added`` has, by field, the fields to put before it."""
     whole: dict[str, Any] = {}
     for name, value in plain.items():
         whole |= {**added.get(name, {}), name: value}

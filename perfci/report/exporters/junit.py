@@ -15,12 +15,13 @@ from perfci.report.rows import change_text, interval_text, measured_text, note, 
 
 HELP = "Write JUnit XML here."
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 can't hold."""
 
 
 def render(report: Report) -> Clean:
     """Return the report as a JUnit test suite.
 
-    A regression is a failure. What could not be measured is an error. What could not be decided or
+    A regression is a failure, a failed measurement is an error. A row that is undecided or can't be
     compared is skipped, with its reason.
     """
     suite = ET.Element("testsuite", name="perfci", timestamp=_xml(report.created_at))

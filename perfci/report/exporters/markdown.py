@@ -1,4 +1,4 @@
-"""The pull-request comment: GitHub Markdown that is read in ten seconds."""
+"""The pull-request comment: GitHub Markdown that takes ten seconds to read."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 HELP = "Write the comment here."
 MARKER = "<!-- perfci -->"
+"""The first line of a comment, by which perfci finds its own comment again."""
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass", "run")
 _MOST = {
@@ -58,7 +59,7 @@ _MOST = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of numbers. No line breaks inside one of a cell's texts."""
+    """A column of numbers. A cell may break between its ``texts``, not inside one of them."""
 
     head: str
     texts: Callable[[Comparison], Sequence[str]]
@@ -74,9 +75,9 @@ def render_comment(
 ) -> str:
     """Return one comment on several reports, one for each environment.
 
-    Its first line is ``MARKER``. Its second names ``head_sha`` where that is given. Commits and
-    lines of code that ``links`` knows are links. Raises UsageError where there is no report, or
-    ``head_sha`` is not one.
+    The first line is ``MARKER``. The second line names ``head_sha`` if that is given. Commits and
+    lines of code that ``links`` knows become links. Raises UsageError without a report, or if
+    ``head_sha`` is no hash.
     """
     if not reports:
         raise UsageError(
@@ -141,14 +142,14 @@ def _warnings(reports: Sequence[Report]) -> tuple[str, ...]:
 
 
 def _of_several(reports: Sequence[Report], names: Sequence[str]) -> str:
-    """Return each environment's verdict in one line. What lacks a shard says so first."""
+    """Return each environment's verdict in one line. Shards alone make it ``incomplete``."""
     part = "incomplete: " if any(report.shard for report in reports) else ""
     pairs = zip(reports, names, strict=True)
     return part + "; ".join(f"{status_of(report)} on {name}" for report, name in pairs)
 
 
 def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
-    """Return rounds and time: of several reports each one's, of one how much was measuring."""
+    """Return rounds and time: of each report, or of a single one with the share of measuring."""
     spent = [
         f"{counted(report.timing.rounds, 'round')} in {format_duration(report.timing.wall_s)}"
         for report in reports
@@ -161,7 +162,7 @@ def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
 
 
 def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
-    """Return every note once, with its environment unless all reports have it."""
+    """Return every note once. A note that not all reports have names its environment."""
     notes: dict[str, None] = {}
     for report, name in zip(reports, names, strict=True):
         for note in report.notes:
@@ -186,7 +187,7 @@ def metric_words(metric: str) -> str:
 
 
 def _values_text(row: Comparison) -> str:
-    """Return both sides' values, ``222 → 286 µs``, the unit once where it is the same."""
+    """Return both sides' values, ``222 → 286 µs``. A common unit is written once."""
     base, head = side_text(row.base, row.unit), side_text(row.head, row.unit)
     number, _, unit = base.partition(" ")
     if unit and head.endswith(f" {unit}"):
@@ -195,7 +196,7 @@ def _values_text(row: Comparison) -> str:
 
 
 def _moved_text(row: Comparison) -> str:
-    """Return the change, and of a row without one, that it failed."""
+    """Return the change. For a failed row without numbers, return that it failed."""
     if row.status == "failed" and not has_numbers(row):
         return "failed"
     return change_text(row)
@@ -204,7 +205,7 @@ def _moved_text(row: Comparison) -> str:
 def _span_text(row: Comparison) -> str:
     """Return the change's 95 % interval in brackets, ``(27.4…30.3)``.
 
-    Unit and sign stand next to the change already. Where the interval has both signs, each stands.
+    The change itself shows the unit and the sign. If the ends differ in sign, both signs stay.
     """
     text = interval_text(row)
     if not text or row.difference is not None:
@@ -216,7 +217,7 @@ def _span_text(row: Comparison) -> str:
 
 
 def _remarks(row: Comparison) -> str:
-    """Return what a reader has to know of an open row. What it was measured on is folded."""
+    """Return the remarks that an open row shows. The number of measurements is in the fold."""
     sight = ""
     if row.status == "inconclusive" and row.detectable is not None and not row.findings:
         sight = f"a change of {format_share(row.detectable)} was in sight"
@@ -231,4 +232,4 @@ _COLUMNS = (
     Column("change", lambda row: (_moved_text(row), _span_text(row))),
     Column("limit", lambda row: (rows.limit_text(row) if has_numbers(row) else "",)),
 )
-"""The columns of all tables of comparisons, after the case and what was measured of it."""
+"""The columns of all tables of comparisons, after the case and the metric."""

@@ -33,18 +33,20 @@ from perfci.units import first_of, format_value, listed
 
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]
 WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
-"""In data files a standing is its place in this tuple."""
+"""All words of a standing. Data files store a word's index in this tuple."""
 _NUMBER = re.compile(r"(\d+)")
 LONGEST_SUBJECT = 120
+"""Characters of a commit's subject, and of a note."""
 _MOST_NAMES = 2
-"""Benchmarks that are named of an event. The others are counted."""
+"""Benchmarks that an event's row names. The others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesStanding:
-    """The state of a series today, by the ``change`` or ``drift`` that a reader has to look at.
+    """The present state of a series, with the ``change`` or ``drift`` that is the reason.
 
-    ``new``: since the last report. ``too_few``: too few runs to judge whether it is steady.
+    ``new``: the change came since the last report. ``word`` is ``too_few`` if the series has too
+    few runs to judge whether it is steady.
     """
 
     word: Word
@@ -54,13 +56,13 @@ class SeriesStanding:
 
     @property
     def urgency(self) -> int:
-        """The order: new and worse, still worse, drifting, better."""
+        """The order of standings: new and worse, still worse, drifting, better, the others."""
         place = {"worse": 0, "drifting": 2, "better": 3, "steady": 8, "too_few": 8}[self.word]
         return place + (not self.new)
 
 
 def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
-    """Return how each series stands. The steady are left out."""
+    """Return the most urgent standing of each series. Steady series are left out."""
     standing: dict[SeriesKey, SeriesStanding] = {}
     for key, known in _all_standings(trend):
         if key not in standing or known.urgency < standing[key].urgency:
@@ -96,7 +98,11 @@ class ListedBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All benchmarks by name, and environments by key with their place and their name."""
+    """All benchmarks, sorted by name, and the environments.
+
+    ``places`` maps an environment's key to its index, which data files use. ``labels`` maps it to
+    its name for people.
+    """
 
     benchmarks: tuple[ListedBenchmark, ...]
     places: Mapping[str, int]
@@ -104,9 +110,9 @@ class Catalogue:
 
 
 def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Catalogue:
-    """Return the benchmarks of ``trend``. On a page what moved comes first.
+    """Return the catalogue of ``trend``. Each benchmark's series are sorted, moved ones first.
 
-    What is not in ``standings`` is steady.
+    A series that ``standings`` lacks is steady.
     """
     grouped: dict[str, list[Series]] = {}
     for series in trend.series:
@@ -125,13 +131,13 @@ def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Ca
 
 
 def axes_of(case: str) -> str:
-    """Return what distinguishes ``case`` from its benchmark's others, or nothing."""
+    """Return the part of a case's id that names its axes, or ""."""
     rest = case[len(benchmark_of(case)) :]
     return rest[1:-1] if rest.startswith("[") and rest.endswith("]") else rest
 
 
 def slug(benchmark: str) -> str:
-    """Return a file name for a benchmark, the same in every report, whatever its letters."""
+    """Return a file name for a benchmark of any name. It is the same in every report."""
     digest = hashlib.sha256(benchmark.encode("utf-8", "backslashreplace")).hexdigest()[:10]
     plain = re.sub(r"[^a-z0-9]+", "-", benchmark[:200].lower())[:40].strip("-")
     return f"{plain}-{digest}" if plain else digest
@@ -140,6 +146,7 @@ def slug(benchmark: str) -> str:
 def _in_order(
     members: Sequence[Series], standings: Mapping[SeriesKey, SeriesStanding]
 ) -> tuple[Series, ...]:
+    """Return a benchmark's series, those of the case with the most urgent standing first."""
     own = {
         series.key: standings[series.key].urgency if series.key in standings else 9
         for series in members
@@ -160,7 +167,7 @@ def _in_order(
 
 
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Order ``batch=2`` before ``batch=16``."""
+    """Return a sort key that puts ``batch=2`` before ``batch=16``."""
     parts = _NUMBER.split(text)
     return tuple(
         (1, int(part), part) if place % 2 and len(part) < 20 and part.isascii() else (0, 0, part)
@@ -171,12 +178,12 @@ def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
 def release_runs(
     tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the measured commits that are the first with releases, and their names.
+    """Return for each release the first measured commit that contains it: names by commit.
 
-    ``tags`` maps commits to names, ``order`` holds the branch's commits, the oldest first. A
-    tagged commit is seldom the one that a nightly run measures: the next measured one is named. Of
-    the tags older than all runs the newest is named, at the first run, which has it: the others
-    were outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
+    ``tags`` maps commits to names. ``order`` has the branch's commits, the oldest first. A nightly
+    run seldom measures the tagged commit itself, so a release is shown at the next measured commit.
+    Of the tags older than all runs, only the newest is shown, at the first run: the older ones were
+    outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
     """
     ranks = {sha: place for place, sha in enumerate(order)}
     names: dict[str, list[str]] = {}
@@ -197,7 +204,7 @@ def release_runs(
 
 @dataclass(frozen=True, slots=True)
 class TrendRow:
-    """One change, event or drift, ready to be shown. Its texts are clean, but not escaped."""
+    """One change, event or drift in words. The texts are cleaned, but not escaped."""
 
     case: str
     metric: str
@@ -222,9 +229,9 @@ class TrendRow:
 
 
 class TrendRows:
-    """Makes rows of a trend's events and drifts whose series are known.
+    """Makes a row for each event and drift of a trend whose series is known.
 
-    ``drawn`` rows have a small line each.
+    ``drawn``: each row has a small line of its series.
     """
 
     def __init__(self, trend: Trend, listed: Catalogue, *, drawn: bool = True) -> None:
@@ -234,7 +241,7 @@ class TrendRows:
         self._series = {series.key: series for series in trend.series}
 
     def first(self, name: str, items: Sequence[TrendEvent | Drift], most: int) -> dict[str, Any]:
-        """Return the first rows for a template, as ``name``, and how many more there are."""
+        """Return for a template the first ``most`` rows as ``name``, and the number of the rest."""
         return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
 
     def of(self, items: Sequence[TrendEvent | Drift]) -> tuple[TrendRow, ...]:
@@ -251,7 +258,11 @@ class TrendRows:
         return key in self._series
 
     def _event(self, event: TrendEvent) -> TrendRow:
-        """Return the row of the event's worst open change, with what it shares with the others."""
+        """Return the row of an event.
+
+        It shows the worst open change. If the event has several changes, figures of all of them
+        replace those of the one.
+        """
         row = self._change(event.outstanding[0])
         ended = self._ended(event)
         if len(event.changes) == 1:
@@ -278,7 +289,7 @@ class TrendRows:
         )
 
     def _ended(self, event: TrendEvent) -> str:
-        """Return since when what is open is no longer measured, or nothing where some of it is."""
+        """Return when the event's open series were last measured, or "" if any still is."""
         keys = [change.series for change in event.outstanding]
         if event.status != "known" or not self._trend.gone.issuperset(keys):
             return ""
@@ -292,7 +303,7 @@ class TrendRows:
         series = self._series[change.series]
         runs = self._trend.timelines[series.key.environment].runs
         first, last = int(series.rows[change.before]), int(series.rows[change.after])
-        # a level is the median up to 20 points away from the change, which the chart shows
+        # a level is the median of up to 20 points next to the change, as in the chart
         before = float(np.median(series.values[max(0, change.before - 19) : change.before + 1]))
         after = float(np.median(series.values[change.after : change.after + 20]))
         return TrendRow(
@@ -331,7 +342,7 @@ class TrendRows:
 
 
 def link(key: SeriesKey) -> str:
-    """Return the address of a series' chart from the overview, the same in each report."""
+    """Return a series' chart as an address relative to the overview, the same in every report."""
     parts = "/".join(
         quote(text.encode("utf-8", "backslashreplace"), safe="")
         for text in (shown(key.case), shown(key.metric), shown(key.environment))
@@ -349,7 +360,7 @@ def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
 
 
 def _count(first: int | None, last: int | None) -> str:
-    """Return how many commits may have done it, or nothing where it is one, or unknown."""
+    """Return how many commits may have caused a change, or "" for a single or unknown number."""
     if first is None or last is None or last - first <= 1:
         return ""
     return f"{last - first:,} commits, the last"

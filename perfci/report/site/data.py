@@ -1,4 +1,4 @@
-"""The site's data files as scripts: an index of a benchmark, and chunks that its charts load."""
+"""The site's data files, as scripts: an index for each benchmark, and chunks for its charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfci.report.site.words import change_text, patterns, ratio_text, short, s
 from perfci.trend import Change, Distributions, Series, SeriesKey, Timeline, dates_of
 
 _DIGITS = 4
-"""Of a latest value in the overview's search."""
+"""Significant digits of a latest value in the overview's search."""
 _LONGEST_SUBJECT = 160
 CHUNK = 32
 """Series in a chunk: what a screen or two shows, some 50 kB."""
@@ -23,7 +23,7 @@ CHUNK = 32
 def script(kind: str, name: str, payload: Any) -> bytes:
     """Return a script that hands ``payload`` to the page: ``perfciTrend(kind, name, payload)``.
 
-    Untrusted text belongs in arrays, as a value. As a key, ``__proto__`` would be no name.
+    Untrusted text must be a value, in an array. As a key, ``__proto__`` would be no ordinary name.
     """
     return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
 
@@ -33,9 +33,9 @@ def search_file(
 ) -> tuple[str, bytes]:
     """Return the search's data file.
 
-    ``case`` is stored as steps from row to row, ``latest`` to four digits. ``moved`` holds
-    ``[row, standing, new, size]`` of those few that moved, and ``few`` the rows of those with too
-    few runs, as steps, because in a young history these are all.
+    ``case`` is stored as steps from row to row, ``latest`` to four digits. ``moved`` has
+    ``[row, standing, new, size]`` for the few series that moved. ``few`` has the rows of the series
+    with too few runs, as steps: in a young history these may be all series.
     """
     cases: list[list[Any]] = []
     places: dict[str, int] = {}
@@ -74,7 +74,10 @@ def search_file(
 
 
 def _case(number: int, benchmark: str, case: str) -> list[Any]:
-    """Return the benchmark's place and what follows its name, or all of a name that does not."""
+    """Return ``[number, rest]`` for a case that begins with its benchmark's name.
+
+    For any other name return ``[number, "", name]``.
+    """
     whole, beginning = shown(case), shown(benchmark)
     if whole.startswith(beginning):
         return [number, whole[len(beginning) :]]
@@ -95,7 +98,7 @@ def _latest(series: Series) -> float | int | None:
     value = float(series.values[-1])
     if value == 0.0:
         return 0
-    # `1.234e-05` and not `0.00001234`, whose digits JSON would spell out
+    # rounded to significant digits, not to decimals: a small value would lose all of its digits
     rounded = float(f"{value:.{_DIGITS - 1}e}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
 
@@ -141,7 +144,8 @@ def _released(
 ) -> Iterator[tuple[int, str]]:
     """Yield each row with the releases that no earlier row has.
 
-    Another machine may have had a release on another run, whose commit is here, too.
+    A release may have two commits: another machine may have shown it at another run, whose commit
+    this timeline has, too.
     """
     seen: set[str] = set()
     for row, run in enumerate(timeline.runs):
@@ -153,13 +157,13 @@ def _released(
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Data of series in addition to their values, all by the series' key."""
+    """Data of series in addition to their values, by the series' key."""
 
     changes: Mapping[SeriesKey, tuple[Change, ...]]
     standings: Mapping[SeriesKey, SeriesStanding]
     distributions: Distributions
     rows: Mapping[str, Mapping[str, int]]
-    """By environment: the row of each run."""
+    """By environment, the row of each run's id."""
 
 
 def benchmark_files(
@@ -224,7 +228,7 @@ def _entry(series: Series, attached: Attached) -> dict[str, Any]:
 
 
 def _rows(series: Series) -> list[int]:
-    """Return ``[first]`` where no run is missing, else the first row and the steps from it."""
+    """Return ``[first]`` if no run is missing, else the first row and the steps between rows."""
     rows = series.rows
     if not len(rows) or int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return [int(rows[0])] if len(rows) else []
@@ -232,7 +236,7 @@ def _rows(series: Series) -> list[int]:
 
 
 def _change(change: Change, series: Series) -> dict[str, Any]:
-    """Return where it is drawn, and what is said of it: the page composes no words."""
+    """Return where to draw a change, and all words about it: the scripts compose none."""
     return {
         "before": int(series.rows[change.before]),
         "after": int(series.rows[change.after]),
@@ -259,7 +263,7 @@ def _facts(change: Change) -> Iterator[str]:
 
 
 def _workers(series: Series, attached: Attached) -> list[Any]:
-    """Return ``[scale, [row, …], [how many, …], deltas]``: each run's values sorted, in a row."""
+    """Return ``[scale, [row, …], [count, …], deltas]``: all runs' values, sorted within a run."""
     import numpy as np
 
     known = attached.rows.get(series.key.environment, {})

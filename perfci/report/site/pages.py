@@ -1,4 +1,4 @@
-"""An analysed history for people: the site's pages, feed and badge, Markdown, lines to print."""
+"""An analysed history for people: the site's pages, feed and badge; Markdown; lines to print."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
-"""Rows drawn on the overview. The search finds the others."""
+"""Rows of each list on the overview. Its search finds all series."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
     "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
@@ -43,25 +43,27 @@ ASSETS = (
 )  # fmt: skip
 _ATOM = "http://www.w3.org/2005/Atom"
 _MOST = 50
-"""Events: a reader asks for the feed again and again."""
+"""Events in the feed. Few, as feed readers fetch it again and again."""
 _BEGINNING = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _LETTER = 6.6
-"""Pixels, of a letter in 11 px Verdana, widely reckoned: a badge may not cut its text."""
+"""Width in px of a letter in 11 px Verdana. It is generous: a badge must not cut its text."""
 _MOST_DATES = 60
+"""Missing dates that are listed of an environment."""
 MOST_LINES, _MOST_REPLACED, _LONGEST_NOTE = 20, 3, 400
-"""Of what is printed."""
+"""In the lines to print: rows of a list, replaced environments, characters of a note."""
 MOST_ROWS, _MOST_NOTES = 25, 10
-"""Of Markdown."""
+"""In the Markdown: rows of a list, and notes."""
 _FEWEST_REPORTS = 20
-"""With fewer, a gate that has never failed may still fail one report in seven."""
+"""Fewest A/A reports for a rate of false alarms: with 20 and no alarm, it may be one in seven."""
 _STRIP = (320.0, 48.0)
+"""Width and height of the line of a runner's speed, in px."""
 
 
 def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
     """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
 
-    ``distributions`` holds per-worker values by series and run id, as far as they are to be
-    compared. One file is in memory at a time.
+    ``distributions`` has the per-worker values that can be compared, by series and run id. Only one
+    file is in memory at a time.
     """
     standing = standings(trend)
     listed = catalogue(trend, standing)
@@ -98,7 +100,7 @@ def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...
 
 
 def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
-    """Return ``index.html``: what moved since last time first, then search, then health."""
+    """Return ``index.html``: first what moved since the last report, then search, then health."""
     new = (*groups.new_worse, *groups.new_better)
     rows = TrendRows(trend, listed)
     context = {
@@ -128,7 +130,7 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
 
 
 def _summary(trend: Trend, groups: SortedEvents, listed: Catalogue) -> dict[str, Any]:
-    """Return what stands above all lists, on the overview and in Markdown."""
+    """Return the sentences above all lists, for the overview and for Markdown."""
     headline, early = words.headline(trend, groups), words.too_early(trend)
     return {
         "headline": headline,
@@ -140,7 +142,7 @@ def _summary(trend: Trend, groups: SortedEvents, listed: Catalogue) -> dict[str,
 
 
 def benchmark_page(benchmark: ListedBenchmark, trend: Trend, listed: Catalogue) -> bytes:
-    """Return one benchmark's page: a frame, which its scripts fill from its own data files."""
+    """Return one benchmark's page: a frame that scripts fill from the benchmark's data files."""
     keys = dict.fromkeys(series.key.environment for series in benchmark.series)
     cases = len({series.key.case for series in benchmark.series})
     context = {
@@ -162,7 +164,7 @@ def _common(trend: Trend, root: str) -> dict[str, Any]:
 
 
 def scope_text(trend: Trend, listed: Catalogue) -> str:
-    """Return over how much the report goes, in one line."""
+    """Return the extent of the trend in one line: series, benchmarks, runs, environments."""
     runs = [run for timeline in trend.timelines.values() for run in timeline.runs]
     parts = [
         f"{len(trend.series):,} series of {counted(len(listed.benchmarks), 'benchmark')}",
@@ -173,7 +175,7 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
 
 
 def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
-    """Return the feed of the newest events. Its addresses are relative to its own."""
+    """Return the feed of the newest events. Its links are relative to the feed's own address."""
     feed = ET.Element("feed", xmlns=_ATOM)
     _add(feed, "title", "perfci trend")
     _add(feed, "id", "urn:perfci:trend")
@@ -207,13 +209,13 @@ def _add(parent: ET.Element, name: str, text: str) -> None:
 
 
 def _moment(moment: str, trend: Trend) -> str:
-    """Return a time as Atom wants it, or the report's own where it is unknown."""
+    """Return a time that Atom takes: ``moment``, or the report's time if ``moment`` isn't one."""
     known = moment if words.is_moment(moment) else trend.created_at
     return known if words.is_moment(known) else "1970-01-01T00:00:00Z"
 
 
 def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:
-    """Return the badge: how many events are worse and open."""
+    """Return the badge, which shows the number of open regressions."""
     open_ = len(groups.open)
     text = counted(open_, "regression") if open_ else "no regression"
     if not trend.series:
@@ -238,7 +240,7 @@ def _badge(name: str, label: str, colour: str) -> Iterator[str]:
 
 
 def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
-    """Return the gate's figures, each with its name and what it is computed from, or would need."""
+    """Return the gate's figures, each with its name and its basis (or the data it would need)."""
     figures = {
         "False alarms": _alarms(health),
         "Inconclusive": _inconclusive(health),
@@ -251,7 +253,7 @@ def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
 
 
 def _missing_dates(health: Health, listed: Catalogue) -> Iterator[dict[str, Any]]:
-    """Yield the environments that lack dates, the newest dates first."""
+    """Yield the environments with missing dates. Their dates are newest first."""
     for environment, dates in health.missing_nights.items():
         if dates:
             yield {
@@ -271,7 +273,7 @@ def _alarms(health: Health) -> tuple[str, str]:
     if health.same_reports < _FEWEST_REPORTS:
         return "not known", f"{basis}: too few for a rate"
     if health.same_failed == 0:
-        # Clopper and Pearson's 95 % bound for none in n
+        # Clopper and Pearson's upper 95 % bound for 0 failures in n reports
         bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
         basis += f"; the rate is below {format_share(bound)}"
     return format_share(rate), basis
@@ -298,8 +300,8 @@ def _missing(missing: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -
 
 
 def _late(since: Mapping[str, int]) -> str:
-    """Return how long ago the last run was, which no gap between runs can show."""
-    late = [days for days in since.values() if days > 1]  # today's is to come
+    """Return how old the last run is, if that is late: gaps between runs don't show it."""
+    late = [days for days in since.values() if days > 1]  # at 1 day, today's run is still to come
     if not late:
         return ""
     if len(since) == 1:
@@ -309,7 +311,7 @@ def _late(since: Mapping[str, int]) -> str:
 
 
 def _runner(drift: RunnerDrift, listed: Catalogue) -> dict[str, Any]:
-    """Return the movement of one runner's speed: the line, its ends, and the range."""
+    """Return how one runner's speed drifted: a small line, its first and last day, the range."""
     import numpy as np
 
     ratios = np.asarray(drift.ratios, dtype=np.float64)
@@ -369,7 +371,7 @@ def _terminal_line(row: TrendRow, several: bool) -> str:
 
 
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
-    """Return what moved since last time, the worst first, and folded what is open or accepted."""
+    """Return the trend as Markdown: what moved since the last report, then folds of the rest."""
     groups = sort_events(trend)
     listed = catalogue(trend, standings(trend))
     new = (*groups.new_worse, *groups.new_better)

@@ -1,4 +1,4 @@
-"""The trend in words: the one thing that matters, sizes, ranges, dates, links."""
+"""The trend in words: its headline, and the sizes, ranges, dates and links of changes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ LONGEST_NAME = 200
 SHORT = 10
 """Characters of a commit's hash that are shown."""
 _MOST_TIMES = 1_000_000_000
-"""A larger factor is written as more than this."""
+"""Largest factor that is written out. A larger factor is written as ``over ×1,000,000,000``."""
 _MOST_FACTS = 4
-"""The facts shown that differ between two environments. The others are counted."""
+"""Differing facts that are shown of a replaced environment. The others are counted."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 _EVIDENCE: dict[Evidence, str] = {
     "same_commit": "between runs of one commit",
@@ -41,7 +41,7 @@ _SHA = re.compile(r"[0-9a-f]{7,64}")
 
 
 def headline(trend: Trend, groups: SortedEvents) -> str:
-    """Return what matters first, in one sentence."""
+    """Return the most important fact of the trend, in one sentence without its full stop."""
     if not trend.series:
         return "Nothing is recorded yet"
     with_new = [event for event in groups.open if changes_of((event,), "new", worse=True)]
@@ -68,7 +68,7 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
 
 
 def too_early(trend: Trend) -> str:
-    """Return how many series can't be judged yet, or nothing."""
+    """Return a sentence on the series that can't be judged yet, or ""."""
     if not trend.too_few:
         return ""
     few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
@@ -84,7 +84,7 @@ def _in_events(events: int, series: int) -> str:
 
 
 def still_open(groups: SortedEvents) -> str:
-    """Return what was reported before and still holds, or nothing."""
+    """Return what earlier reports said and is still open, in one line, or ""."""
     parts = []
     if worse := series_of(changes_of(groups.open_worse, "known", worse=True)):
         events = _in_events(len(groups.open_worse), worse)
@@ -107,7 +107,7 @@ def change_text(change: Change, unit: str) -> str:
 
 
 def size_text(change: Change, unit: str) -> str:
-    """Return the same with its 95 % interval, where there is one: ``+5.2 % (+4.1 … +6.3 %)``."""
+    """Return a change's size with its 95 % interval, if any: ``+5.2 % (+4.1 … +6.3 %)``."""
     known = change.ratio is not None
     interval = interval_text(change.ratio_lo, change.ratio_hi) if known else ""
     return change_text(change, unit) + (f" ({interval})" if interval else "")
@@ -121,7 +121,7 @@ def interval_text(lo: float | None, hi: float | None) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return new ÷ old as a change. From three times on, a factor reads better."""
+    """Return new ÷ old as a change in %, and from 3 on as a factor, which reads better."""
     if ratio < 3.0:
         return format_change(ratio)
     if ratio > _MOST_TIMES:
@@ -130,7 +130,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def rises(change: Change) -> bool:
-    """Return whether the values went up: the arrow's direction, which is not the verdict."""
+    """Return whether the values went up. The arrow shows this, not whether it is worse."""
     return change.difference > 0 if change.ratio is None else change.ratio > 1.0
 
 
@@ -140,12 +140,12 @@ def meaning(worse: bool) -> str:
 
 
 def range_text(moved: Change | TrendEvent) -> str:
-    """Return ``a1b2c3..d4e5f6`` for git, the newer commit alone, or nothing where none is known."""
+    """Return ``a1b2c3..d4e5f6`` for git, a single commit if only one is known, or ""."""
     return _range(moved.commits)
 
 
 def replacement_text(replacement: Replacement) -> str:
-    """Return what took the place of what on a runner, and by how much its series differ."""
+    """Return which facts changed when an environment was replaced, and the median of its series."""
     facts = [
         f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}"
         for name, old, new in replacement.facts
@@ -171,7 +171,7 @@ def withdrawal_text(withdrawal: Withdrawal) -> str:
 
 
 def withdrawal_reason(withdrawal: Withdrawal) -> str:
-    """Return why a change is withdrawn, as its history keeps it."""
+    """Return why a change is withdrawn. The history stores this text, too."""
     if withdrawal.runs_gone:
         return "the runs there are no longer recorded"
     if withdrawal.part_of:
@@ -181,7 +181,7 @@ def withdrawal_reason(withdrawal: Withdrawal) -> str:
 
 
 def event_size(event: TrendEvent) -> str:
-    """Return by how much an event's series moved its way: the median, and the largest of them."""
+    """Return how far an event's series moved: the median, and the largest if there are several."""
     if not event.largest_cost:
         return ""
     middle, largest = ratio_text(median(event.costs)), ratio_text(event.largest_cost)
@@ -189,7 +189,7 @@ def event_size(event: TrendEvent) -> str:
 
 
 def event_text(event: TrendEvent) -> str:
-    """Return what an event is apart from its changes: not the code's, or gone again."""
+    """Return a remark if an event is the environment's, not the code's, or has ended. Else ""."""
     if event.kind == "excursion":
         return f"came back on {day(event.ended_at)}"
     if event.kind == "environment":
@@ -199,14 +199,14 @@ def event_text(event: TrendEvent) -> str:
 
 
 def place_text(change: Change) -> str:
-    """Return the range in which it is with 95 % confidence, or nothing where that is the range."""
+    """Return the range that has the change with 95 % confidence, or "" if that adds nothing."""
     if change.same_commit or change.commits_within == change.commits:
         return ""
     return f"with 95 % confidence in {_range(change.commits_within)}"
 
 
 def facts(change: Change) -> tuple[str, ...]:
-    """Return what a reader has to know of a change in addition to its size and status."""
+    """Return remarks on a change in addition to its size and status."""
     known = (
         SAME_COMMIT if change.same_commit else place_text(change),
         "a ramp, not a step" if change.kind == "ramp" else "",
@@ -216,18 +216,18 @@ def facts(change: Change) -> tuple[str, ...]:
 
 
 def kind_text(change: Change) -> str:
-    """Return the same in a line, with the status where nothing more is to be done."""
+    """Return a change's ``facts`` in one line, with its status if it is settled."""
     over = (change.status,) if change.status in {"acknowledged", "fixed"} else ()
     return "; ".join((*facts(change), *over))
 
 
 def surety_text(q: float) -> str:
-    """Return q itself: 1 - q would read as the chance that this one change is real."""
+    """Return q as text. 1 - q isn't shown: it would read as the chance that the change is real."""
     return "q < 0.001" if q < 0.001 else f"q = {q:.2g}"
 
 
 def drift_text(drift: Drift) -> str:
-    """Return over what a drift was seen."""
+    """Return the days that a drift was seen in."""
     return f"the last {drift.days} days against the last accepted level"
 
 
@@ -237,7 +237,7 @@ def day(moment: str) -> str:
 
 
 def is_moment(moment: str) -> bool:
-    """Return whether a text is an ISO 8601 time with its zone."""
+    """Return whether a text is an ISO 8601 time with a time zone."""
     try:
         return datetime.fromisoformat(moment).tzinfo is not None
     except ValueError:
@@ -262,7 +262,7 @@ def names_text(names: Sequence[str], most: int, shown: Callable[[str], str]) -> 
 
 
 def short(sha: str) -> str:
-    """Return the beginning of a commit's hash, which may be anything in what was imported."""
+    """Return the beginning of a commit's hash. It is cleaned: an import may hold any text here."""
     return clean_line(sha)[:SHORT]
 
 
@@ -278,9 +278,9 @@ def _series(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SortedEvents:
-    """The events in groups, each the worst first; the newest first of ``earlier`` ones.
+    """The events in groups. Each group is sorted, the worst first, but ``earlier`` newest first.
 
-    ``unmeasured`` are worse and open, and nothing continues the series that they moved.
+    ``unmeasured`` are open regressions whose series are no longer measured.
     """
 
     new_worse: tuple[TrendEvent, ...]
@@ -303,7 +303,8 @@ def sort_events(trend: Trend) -> SortedEvents:
     for event in trend.events:
         groups[_group(event, trend)].append(event)
     for name in names[:-1]:
-        groups[name].sort(key=_severity, reverse=True)  # stable: the newest of one size stay first
+        # the sort is stable: events of equal size stay in order, the newest first
+        groups[name].sort(key=_severity, reverse=True)
     drifts = (drift for drift in trend.drifts if drift.worse and drift.series not in trend.gone)
     return SortedEvents(
         **{name: tuple(events) for name, events in groups.items()},
@@ -312,7 +313,7 @@ def sort_events(trend: Trend) -> SortedEvents:
 
 
 def _group(event: TrendEvent, trend: Trend) -> str:
-    """Return the name of the group of ``SortedEvents`` that an event is in."""
+    """Return the name of the event's group in ``SortedEvents``."""
     if event.status == "new":
         return "new_worse" if event.worse else "new_better"
     if not event.worse or event.status != "known":
@@ -322,12 +323,12 @@ def _group(event: TrendEvent, trend: Trend) -> str:
 
 
 def _severity(event: TrendEvent) -> float:
-    """Return what a list sorts by: the size that its row shows, and infinity for one from zero."""
+    """Return a sort key: the size that the event's row shows, infinite for a change from zero."""
     return abs(math.log(median(event.costs))) if event.costs else math.inf
 
 
 def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: bool) -> list[Change]:
-    """Return the changes of the events that have ``status``, and are worse or better."""
+    """Return the changes of ``events`` with this ``status`` and direction."""
     return [
         change
         for event in events
@@ -339,7 +340,7 @@ def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: boo
 def patterns(forge: str) -> tuple[str, str]:
     """Return the addresses of a commit and of a comparison, with ``{before}`` and ``{after}``.
 
-    GitHub's, which Gitea and Forgejo share, but for hosts that are GitLab's or Bitbucket's.
+    They are GitHub's, which Gitea and Forgejo share, unless the host is GitLab's or Bitbucket's.
     """
     host = urlsplit(forge).hostname or ""
     if not host:
@@ -352,7 +353,7 @@ def patterns(forge: str) -> tuple[str, str]:
 
 
 def address(forge: str, commits: tuple[str, str]) -> str:
-    """Return where a range of commits is seen, or nothing where it or the forge isn't known."""
+    """Return the address of a range of commits, or "" if its end or the forge isn't known."""
     before, after = commits
     commit, compare = patterns(forge)
     if not _SHA.fullmatch(after):
