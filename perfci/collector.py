@@ -21,20 +21,20 @@ class Device(Protocol):
     """A device as metrics read it (``perfci.worker.devices``)."""
 
     def missing(self) -> Mapping[str, str]:
-        """Return the reasons for metrics that it doesn't have, by metric."""
+        """Return the metrics that the device lacks, each with the reason."""
 
     def reset_peaks(self) -> None:
-        """Reset the memory peaks: those of warm calls are measured without set-up."""
+        """Reset the memory peaks, so that the peaks of warm calls don't include set-up."""
 
     def peaks(self) -> Mapping[str, float]:
-        """Return what the warm calls needed, and what the process held, in bytes."""
+        """Return the peaks since ``reset_peaks``, in bytes: of live tensors, and of memory held."""
 
     def allocated(self) -> float:
         """Return the bytes that live tensors hold now."""
 
 
 class Observer(Protocol):
-    """An observer of the work's own calls, which gives values of perfci's own metrics."""
+    """An observer of the work's calls. It gives values of perfci's own metrics."""
 
     def begin(self) -> None:
         """Forget the calls so far: the bursts are next."""
@@ -61,7 +61,12 @@ class Ranks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeafSketch:
-    """A sketch of one tensor or number of an output. ``kind`` is what has to be equal."""
+    """A sketch of one tensor or number of an output, at ``path``.
+
+    ``kind`` has to be equal in all ranks. The values themselves may differ a little:
+    ``projections`` are their products with random signs, ``squared`` is the sum of their squares,
+    and ``eps`` that of their dtype.
+    """
 
     path: str
     kind: str
@@ -82,8 +87,9 @@ class OutputSketch:
 class Steps:
     """Some steps of one rank, with times in s of one clock.
 
-    ``collectives`` has each collective's kind and bytes, and ``under_way`` its begin and end.
-    ``cores`` are those that the rank may run on. ``host`` is the node of a launched rank.
+    ``collectives`` has the kind and the bytes of each collective. ``under_way`` has the begin and
+    end of each, or of NCCL's kernels if there are any. ``cores`` are the processor cores that the
+    rank may run on. ``host`` is the node of a launched rank.
     """
 
     count: int
@@ -104,14 +110,14 @@ class Steps:
         return total
 
     def per_step(self, kind: str = "") -> tuple[float, float]:
-        """Return the number of collectives in a step, of one ``kind`` or all, and their bytes."""
+        """Return the number and the bytes of a step's collectives, of one ``kind`` or of all."""
         sizes = [size for known, size in self.collectives if kind in {known, ""}]
         return len(sizes) / self.count, sum(sizes) / self.count
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraMetric:
-    """A metric of the benchmark's own; ``measure`` is called once a worker, after the bursts."""
+    """A metric of the benchmark's own. A worker calls ``measure`` once, after the bursts."""
 
     metric: Metric
     measure: Callable[[], float]
@@ -121,13 +127,14 @@ class ExtraMetric:
 class Work:
     """One call to measure and what is known about it.
 
-    ``compiled`` says whether torch.compile has a part in it. ``device`` is a torch device string,
-    or empty where only the outputs show it. ``items`` is how many items one call handles.
-    ``accuracy`` returns (candidate outputs, float64 reference outputs) when it is called, after the
-    timing. ``remarks`` returns remarks by metric. ``plain`` is one call in eager mode, where that
-    is known. ``observer`` collects other costs of calls. ``ranks`` lead the processes that calls
-    are made of. ``prepare`` readies what the next call uses up: it runs before each call, untimed.
-    ``spared_s`` is time of this set-up that later workers of the session are spared.
+    ``compiled`` tells whether torch.compile has a part in the call. ``device`` is a torch device
+    string, or empty if only the outputs show the device. ``items`` is how many items one call
+    handles. ``accuracy`` is called after the timing and returns (candidate outputs, float64
+    reference outputs). ``plain`` makes one call in eager mode, if that is known. ``metrics`` are
+    the benchmark's own. ``remarks`` returns remarks by metric. ``observer`` collects other costs of
+    calls. ``ranks`` leads the processes that make a call together. ``prepare`` runs before each
+    call, untimed, and readies what a call uses up. ``spared_s`` is the part of this set-up's time
+    that later workers of the session don't need.
     """
 
     call: Callable[[], Any]
@@ -154,14 +161,16 @@ class Work:
 class Scene:
     """The worker as its collectors see it. Times in s.
 
-    ``collect`` frees what calls left in reference cycles; ``compiled`` says whether torch.compile
-    had a part in what ran so far, whatever called it. From the end of set-up on there is ``work``;
-    from the first call on a ``device``, or ``why_no_device``, and the time of the ``imports`` and
-    of the whole ``start``; from the end of the warm-up on ``call_s``, the time of a call and of its
-    preparation, ``once``, which makes one call to its end, ``samples_bytes``, the memory that
-    perfci's own samples take, ``calls``, how many the bursts made so far, and ``busy_share``, how
-    busy other threads were
-    between them.
+    ``collect`` frees the reference cycles that calls left. ``compiled`` tells whether torch.compile
+    had a part in what ran so far, whatever called it. ``work`` is there once set-up has ended. The
+    end of the first call sets ``device`` or ``why_no_device``, and the time of the ``imports`` and
+    of the whole ``start``. From the warm-up on there are:
+
+    - ``once`` makes one call and waits for its end
+    - ``samples_bytes``: the memory that perfci's own samples take
+    - ``calls``: the number of calls that the bursts made so far
+    - ``busy_share``: how busy other threads were between the bursts
+    - ``call_s``: the time of a call and of its preparation, once the warm-up has ended
     """
 
     order: WorkOrder
@@ -179,19 +188,22 @@ class Scene:
     busy_share: Callable[[], float] = lambda: 0.0
 
     def missing_reason(self, metric: str) -> str:
-        """Return why there is no device that gives ``metric``; nothing where there is one."""
+        """Return why no device gives ``metric``, or an empty text if the device does."""
         return self.device.missing().get(metric, "") if self.device else self.why_no_device
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of a hook: values in base units, and reasons for missing ones.
+    """The result of a hook: values in base units, and reasons for missing values.
 
     ``remarks`` are findings on metrics, by metric, with codes of ``finding.OF_WORKERS``.
-    ``bursts`` are for ``reduce`` alone: for a metric whose bursts are compared side by side, the
-    median of each burst in turn, or None if it was excluded. ``calls`` are for observers alone: by
-    metric, the times in s of the calls since ``begin`` that its value is made from. ``results`` are
-    the files of results that these calls wrote.
+
+    Only ``reduce`` gives ``bursts``, for metrics whose bursts are compared side by side: the median
+    of each burst in turn, or None for an excluded burst.
+
+    Only observers give ``calls`` and ``results``. By metric, ``calls`` has the times in s of the
+    calls since ``begin``, from which the metric's value is computed. ``results`` are the files of
+    results that these calls wrote.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -204,7 +216,7 @@ class Reading:
     results: tuple[ResultsFile, ...] = ()
 
     def joined(self, other: Reading) -> Reading:
-        """Return both as one reading, ``other``'s last."""
+        """Return both readings as one. ``other`` comes last, and replaces values of one name."""
         return Reading(
             {**self.values, **other.values},
             {**self.missing, **other.missing},
@@ -221,7 +233,10 @@ NOTHING = Reading()
 
 
 class Collector:
-    """The measuring part of a metric group. Each worker makes one, and calls each hook once."""
+    """The measuring part of a metric group.
+
+    Each worker creates one collector per group, and calls each hook once, in the order below.
+    """
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -256,13 +271,13 @@ class WatchedSide(Protocol):
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the worker's process id."""
 
     def call_energy(self, time_s: float) -> float:
-        """Have it make calls for about that time. Return a call's energy in J; NaN if unknown."""
+        """Have the worker make calls for about ``time_s``. Return a call's energy in J, or NaN."""
 
     def call_for(self, time_s: float) -> int:
-        """Have it make calls of the work for about that time. Return their number."""
+        """Have the worker make calls for about ``time_s``. Return their number."""
 
 
 class Watch:
@@ -284,12 +299,12 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """A worker's warm calls, without those of excluded bursts. Times in s.
+    """A worker's warm calls, without the calls of excluded bursts. Times in s.
 
-    ``bursts`` has the samples of each burst in turn, none of an excluded one; ``samples`` has all
-    of them, in ascending order; ``device_bursts`` and ``device_samples`` are those of the device's
-    own clock. ``observed`` has bursts, likewise, of what the work's observer saw of each call, by
-    metric. ``parent_readings`` are those that the groups' ``Watch`` gave.
+    ``bursts`` has the samples of each burst in turn. An excluded burst has no samples. ``samples``
+    has the samples of all bursts, in ascending order. ``device_bursts`` and ``device_samples`` are
+    the same by the device's own clock. ``observed`` has, by metric, what the work's observer saw of
+    each call, in bursts as well. ``parent_readings`` are the readings of the groups' ``Watch``.
     """
 
     measurement: Measurement
@@ -322,7 +337,7 @@ class MovedCase:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A status that holds whatever the numbers are, with its reason."""
+    """A status of a metric that holds whatever its numbers are, with the reason."""
 
     status: Literal["regressed", "improved"]
     finding: Finding

@@ -1,18 +1,20 @@
-"""pytest's tests as benchmarks, named in a benchmark file; and a plugin of pytest.
+"""Benchmarks from pytest's tests, chosen in a benchmark file. Also a plugin of pytest.
 
-A file of tests is read as it is where ``pattern`` names it. In a benchmark file next to the tests,
-some of them can be chosen::
+If ``pattern`` matches a file of tests, perfci reads the file as it is. A benchmark file next to the
+tests can choose some of them::
 
     import perfci.pytest
 
     speed = perfci.pytest.benchmarks("test_speed.py")
 
-A test that asks for the fixture ``benchmark`` is a case, and measured is what it calls by it, as
-with pytest-benchmark; one marked ``@pytest.mark.perfci`` or ``@pytest.mark.benchmark`` is measured
-as a whole. Its fixtures, and what it holds open, stay as they are meanwhile.
+A test that asks for the fixture ``benchmark`` is a case. perfci measures the function that the test
+passes to the fixture, as pytest-benchmark does. A test marked ``@pytest.mark.perfci`` or
+``@pytest.mark.benchmark`` is measured as a whole. Meanwhile the test's fixtures stay set up, and
+its contexts stay open.
 
-As a plugin of pytest this lets such a suite run as tests: where no plugin that measures is
-installed, ``benchmark(function)`` calls it once. The Python that measures needs pytest.
+As a plugin of pytest, this module lets such a suite run as plain tests: if no plugin that measures
+is installed, ``benchmark(function)`` calls the function once. The Python that measures needs
+pytest.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ __all__ = ["benchmarks"]
 
 
 def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
-    """Return a benchmark for each test of these files that measures; parameter sets are its axis.
+    """Return a benchmark for each test of the files that measures. Parameter sets are its axis.
 
-    ``paths`` are relative to the calling file, in its folder or below: both sides run head's tests,
-    as they run head's benchmarks. BenchmarkError where they lie elsewhere, where pytest can't
-    collect them, or where none of their tests measures.
+    ``paths`` are relative to the calling file, and lie in its folder or below, because both sides
+    run head's tests just as they run head's benchmarks. Raises BenchmarkError if a path lies
+    elsewhere, if pytest can't collect the files, or if none of their tests measures.
     """
     from perfci.api import user_frame
     from perfci.errors import BenchmarkError
@@ -74,11 +76,11 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     )
 
 
-# As a plugin: the suite runs as tests.
+# The plugin of pytest, by which a suite runs as plain tests.
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the mark, and have the fixture where no plugin that measures is installed."""
+    """Register the marks, and the fixture if no plugin that measures is installed."""
     know_marks(config)
     if not any(config.pluginmanager.hasplugin(name) for name in MEASURING):
         config.pluginmanager.register(_Once(), "perfci_once")
@@ -87,5 +89,5 @@ def pytest_configure(config: pytest.Config) -> None:
 class _Once:
     @pytest.fixture
     def benchmark(self) -> Call:
-        """Call once what it is called with."""
+        """Return a fixture that calls the function passed to it once."""
         return Call(lambda _call: None)

@@ -1,6 +1,7 @@
-"""HOW a benchmark is written and found. Standard library only; torch where a benchmark asks.
+"""HOW a benchmark is written and found.
 
-Definitions raise ``BenchmarkError`` with file and line. Nothing here measures or prints.
+Imports only the standard library, and torch if a benchmark asks for it. Definitions raise
+``BenchmarkError`` with file and line. Nothing here measures or prints.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 
 
 def user_frame() -> str:
-    """Return ``file:line`` of the innermost frame outside perfci, or nothing."""
+    """Return ``file:line`` of the innermost frame outside perfci, or an empty text."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -35,7 +36,7 @@ def require_right(function: str, slug: str, wrongs: Iterator[str], advice: str) 
 
 
 def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
-    """Say whether ``value`` is a collection of members of these types, not empty and no text."""
+    """Return whether ``value`` is a non-empty collection, not a text, of members of these types."""
     return (
         isinstance(value, Collection)
         and not isinstance(value, (str, bytes))
@@ -45,34 +46,34 @@ def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
 
 
 def are_texts(value: object) -> bool:
-    """Say whether ``value`` maps texts to texts."""
+    """Return whether ``value`` maps texts to texts."""
     return isinstance(value, Mapping) and all(
         isinstance(text, str) for text in (*value, *value.values())
     )
 
 
 def is_count(value: object) -> bool:
-    """Say whether ``value`` is a whole number above zero."""
+    """Return whether ``value`` is a whole number above zero."""
     return type(value) is int and value > 0
 
 
 def is_positive(value: object) -> bool:
-    """Say whether ``value`` is a finite number above zero."""
+    """Return whether ``value`` is a finite number above zero."""
     return is_number(value) and value > 0  # type: ignore[operator]
 
 
 def is_number(value: object) -> bool:
-    """Say whether ``value`` is a finite number."""
+    """Return whether ``value`` is a finite number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def tied_command(words: Sequence[str]) -> list[str]:
-    """Return the words that start a command which the kernel ends with this process."""
+    """Return the words that start a command, which the kernel kills when this process ends."""
     return [sys.executable, "-P", _PARENT_DEATH, str(os.getpid()), *words]
 
 
 def how_it_ended(code: int) -> str:
-    """Return how a process of this exit code ended, as the end of a sentence."""
+    """Return how a process with this exit code ended, as the end of a sentence."""
     if code < 0:
         return f"was ended by signal {-code} ({signal.strsignal(-code)})"
     return f"ended with exit code {code}"

@@ -43,8 +43,8 @@ class AxisPoint:
 class Benchmark:
     """A named piece of work with axes.
 
-    The ``function`` returns what is to be measured; where the benchmark ``hands_over``, it calls
-    its first argument with that. ``sources`` are other files that hold it.
+    The ``function`` returns the work to measure. If the benchmark ``hands_over``, it instead calls
+    its first argument with the work. ``sources`` are other files that define the benchmark.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Benchmark:
     sources: tuple[str, ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, so that a benchmark stays usable in tests."""
+        """Call the function itself, so that tests can use a benchmark like the function."""
         return self.function(*args, **kwargs)
 
     def points(self) -> Iterator[AxisPoint]:
-        """Yield every point of the axes, the last axis fastest."""
+        """Yield every point of the axes. The last axis changes fastest."""
         names = tuple(self.axes)
         indexes = [range(len(self.axes[name])) for name in names]
         for chosen in itertools.product(*indexes):
@@ -92,7 +92,10 @@ class Benchmark:
 
 
 DEFINED: list[Benchmark] = []
-"""Every benchmark that this process has defined, for discovery: some may be lost at once."""
+"""Every benchmark that this process has defined.
+
+With it, discovery finds benchmarks that no name of their module holds.
+"""
 
 
 @overload
@@ -163,7 +166,7 @@ def benchmark(
 
 
 class _Definition:
-    """The checks of one definition. Each failure names the place and what to write instead."""
+    """The checks of one definition. Each error names file and line, and what to write instead."""
 
     def __init__(self, target: Any) -> None:
         code = getattr(target, "__code__", None)
@@ -357,7 +360,7 @@ def metric(
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How a model is run, and ``where`` the benchmark says so: errors begin with that."""
+    """How a model is run. ``where`` is the benchmark's ``file:line``, with which errors begin."""
 
     where: str
     mode: str = "eager"

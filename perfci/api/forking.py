@@ -1,4 +1,4 @@
-"""Whether this process may fork. Threads and a device in use don't survive in the child.
+"""Finds out whether this process may fork. Threads and a device in use don't survive in the child.
 
 Some libraries stop their threads before each fork and start them again when they are needed, by
 ``pthread_atfork``. OpenBLAS is one: it comes with NumPy, so importing torch starts as many threads
@@ -17,16 +17,22 @@ from pathlib import Path
 from perfci.clock import monotonic_ns
 
 _DEVICES = ("/dev/kfd", "/dev/dri")
-"""What ROCm opens. NVIDIA's files say nothing: NVML opens those that CUDA opens."""
+"""Files that ROCm opens. NVIDIA's files tell nothing: NVML opens the same files as CUDA."""
 _TRIAL_NS = 10_000_000_000
+"""Longest wait for the trial fork's end."""
 _END_NS = 1_000_000_000
+"""Longest wait until the kernel no longer lists threads that have ended."""
 _FITS, _FAILED, _NO_CUDA = 0, 1, 3
+"""Exit codes of the trial fork."""
 _NOT_INITIALIZED = 3
 """``CUDA_ERROR_NOT_INITIALIZED``: the driver's answer in a fork of a process that uses CUDA."""
 
 
 def unforkable_reason() -> str:
-    """Return why this process must not fork, worded to follow its subject, or an empty string."""
+    """Return why this process must not fork, or an empty string.
+
+    The reason is the predicate of a sentence: the caller puts a subject before it.
+    """
     code = _trial_fork()
     if code == _NO_CUDA:
         return "initialised CUDA"
@@ -74,7 +80,7 @@ def _cuda_is_lost() -> bool:
 
 
 def _has_threads() -> bool:
-    """Return whether there are more threads than this one. The kernel lists ended ones briefly."""
+    """Return whether there are other threads. Wait for ended ones, which the kernel still lists."""
     until = monotonic_ns() + _END_NS
     while len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (names are counted, not used)
         if monotonic_ns() > until:
@@ -84,7 +90,7 @@ def _has_threads() -> bool:
 
 
 def _open_files() -> list[str]:
-    """Return what this process's descriptors lead to."""
+    """Return the targets of this process's open descriptors: paths, or names of pipes and such."""
     files = []
     for link in Path("/proc/self/fd").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""Calls that each run a statement in a Python process of its own, whose start isn't timed."""
+"""Calls that each run a statement in a fresh Python process. The process's start isn't timed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ def turn():
     return 0.0
 timeit(stmt=statement, setup=setup, number=int(number), timer=turn)
 """
-"""``timeit`` asks for the time once the set-up is done, and after the statement."""
+"""The process's program. ``timeit`` reads its timer once the set-up is done, and again after the
+statement. This timer reports each reading, and waits until it may go on.
+"""
 
 
 class FreshPython:
-    """A statement, with its set-up, that each call runs ``number`` times in another process."""
+    """Runs a statement ``number`` times per call. Each call has a fresh process, already set up."""
 
     def __init__(self, statement: str, setup: str, number: int, extra: Mapping[str, str]) -> None:
         self._arguments = (statement, setup, str(number))
@@ -48,7 +50,7 @@ class FreshPython:
         self._await("the set-up of the statement")
 
     def call(self) -> None:
-        """Have the process run the statement, and wait for its end."""
+        """Have the process run the statement, and wait until it has."""
         os.write(self._go, b".")
         self._await("the statement")
 

@@ -28,18 +28,20 @@ if TYPE_CHECKING:
 _OPEN_LOOP_REQUESTS = 16
 _NAMES = ", ".join(OBJECTIVES)
 _MOST_TOKENS = 1_000_000
-"""Limit of a request. A stream that never ends would take all memory."""
+"""Most tokens of a request. Without a limit, an endless stream would take all memory."""
 _NO_STREAM = (str, bytes, list, tuple, dict)
-"""Types that can be iterated, but hold all their items from the start."""
+"""Iterable types that aren't streams: they hold all their items from the start."""
 _CHUNK = 1 << 16
 _LONGEST_EVENT_LINE = 1 << 20
 _SHOWN_CHARACTERS = 500
 _MOST_DIGITS = 18
+"""Digits of a ``Content-Length`` that are read. A longer number is as good as endless."""
 _BOM = "\ufeff".encode()
 """Byte order mark, with which a stream of events may begin."""
 _DONE = b"[DONE]"
+"""Data of the event that ends a stream by OpenAI's convention."""
 _FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
-"""A line that begins with a colon is a comment."""
+"""Fields of server-sent events. The empty name is that of a comment, which begins with a colon."""
 _NO_TEXT = frozenset({"role"})
 """Keys of a choice's ``delta`` that don't hold the model's text."""
 
@@ -85,7 +87,7 @@ def generate(
 
 
 def arrivals(rate: float, count: int, seed: int) -> tuple[float, ...]:
-    """Return when ``count`` requests arrive, in s: a Poisson process' first arrivals."""
+    """Return the arrival times of ``count`` requests, in s: the first of a Poisson process."""
     draw = random.Random(seed)  # noqa: S311 (a load, no secret)
     return tuple(accumulate(draw.expovariate(rate) for _ in range(count)))
 
@@ -146,9 +148,10 @@ def _is_url(text: str) -> bool:
 
 @dataclass(slots=True, eq=False)
 class RequestLoad:
-    """Makes a call's requests, each to its end, and keeps their times.
+    """Makes a call's requests, reads each to its end, and keeps their times.
 
-    ``clients`` make ``count`` requests, each at its arrival where it has one.
+    ``clients`` clients make ``count`` requests in all. If there are ``arrivals``, each request is
+    made at its arrival time.
     """
 
     opened: Callable[[], Any]
@@ -181,7 +184,7 @@ class RequestLoad:
         return self._requests.reading()
 
     def _make_requests(self) -> list[Request]:
-        """Make a call's requests to their ends. Raises Unusable for one that fails."""
+        """Make a call's requests and read them to their ends. Raises Unusable if one fails."""
         first = None
         if self._asynchronous is None:
             first = perf_counter()
@@ -195,7 +198,7 @@ class RequestLoad:
         return self._in_threads()
 
     def _open(self) -> Any:
-        """Return a stream. The first one is open already."""
+        """Return a stream. The first stream was opened before, to find out its type."""
         try:
             return self._unused.pop()
         except IndexError:
@@ -225,7 +228,7 @@ class RequestLoad:
             for after in self.arrivals:
                 sleep(max(0.0, began + after - perf_counter()))
                 futures.append(submit(self._request, began + after))
-        else:  # a client takes the next request as soon as it has the last token of one
+        else:  # a client makes its next request as soon as its last one has ended
             futures = [submit(self._request) for _ in range(self.count)]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
@@ -350,13 +353,13 @@ class Endpoint:
 def _payloads(response: HTTPResponse) -> Iterator[str]:
     """Yield each event's data, up to ``[DONE]`` or the body's end.
 
-    Raises ValueError for anything but an event, and for a body that was cut off. A body without a
-    length ends with the connection, so its stream has to end with ``[DONE]``.
+    Raises ValueError for a line that isn't part of an event, and for a body that was cut off. A
+    body without a length ends when the connection closes, so its last event has to be ``[DONE]``.
     """
     data: list[bytes] = []
     done = False
     for line in _lines(response):
-        if done:  # the rest is read, so that the server has ended this request
+        if done:  # read the rest, too, so that the server ends this request
             continue
         if not line:
             if data:
@@ -409,8 +412,9 @@ def _lines(response: HTTPResponse) -> Iterator[bytes]:
 def _is_token(payload: str) -> bool:
     """Return whether an event carries a token.
 
-    OpenAI's first event (the role), its last (the reason to stop) and its counts carry none. Any
-    other event does. Raises ValueError for an error that the stream reports.
+    In OpenAI's streams, the first event (the role), the last (the reason to stop) and the counts
+    carry no token. Any other event carries one. Raises ValueError for an error that the stream
+    reports.
     """
     if not payload.startswith("{"):
         return True

@@ -1,7 +1,7 @@
-"""Run as a file, PID COMMAND...: becomes the command, which the kernel kills when PID dies.
+"""A program, run with PID COMMAND... Becomes the command, which the kernel kills when PID dies.
 
-``PR_SET_PDEATHSIG`` has to be set by the child. A ``preexec_fn`` would run Python between fork and
-exec, in a process whose threads (torch's) are gone with their locks held.
+The child itself has to set ``PR_SET_PDEATHSIG``. A ``preexec_fn`` could, but would run Python
+between fork and exec. There, other threads (torch's) are gone, and locks that they held stay held.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ def main() -> None:
     """Tie this process to its parent and become the command."""
     parent, *words = sys.argv[1:]
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):  # it died before
+    if os.getppid() != int(parent):  # the parent has died already
         return
     try:
         os.execv(shutil.which(words[0]) or words[0], words)  # noqa: S606 (the user's own words)

@@ -1,4 +1,4 @@
-"""``perfci.command`` and ``perfci.server``: a program as work, and one that serves the work."""
+"""``perfci.command`` runs a program as work. ``perfci.server`` starts one that the work uses."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ _KIB = 1024
 _HOST = "127.0.0.1"
 _PAUSE_S = 0.01
 _ANSWER_S = 2.0
+"""Longest wait for a server's answer, when it is asked whether it is ready."""
 _SERVER_LINES, _LONGEST_LINE = 10, 500
 _ERRORS = 400
-"""Lowest status with which a server isn't ready."""
+"""Lowest HTTP status that means that a server isn't ready."""
 _STARTED: list[Server] = []
+"""The servers that this process has started."""
 
 
 def command(
@@ -115,7 +117,7 @@ def _file_of(content: str | bytes | None) -> IO[bytes] | None:
 
 @dataclass(slots=True, eq=False)
 class _Command:
-    """Runs the command; keeps what the kernel says each run took."""
+    """Runs the command, and keeps each run's processor time and peak memory, as the kernel says."""
 
     words: list[str]
     cwd: str | os.PathLike[str] | None
@@ -138,7 +140,7 @@ class _Command:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in self.exit_codes:
             raise self._failure(process.returncode)
-        if self._stderr.tell():  # the descriptor's place is the child's, too
+        if self._stderr.tell():  # the child's writes move this file's position, too
             self._stderr.seek(0)
             self._stderr.truncate()
         if self.results:
@@ -161,7 +163,7 @@ class _Command:
             raise Unusable("command_failed", f"`{self._name}` did not start: {error}") from error
 
     def begin(self) -> None:
-        """Forget the runs so far. Unusable where they left processes running: they'd pile up."""
+        """Forget the runs so far. Unusable if they left processes running, which would pile up."""
         if left := left_by_children():
             raise Unusable(
                 "left_processes",
@@ -174,10 +176,10 @@ class _Command:
             self.results.begin()
 
     def reading(self) -> Reading:
-        """Return what the runs took.
+        """Return the processor time and the peak memory of the runs.
 
-        A process inherits the high-water mark of who started it (``setmax_mm_hiwater_rss`` in
-        Linux' ``fs/exec.c``): a peak that is no higher than this process's own says nothing.
+        A process inherits its parent's high-water mark of memory (``setmax_mm_hiwater_rss`` in
+        Linux' ``fs/exec.c``). So a peak that isn't above this process's own tells nothing.
         """
         if not self._user:
             return NOTHING
@@ -281,8 +283,8 @@ def _wrongs_of_server(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any
 def _mark() -> dict[str, str]:
     """Return the variable by which perfci finds and ends a server's children.
 
-    The kernel ends the server itself with this process, but not children in a session of their own.
-    Outside of a measurement there is no mark.
+    The kernel ends the server itself with this process, but doesn't end children that are in a
+    session of their own. Outside of a measurement, there is no such variable.
     """
     token = os.environ.get("PERFCI_WORKER")
     return {"PERFCI_SERVER": token} if token else {}
@@ -300,16 +302,16 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the server's process id."""
         return self._process.pid
 
     @property
     def printed(self) -> str:
-        """Return the end of its output, as far as it is kept."""
+        """Return the end of the server's output, as far as it is kept."""
         return self._output.text()
 
     def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
-        """Wait until it is ready. Raises Unusable where it ends first, or isn't ready in time."""
+        """Wait until the server is ready. Unusable if it ends first, or isn't ready in time."""
         until = monotonic() + timeout
         while not is_ready():
             if ended := self.ended():
@@ -320,7 +322,7 @@ class Server:
             sleep(_PAUSE_S)
 
     def ended(self) -> str:
-        """Return how it ended, with its last lines, or an empty string while it runs."""
+        """Return how the server ended, with its last lines, or an empty string while it runs."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -329,7 +331,7 @@ class Server:
 
 
 def require_running() -> None:
-    """Raise Unusable where a server of this process has ended, even if its URL still answers."""
+    """Raise Unusable if a server of this process has ended, even if its URL still answers."""
     for started in _STARTED:
         if ended := started.ended():
             why = f"requests were answered by something else, for the benchmark's server {ended}"
@@ -337,8 +339,8 @@ def require_running() -> None:
 
 
 def ended_servers() -> list[str]:
-    """Return how each server of this process ended that no longer runs."""
-    sleep(_PAUSE_S)  # its connections close a little before it can be waited for
+    """Return, for each server of this process that no longer runs, how it ended."""
+    sleep(_PAUSE_S)  # a server's connections close a little before its process has ended
     return [ended for started in _STARTED if (ended := started.ended())]
 
 
@@ -362,7 +364,7 @@ class ServerOutput:
         return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
 
     def wait(self) -> None:
-        """Let the reader catch up. Children of the server may hold the pipe open."""
+        """Let the reader catch up, for a short time as the server's children may hold the pipe."""
         self._thread.join(0.2)
 
     def _run(self) -> None:
@@ -371,7 +373,7 @@ class ServerOutput:
 
 
 def _check(ready: str | None, started: Server) -> Callable[[], bool]:
-    """Return a function that returns whether the server is ready."""
+    """Return the function that tells whether the server is ready."""
     if ready is None:
         return lambda: _takes_connections(started.port)
     if ready.startswith("/") or _is_url(ready):
@@ -385,7 +387,7 @@ def _is_url(ready: str) -> bool:
 
 
 def _takes_connections(port: int) -> bool:
-    import socket  # which a command does not need
+    import socket  # not at the top, because a command doesn't need it
 
     try:
         socket.create_connection((_HOST, port), _ANSWER_S).close()
@@ -395,7 +397,7 @@ def _takes_connections(port: int) -> bool:
 
 
 def _answers(url: str) -> bool:
-    from http.client import HTTPConnection, HTTPException  # 20 ms that a command doesn't need
+    from http.client import HTTPConnection, HTTPException  # takes 20 ms; a command doesn't need it
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)

@@ -1,6 +1,7 @@
 """``results=`` of ``perfci.command``: the file of results that each run of a command writes.
 
-A worker only keeps the files. The parent reads them, by the importers of other tools' results.
+A worker only keeps the files' content. The parent parses it, with its importers of other tools'
+results.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from perfci.model.worker import ResultsFile
 from perfci.units import parse_share
 
 MOST_BYTES = 16 << 20
+"""Largest file of results that is kept."""
 
 
 @dataclass(slots=True, eq=False)
 class ResultsFiles:
-    """The file at ``path`` of each run since ``begin``."""
+    """Keeps the content that each run since ``begin`` wrote to the file at ``path``."""
 
     path: Path
     format: str
@@ -31,11 +33,11 @@ class ResultsFiles:
     _kept: list[ResultsFile] = field(default_factory=list)
 
     def remove(self) -> None:
-        """Remove what an earlier run wrote: a run that writes nothing must not look measured."""
+        """Remove an earlier run's file. Otherwise a run that writes nothing would look measured."""
         self.path.unlink(missing_ok=True)
 
     def keep(self, command: str) -> None:
-        """Keep what the run wrote. Unusable if that is no file, or one that is too large."""
+        """Keep the file that the run wrote. Unusable if there is no file, or it is too large."""
         try:
             content = self.path.read_bytes()
         except OSError as error:
@@ -44,7 +46,7 @@ class ResultsFiles:
         if len(content) > MOST_BYTES:
             why = f"{self.path} of `{command}` has more than {MOST_BYTES >> 20} MiB"
             raise Unusable("no_results", f"{why}: leave raw data out")
-        text = content.decode("latin-1")  # bytes as characters, whatever they are
+        text = content.decode("latin-1")  # one character per byte, whatever the encoding
         self._kept.append(ResultsFile(str(self.path), text, self.format, self.threshold, self.gate))
 
     def begin(self) -> None:

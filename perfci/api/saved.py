@@ -1,4 +1,4 @@
-"""A saved model and its inputs as work: a benchmark by configuration alone."""
+"""Work from a saved model and its saved inputs: a benchmark by configuration alone."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from perfci.model.worker import SavedModel
 
 
-# Saved files, looked at without loading them: what one is, and which parts are pickles.
+# Inspecting saved files without loading them: the kind of a file, and which parts are pickles.
 
 Kind = Literal["exported", "torchscript", "pickle", "unknown"]
 
 _PICKLE_PROTOCOL_2 = b"\x80\x02"
+"""First bytes of a pickle, as torch wrote models before its zip format."""
 _OBJECTS = ("custom_obj_", "opaque_obj_")
+"""Prefixes of entries of an exported program that are always pickled objects."""
 _PICKLES = (".pt", ".pkl")
 
 
 def kind_of(path: Path) -> Kind:
-    """Return what the file at ``path`` is, by its contents. OSError where it can't be read."""
+    """Return the kind of the file at ``path``, by its contents. OSError if it can't be read."""
     if not zipfile.is_zipfile(path):
         with path.open("rb") as file:
             return "pickle" if file.read(2) == _PICKLE_PROTOCOL_2 else "unknown"
@@ -150,7 +152,8 @@ def _exported(path: Path) -> Callable[..., Any]:
 
 def _torchscript(path: Path) -> Callable[..., Any]:
     with warnings.catch_warnings():
-        # Deprecated, and still what many files are; the user isn't the one who calls it.
+        # TorchScript is deprecated, but many files are still written in it. perfci makes the call,
+        # so a user doesn't need the warning.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch.jit")
         warnings.filterwarnings("ignore", message=".*torch.jit.load.*")
         module: Callable[..., Any] = torch.jit.load(path, map_location="cpu").eval()

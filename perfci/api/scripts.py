@@ -1,8 +1,8 @@
-"""``perfci.timer`` and ``perfci.script``: a statement as work, and scripts that time such.
+"""``perfci.timer`` takes a statement as work. ``perfci.script`` takes scripts that time statements.
 
 A script for ``torch.utils.benchmark.Timer`` or ``triton.testing`` runs as it is, except for its
 timing: each timed call is a case. A worker runs the script up to the call of its case, and measures
-that one from within, because what it uses may be another value later.
+the call at that point of the script, because the script may change the values that it uses later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perfci.errors import BenchmarkError, Unusable
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
 _LONGEST_LABEL, _LONGEST_NAME = 60, 120
 _PLACEHOLDER = 1.0
-"""The time that the script is given for each call, in s or ms."""
+"""The time that the script gets as the result of each timed call, in s or ms."""
 
 
 def timer(
@@ -73,7 +73,10 @@ def _wrongs_of_timer(stmt: Any, setup: Any, names: Any, num_threads: Any) -> Ite
 
 
 def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
-    """Return a function of the statements that gives the value of the last, if that has any."""
+    """Return a function that runs the statements and returns the last one's value, if any.
+
+    Names that the statements assign are globals, so that they are kept between calls.
+    """
     tree, body = ast.parse("def call(): pass"), ast.parse(stmt).body
     assigned = {
         node.id
@@ -93,7 +96,10 @@ def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _with_threads(call: Callable[[], Any], number: int | None) -> Callable[[], Any]:
-    """Return ``call`` with torch's threads set in its first call: set-up ends with perfci's own."""
+    """Return ``call``, which sets torch's threads first, when it is first called.
+
+    They can't be set before, because perfci sets its own number of threads after set-up.
+    """
     if number is None:
         return call
     pending = True
@@ -162,7 +168,7 @@ def script_benchmarks(
 def _measured(
     place: Path, arguments: Sequence[str], name: str, go_on: Callable[[Any], None], *, case: str
 ) -> None:
-    """Run the script up to the call that is the case, and go on with it from there."""
+    """Run the script up to the call that is the case, and call ``go_on`` with its work there."""
     run = _ScriptRun(place, arguments, (name, case), go_on)
     run.to_end("")
     if run.raised:
@@ -172,11 +178,17 @@ def _measured(
 
 
 class _Measured(BaseException):
-    """The case is measured: the rest of the script need not run, whatever errors it expects."""
+    """Ends the script once the case is measured.
+
+    A BaseException, so that a script that catches Exception doesn't catch it.
+    """
 
 
 class _ScriptRun:
-    """One run of a script, with stand-ins for what times; ``go_on`` takes the wanted call."""
+    """One run of a script, with stand-ins for the functions that time.
+
+    ``cases`` has the labels of timed calls, by name. ``go_on`` is called with the ``wanted`` one.
+    """
 
     def __init__(
         self,
@@ -195,7 +207,10 @@ class _ScriptRun:
         self._report: tuple[str, str] | None = None
 
     def to_end(self, where: str) -> None:
-        """Run the script. BenchmarkError, at ``where``, if it ends by an error or times nothing."""
+        """Run the script. BenchmarkError, at ``where``, if it exits with a code or times nothing.
+
+        An error that the script raises isn't caught here.
+        """
         argv, folders = sys.argv, list(sys.path)
         with ExitStack() as replaced:
             for holder, name, stand_in in self._stand_ins():
@@ -229,7 +244,7 @@ class _ScriptRun:
         yield testing, "perf_report", partial(self._perf_report, testing.perf_report)
 
     def _timer(self, made: Any) -> Any:
-        """Take a ``Timer``, and return a measurement of the placeholder."""
+        """Take a ``Timer``'s call as a case, and return a measurement of the placeholder."""
         from torch.utils.benchmark import Language, Measurement
 
         spec = made._task_spec  # noqa: SLF001 (there is no other way to what it times)
@@ -253,7 +268,7 @@ class _ScriptRun:
         return_mode: str = "mean",
         **__: Any,
     ) -> Any:
-        """Take the function, and return the placeholder in the form that was asked for."""
+        """Take the function as a case, and return the placeholder in the form asked for."""
 
         def call() -> Any:
             for tensor in grad_to_none or ():
@@ -268,7 +283,7 @@ class _ScriptRun:
         return [_PLACEHOLDER] if return_mode == "all" else _PLACEHOLDER
 
     def _perf_report(self, original: Callable[[Any], Any], benchmarks: Any) -> Callable[[Any], Any]:
-        """Return triton's decorator, of a function whose arguments name its cases."""
+        """Return triton's decorator. Cases within its function are named by the arguments."""
 
         def decorate(fn: Callable[..., Any]) -> Any:
             @wraps(fn)
@@ -285,7 +300,7 @@ class _ScriptRun:
         return decorate
 
     def _take(self, name: str, label: str, work: Callable[[], Work]) -> None:
-        """Name a timed call. Where it is the wanted one, have it measured and end the script."""
+        """Name a timed call. If it is the wanted one, have it measured and end the script."""
         whole = f"{self._place.stem}.{name}"
         fit = _UNFIT.sub("_", whole).strip("_.+-")[:_LONGEST_NAME]
         labels = self.cases.setdefault(fit, [])
@@ -301,7 +316,7 @@ class _ScriptRun:
 
 
 def _label(text: str, taken: Sequence[str]) -> str:
-    """Return the label of a call; those that would be alike get a number."""
+    """Return the label of a call. A label that is taken or empty gets a number."""
     label = _UNFIT.sub("_", text).strip("_")[:_LONGEST_LABEL]
     if label and label not in taken:
         return label

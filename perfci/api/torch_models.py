@@ -1,6 +1,6 @@
 """Running a model: its mode, its device, and the float64 reference of its accuracy.
 
-A reference that can't be computed is a ValueError. The metric is then missing with its reason.
+If a reference can't be computed, ValueError is raised, and the metric is missing with that reason.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 MODES = ("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKEND_PREFIX = "backend:"
-"""``backend:eager`` is Dynamo's own ``eager`` backend; ``eager`` alone is not compiled at all."""
+"""Prefix for torch.compile's backends. ``backend:eager`` compiles with Dynamo's backend ``eager``,
+while the mode ``eager`` doesn't compile at all.
+"""
 T = TypeVar("T")
 MOST_COPIED = 256 << 20
-"""Bytes of parameters up to which the reference is a copy. Both then take three times the model."""
+"""Most bytes of parameters with which the reference is a copy. Model and copy then take three times
+the model's memory.
+"""
 _IN_PLACE = frozenset(
     f"__i{name}__"
     for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
@@ -39,10 +43,10 @@ _WIDER = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 
 
 def _check_mode(mode: str, where: str) -> None:
-    """Raise BenchmarkError where ``mode`` is neither a mode nor a backend of this torch."""
+    """Raise BenchmarkError if ``mode`` is neither a mode nor a backend of this torch."""
     if mode in MODES:
         return
-    # Listing the backends imports Dynamo (0.6-1 s): only for what is no plain mode.
+    # Listing the backends imports Dynamo (0.6-1 s), so it is done only if this isn't a plain mode.
     backends = tuple(torch._dynamo.list_backends(exclude_tags=()))  # noqa: SLF001
     if isinstance(mode, str) and mode.removeprefix(BACKEND_PREFIX) in backends:
         return
@@ -84,7 +88,7 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
 
 def _mode_keywords(mode: str) -> dict[str, str]:
     if mode == "default":
-        return {}  # the same to torch, and it leaves `options` free
+        return {}  # torch takes `options` only without a mode, which means the same
     return {"mode": mode} if mode in MODES else {"backend": mode.removeprefix(BACKEND_PREFIX)}
 
 
@@ -102,7 +106,7 @@ def _check_options(options: Mapping[str, Any], where: str) -> None:
 
 
 def check_not_compiled(target: Any, where: str) -> None:
-    """Raise BenchmarkError where ``target`` is compiled already: eager would not be eager."""
+    """Raise BenchmarkError if ``target`` is compiled already: mode eager would not be eager."""
     in_place = getattr(target, "_compiled_call_impl", None) is not None
     wrapped = type(target).__name__ == "OptimizedModule" or (
         hasattr(target, "_torchdynamo_orig_callable")
@@ -117,7 +121,7 @@ def check_not_compiled(target: Any, where: str) -> None:
 
 
 def chosen_device(options: ModelOptions) -> torch.device:
-    """Return the device, by default a GPU if there is one. Raises BenchmarkError if unusable."""
+    """Return the device, by default a GPU if there is one. BenchmarkError if it can't be used."""
     device = options.device
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -148,7 +152,7 @@ def module_of(target: Any) -> torch.nn.Module | None:
 
 
 def check_callable(target: Callable[..., Any], what: str, where: str) -> None:
-    """Raise BenchmarkError where ``target`` can't be called."""
+    """Raise BenchmarkError if ``target`` can't be called."""
     if not callable(target) or isinstance(target, type):
         raise BenchmarkError(
             "not-callable",
@@ -160,7 +164,7 @@ def check_callable(target: Callable[..., Any], what: str, where: str) -> None:
 def work_of(
     options: ModelOptions, device: torch.device, call: Callable[[], Any], **more: Any
 ) -> Work:
-    """Return the work of a call. Raises BenchmarkError where ``items`` isn't a positive number."""
+    """Return the work of a call. Raises BenchmarkError if ``items`` isn't a positive number."""
     if options.items is not None and not is_positive(options.items):
         raise BenchmarkError(
             "bad-items",
@@ -184,7 +188,7 @@ def float64_copy(target: T) -> T:
     """Return a deep copy of a callable, or of a tuple of them, with float64 parameters."""
     try:
         with warnings.catch_warnings():
-            # Copying is perfci's wish; torch's deprecations on the way aren't the user's.
+            # perfci makes the copy, so a user doesn't need the deprecations that torch reports.
             warnings.simplefilter("ignore")
             twin = copy.deepcopy(target)
         for part in twin if isinstance(twin, tuple) else (twin,):
@@ -199,10 +203,10 @@ def float64_copy(target: T) -> T:
 
 
 def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords: Any) -> list[Any]:
-    """Return the model's outputs in float64, one for each of ``inputs``' arguments.
+    """Return the model's outputs in float64, one for each tuple of arguments in ``inputs``.
 
-    A large model isn't copied. Its parameters are converted one at a time, as they are used. Raises
-    ValueError with the reason where there is no reference.
+    A large model isn't copied. Instead its parameters are converted one at a time, as they are
+    used. Raises ValueError with the reason if there is no reference.
     """
     wide, wide_keywords = doubled((tuple(inputs), keywords))
     module = module_of(model)
@@ -224,10 +228,10 @@ def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords
 
 
 class _Widening(TorchFunctionMode):  # type: ignore[misc]
-    """Gives torch's functions a model's tensors in float64, each for as long as it is used.
+    """Passes a model's tensors to torch's functions in float64, each converted for that call.
 
-    Queries are answered as by a converted model. A function that changes a tensor of the model
-    would change a copy, so it is refused.
+    A query such as for a dtype is answered as by a converted model. A function that changes a
+    tensor of the model in place would change only the converted copy, so it is refused.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -254,12 +258,12 @@ def _changes(function: str) -> bool:
 
 
 def doubled(tree: Any) -> Any:
-    """Return ``tree`` with floating tensors in float64; integers stay what they are."""
+    """Return ``tree`` with floating tensors in float64. Integer tensors keep their dtype."""
     return tree_map(_doubled_leaf, tree)
 
 
 def reference_output(compute: Callable[[], Any], why: str = "") -> Any:
-    """Return what ``compute`` gives in float64. ValueError where it fails or is random."""
+    """Return the result of ``compute``. ValueError if it fails, or if two results differ."""
     try:
         first, second = compute(), compute()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""``perfci.inference``, of one input shape or several, and ``perfci.training_step`` as work.
+"""The work of ``perfci.inference``, with one input shape or several, and ``perfci.training_step``.
 
 Imports torch. A training step's forward and loss are compiled as one function.
 """
@@ -41,8 +41,9 @@ from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
 
 _LEARNING_RATE = 1e-3
-"""Of the SGD that is used if no optimizer is given: small, so that long runs stay finite."""
+"""Learning rate of SGD, the default optimizer. It is small, so that long runs stay finite."""
 _LATENCY_CALLS, _LATENCY_S = 5, 0.05
+"""Least calls, and least time, for the latency of one of several shapes."""
 _LONGEST_LABEL = 60
 _HIT_RATE = "shape_hit_rate"
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
@@ -57,8 +58,8 @@ def inference_work(
 ) -> Work:
     """Return the work of one inference call.
 
-    ``model.training`` stays as the user set it. Entering inference mode costs 1.5 µs of each
-    call, the same on both sides.
+    ``model.training`` stays as the user set it. Entering inference mode takes 1.5 µs of each call,
+    on both sides alike.
     """
     check_callable(model, "the model", options.where)
     forward = in_mode(model, options)
@@ -91,7 +92,7 @@ def inference_work(
 
 
 def _shape_metrics(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:
-    """Return the metrics and remarks of the work of several shapes."""
+    """Return the work's ``metrics`` and ``remarks`` for several shapes."""
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     compiled = options.mode != "eager"
     dynamic = bool((options.compile_options or {}).get("dynamic"))
@@ -102,6 +103,7 @@ def _shape_metrics(shaped: Shaped, place: torch.device, options: ModelOptions) -
 
 
 Forward = Callable[[tuple[Any, ...], Any], Any]
+"""Forward and loss of a training step: called with the inputs and the target, returns the loss."""
 
 
 def training_work(
@@ -152,7 +154,10 @@ def _accuracy(
     goal: Any,
     zero_grad: Callable[..., None],
 ) -> Callable[[], tuple[Any, Any]]:
-    """Return a function that gives gradients and float64's, from the state ``model`` has now."""
+    """Return a function that returns the gradients and those of a float64 copy.
+
+    Both start from the state that ``model`` has now, before any step.
+    """
     at_start = _state(model)
 
     def accuracy() -> tuple[Any, Any]:
@@ -174,7 +179,7 @@ def _accuracy(
 
 
 def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
-    """Return forward and loss as one function, so that a mode compiles them as one."""
+    """Return forward and loss as one function, so that they are compiled as one."""
 
     def objective(arguments: tuple[Any, ...], goal: Any) -> Any:
         output = model(*arguments)
@@ -184,7 +189,7 @@ def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
 
 
 def _gradients(forward: Forward, model: Any, arguments: tuple[Any, ...], goal: Any) -> Any:
-    """Return loss and gradients, cloned because a CUDA graph's next run overwrites them."""
+    """Return loss and gradients, which are cloned as a CUDA graph's next run overwrites them."""
     model.zero_grad(set_to_none=True)
     value = forward(arguments, goal)
     value.backward()
@@ -262,10 +267,11 @@ Variants = Mapping[str, tuple[Any, ...]]
 
 
 def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> dict[str, Any]:
-    """Return the inputs of each entry of ``shapes``. Raises BenchmarkError for other entries.
+    """Return the inputs of each entry of ``shapes``, by label. BenchmarkError for other entries.
 
-    A tensor is the only input, a tuple all of them; a tuple of numbers is a shape of the one
-    input that the benchmark gives, with new random values.
+    An entry that is a tensor is the only input, and a tuple of inputs has all of them. A tuple of
+    numbers is a shape: the input is like the benchmark's one input, with that shape and new random
+    values.
     """
     if not isinstance(shapes, (list, tuple)):
         kind = type(shapes).__name__
@@ -302,7 +308,7 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 class Shaped:
-    """The model, called with each variant in turn. Its first calls show what compiled."""
+    """Calls the model with each variant in turn. Its first calls show which variants compiled."""
 
     def __init__(
         self, forward: Callable[..., Any], variants: Variants, keywords: Mapping[str, Any]
@@ -328,7 +334,7 @@ class Shaped:
         return output
 
     def metrics(self, synchronize: Callable[[], None], *, compiled: bool) -> Iterator[ExtraMetric]:
-        """Yield each shape's latency and, of compiled work, whether its first call compiled."""
+        """Yield each shape's latency and, for compiled work, whether its first call compiled."""
         for label in self.variants:
             metric = Metric(f"latency_{label}", "s", "per_worker", 0.10, "info")
             yield ExtraMetric(metric, partial(self._latency, label, synchronize))
@@ -356,7 +362,7 @@ class Shaped:
         return median(taken)
 
     def remarks(self, *, dynamic: bool) -> dict[str, Finding]:
-        """Return the guard by which each shape was recompiled, and one way to avoid it."""
+        """Return each recompiled shape's failed guard, and a way to avoid recompiles."""
         others = list(self._compiled)[1:]
         guards = {
             f"compiles_{label}": finding("guard-failed", guard=self._guards[label])
@@ -368,9 +374,10 @@ class Shaped:
         return {**guards, _HIT_RATE: spared} if spared else guards
 
     def _spared_by_dynamic(self) -> Finding | None:
-        """Return the compiles that dynamic sizes spare: of shapes that differ in sizes above 1.
+        """Return the shapes whose compiles ``dynamic`` would save, or None.
 
-        torch.compile makes sizes of 0 and 1 part of its code in any case.
+        These shapes differ only in sizes above 1: torch.compile always compiles sizes of 0 and 1
+        into the code.
         """
         spared = [
             label
@@ -380,7 +387,10 @@ class Shaped:
         return finding("spare-dynamic", shapes=", ".join(spared)) if spared else None
 
     def _spared_by_buckets(self) -> Finding | None:
-        """Return the compiles that padding to every other shape spares, if each holds the last."""
+        """Return the compiles that padding to every other shape would save, or None.
+
+        Each shape has to be at least as large as the one before, in all its sizes.
+        """
         for group in self._groups_by_size(separate_ones=False):
             compiles = sum(self._compiled[label] for label in group)
             buckets = group[len(group) - 1 :: -2][::-1]
@@ -419,7 +429,10 @@ class Shaped:
 
 @contextmanager
 def _recompiles_heard() -> Iterator[list[str]]:
-    """Give the list of guards that fail inside, if torch logs them (``GraphWatch.install``)."""
+    """Record the guards that fail while the block runs. The value is their list.
+
+    It stays empty unless torch logs them (``GraphWatch.install``).
+    """
     heard: list[str] = []
 
     class GuardHandler(logging.Handler):

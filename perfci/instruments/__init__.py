@@ -1,8 +1,8 @@
-"""Instruments look inside a case to say why it moved. Each is one module.
+"""Instruments look inside a case to explain why it moved. Each is one module.
 
 The module lies in this package, or another distribution names it in an entry point of the group
 ``perfci.instruments``. It has the attributes of ``Instrument``. No instrument runs while a case is
-measured. ``record`` runs in workers, so a module imports the standard library only, and torch
+measured. ``record`` runs in workers, so a module imports only the standard library, and torch
 inside of functions.
 """
 
@@ -36,19 +36,22 @@ DifferenceOrHint = TypeVar("DifferenceOrHint", Difference, Hint)
 Recorded = Mapping[str, Any]
 """Result of one recording: plain values, which go through JSON."""
 Words = Mapping[str, str | Callable[..., str]]
+"""By code, the text of a difference or hint: a template, or a function of its arguments."""
 PERFCI = __file__.removesuffix("instruments/__init__.py")
 """Beginning of the paths of perfci's own files."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 _NEEDED = ("WHEN", "record", "differences", "WORDS")
+"""Attributes that a module of another distribution must have."""
 _LONGEST = 500
+"""Most characters of an added instrument's text in a report."""
 LAST = sys.maxsize
-"""Place of the instruments of other distributions."""
+"""``place`` of the instruments of other distributions: after all of perfci's own."""
 MARK = "perfci:"
 """Beginning of a mark's name in a profile. The mark's number follows."""
 
 
 class CallMark(NamedTuple):
-    """The user's line around an operator. All is empty for an operator that no user code calls."""
+    """The user's line that calls an operator. Empty for an operator that no user code calls."""
 
     file: str
     line: int
@@ -60,9 +63,9 @@ class CallMark(NamedTuple):
 class RecordingScene:
     """State of the worker in which an instrument records. Times are in s.
 
-    ``set_up`` is true once set-up has ended. From then on ``call`` is there. ``once`` (a call that
-    waits for a device), ``device`` and ``compiled`` follow with the end of the first call, and
-    ``call_s`` with that of the warm-up.
+    ``set_up`` is true once set-up has ended, and from then on there is ``call``. The end of the
+    first call sets ``once`` (makes a call and waits for its device), ``device`` and ``compiled``.
+    The end of the warm-up sets ``call_s``.
     """
 
     order: WorkOrder
@@ -87,7 +90,10 @@ class RecordingScene:
 
     @contextmanager
     def marked(self) -> Iterator[list[CallMark]]:
-        """Mark each operator in a profile with ``MARK`` and the number of its ``CallMark``."""
+        """Mark each operator in a profile with ``MARK`` and the number of its ``CallMark``.
+
+        The value is the list of marks, by number. It grows while the block runs.
+        """
         from torch.profiler import record_function
         from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -113,7 +119,7 @@ class RecordingScene:
         return linecache.getline(f"{self.order.root}/{file}", line).strip() if file else ""
 
     def place(self, file: str) -> str:
-        """Return the path within the side's tree, or an empty string."""
+        """Return the file's path within the side's tree, or an empty string if it isn't in it."""
         if file.startswith(PERFCI) or any(folder in file for folder in _LIBRARIES):
             return ""
         root = f"{self.order.root}/"
@@ -136,21 +142,26 @@ Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An instrument's module. ``PLACE`` orders them, and so differences of the same weight.
+    """An instrument's module, with its attributes in lower case.
 
-    ``WHEN`` says when ``record(scene)`` is called. ``work``: ``RUNS`` times per side, in turn, once
-    the work is warm. ``early``: once, between the first call and the warm-up. Both return the
-    recording. ``first_call`` and ``start``: as a context manager around the first call, or around
-    the import of the benchmark's file, the set-up and the first call. Its value is a dict that it
-    has filled at the end.
+    ``PLACE`` orders instruments, and with them differences of the same weight. ``WHEN`` tells when
+    ``record(scene)`` is called:
 
-    ``differences`` is pure. It takes both sides' recordings and yields what differs. ``hints``
-    takes head's alone, ``stacks`` both sides'. ``WORDS`` are templates or functions, by code, of
-    the arguments of a difference or hint. An instrument that is ``ON_DEMAND`` records only where it
-    is asked for by name.
+    - ``work``: ``RUNS`` times per side, in turn, once the work is warm
+    - ``early``: once, between the first call and the warm-up
+    - ``first_call``: around the first call
+    - ``start``: around the import of the benchmark's file, the set-up and the first call
 
-    An instrument of another distribution (``added``) is called by its module's name. It has
-    ``differences`` and ``WORDS``, no ``PLACE``, ``stacks`` or ``ON_DEMAND``, and comes after
+    The first two return the recording. The other two return a context manager, whose value is a
+    dict that it has filled when it ends.
+
+    ``differences`` is pure: it takes both sides' recordings and yields what differs. ``stacks``
+    takes both sides' recordings too, and ``hints`` takes head's only. ``WORDS`` has the texts of
+    differences and hints. An instrument that is ``ON_DEMAND`` records only if it is asked for by
+    name.
+
+    An instrument of another distribution (``added``) has its module's name. It needs
+    ``differences`` and ``WORDS``. It has no ``PLACE``, ``stacks`` or ``ON_DEMAND``, and comes after
     perfci's own.
     """
 
@@ -167,9 +178,10 @@ class Instrument:
     added: bool = False
 
     def as_reported(self, item: DifferenceOrHint) -> DifferenceOrHint:
-        """Return ``item`` for a report, which keeps the words of an added instrument.
+        """Return ``item`` as a report holds it: an added instrument's with its text.
 
-        Raises TypeError or ValueError where a report can't hold it.
+        The report's reader may not have an added instrument's ``WORDS``. Raises TypeError or
+        ValueError if a report can't hold ``item``.
         """
         if not self.added:
             return item
@@ -205,7 +217,7 @@ def added() -> Mapping[str, Instrument]:
 
 
 def in_worker(name: str) -> Instrument:
-    """Return the instrument ``name``. One that isn't installed here raises when it records."""
+    """Return the instrument ``name``. If it isn't usable here, its ``record`` raises Unusable."""
     if name in instruments():
         return instruments()[name]
     try:

@@ -1,8 +1,8 @@
 """Time that the first call spends in torch.compile, by phase, with each phase's products.
 
-Dynamo reports each step of a compilation to its own logger (since torch 2.5), which this instrument
-listens to. A step's time counts for its phase, without the phases within it. For compilers in other
-processes, that is the time spent waiting for them.
+This instrument listens to the steps of a compilation that Dynamo reports to its own logger (since
+torch 2.5). A step's time counts for its phase, without the time of other phases within it. For
+compilers in other processes, the time is that of waiting for them.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _PHASES = {
 }
 """Phases by the steps (as of torch 2.13) that begin them. Other steps count for the one around."""
 _PRODUCTS = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
-"""Products of phases. Their number is exact."""
+"""Products of each phase. Their number is exact."""
 _CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
-"""Dynamo's counter of graphs that can't be cached, by cache."""
+"""By cache, the name of Dynamo's counter of graphs that can't be cached."""
 _LEAST_S, _LEAST_SHARE = 0.05, 0.1
-"""A smaller difference of a phase, or share of base's compiling, isn't reported."""
+"""Least reported difference of a phase: in s, and as a share of base's whole compile time."""
 
 # In the worker.
 
 
 @dataclass(slots=True)
 class _Phases:
-    """Each phase's time in ns, without phases within it. Each thread has a stack of steps."""
+    """Each phase's time in ns, without other phases within it. Each thread has a stack of steps."""
 
     took_ns: Counter[str] = field(default_factory=Counter)
     files: int = 0
@@ -63,13 +63,13 @@ class _Phases:
     _since_ns: dict[int, int] = field(default_factory=dict)
 
     def begin(self, step: str) -> None:
-        """Note that a step begins, within the last one of its thread that hasn't ended."""
+        """Note that a step begins, within its thread's latest step that hasn't ended."""
         stack = self._settled_stack()
         self.files += step == "compile_file"
         stack.append((step, _PHASES.get(step) or (stack[-1][1] if stack else "")))
 
     def end(self, step: str) -> None:
-        """Note that a step ends, with those that began within it."""
+        """Note that a step ends. Steps that began within it end as well."""
         stack = self._settled_stack()
         if any(begun == step for begun, _ in stack):
             while stack.pop()[0] != step:
@@ -89,7 +89,7 @@ class _Phases:
 def record(_scene: RecordingScene) -> Iterator[dict[str, Any]]:
     """Listen to the steps of all compilations in the first call.
 
-    Raises Unusable where this torch doesn't report them.
+    Raises Unusable if this torch doesn't report them.
     """
     recorded: dict[str, Any] = {"phases": None}
     if "torch" not in sys.modules:
@@ -130,7 +130,7 @@ def _listening(phases: _Phases) -> Iterator[None]:
 
 
 def _products() -> dict[str, int]:
-    """Return the number of phases' products so far, where this torch counts them."""
+    """Return the number of each phase's products so far, as far as this torch counts them."""
     dynamo = counters() or {}
     made = {
         _DYNAMO: dynamo.get("stats", Counter())["calls_captured"],
@@ -145,10 +145,10 @@ def _products() -> dict[str, int]:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Yield the phases that take longer or shorter, and graphs that no cache keeps.
+    """Yield the phases that take longer or shorter, and changed numbers of uncacheable graphs.
 
-    Each side's time is that of one process. perfci.verdict.why reports a phase only where a metric
-    of the case moved the same way, or where the number of the phase's products differs too.
+    Each side's time is that of a single process. So perfci.verdict.why reports a phase only if a
+    metric of the case moved the same way, or if the number of the phase's products differs too.
     """
     before, after = base[0]["phases"], head[0]["phases"]
     if before is None or after is None:

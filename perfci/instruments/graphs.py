@@ -1,7 +1,7 @@
 """Result of torch.compile in the first call: breaks, nodes by line, and kernels.
 
-Dynamo traces in each process, whatever is in a cache, and gives each graph to its backend: there
-its nodes are counted. What is private to torch is read guarded: what one side doesn't say is not
+Dynamo traces in each process, whatever is cached, and passes each graph to its backend. The graph's
+nodes are counted there. torch's private parts may be missing: what one side doesn't report isn't
 compared.
 """
 
@@ -57,7 +57,10 @@ def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
 def _nodes_counted(
     scene: RecordingScene, nodes: Counter[tuple[str, str, int, str]]
 ) -> Iterator[bool]:
-    """Count the nodes of each graph that Dynamo gives to a backend; whether this torch lets it."""
+    """Count the nodes of each graph that Dynamo passes to a backend.
+
+    The value tells whether this torch allows that.
+    """
     try:
         from torch._dynamo.output_graph import OutputGraph
 
@@ -81,7 +84,7 @@ def _nodes_counted(
 
 
 def _place(scene: RecordingScene, trace: str) -> tuple[str, int, str]:
-    """Return the innermost line of the user's in a node's stack: file, line, function and text."""
+    """Return the innermost user's line of a node's stack: file, line, and function with text."""
     for match in reversed(list(_FRAME.finditer(trace))):
         if file := scene.place(match["file"]):
             text = f"{match['name']}: {match['text'].strip()}"
@@ -93,9 +96,9 @@ def _place(scene: RecordingScene, trace: str) -> tuple[str, int, str]:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Yield breaks and recompiles that one side alone has, lines with other nodes, and kernels.
+    """Yield breaks and recompiles that only one side has, lines whose nodes differ, and kernels.
 
-    Kernels have the line whose nodes differ, where there is one such line.
+    A difference in kernels is shown at the line whose nodes differ, if there is only one such line.
     """
     before, after = base[0], head[0]
     yield from _events(before, after)
@@ -131,7 +134,7 @@ def _events(before: Recorded, after: Recorded) -> Iterator[Difference]:
 def _lines(
     base: Sequence[Sequence[Any]] | None, head: Sequence[Sequence[Any]] | None
 ) -> Iterator[Difference]:
-    """Yield the lines with other nodes. What moved to another line, as often, is no change."""
+    """Yield the lines whose nodes changed. Nodes that only moved to another line don't count."""
     if base is None or head is None:
         return
     before, after = _by_node(base), _by_node(head)

@@ -20,26 +20,27 @@ WHEN = "work"
 ON_DEMAND = True  # `hints = false` switches them off
 
 _TIMED_S, _MOST_CALLS, _FEWEST_CALLS = 0.3, 120, 30
-"""A recording times calls for so long, or so many. With fewer, no warm-up is judged."""
+"""Limits of timing calls: a time and a number. With fewer calls, the warm-up isn't judged."""
 _MOST_PLACES = 20
 _FALLS = 0.10
-"""Calls that get quicker by this share, from the first third of them to the last, are not warm."""
+"""Calls are not warm if the last third of them is quicker than the first third by this share."""
 _MANY_READS = 10
 """Without a device, fewer reads of single values per call have no visible cost."""
 _FUSED_SHARE, _FEWEST_FUSED = 0.5, 5
-"""Least share of the operators' time, and least number, of elementwise ones worth fusing."""
+"""Elementwise operators are worth fusing from this share of all time, and this number, on."""
 _COPIES = frozenset({"aten::clone", "aten::_to_copy", "aten::copy_"})
-"""Elementwise as well, and mostly there to be taken out."""
+"""Operators that torch tags as elementwise, but that aren't counted: better avoided than fused."""
 
 # In the worker.
 
 
 @dataclass(slots=True)
 class _Operations:
-    """One call's operations: reads of single values and copies between devices, by line.
+    """One call's operations. ``items`` counts reads of single values, by file and line.
 
-    ``elementwise`` has the number of elementwise operators by name; ``loads`` counts a DataLoader's
-    batches; ``backward`` says whether a backward ran.
+    ``copies`` counts copies between devices, by file and line. ``elementwise`` counts elementwise
+    operators by name. ``loads`` counts a DataLoader's batches. ``backward`` tells whether a
+    backward ran.
     """
 
     items: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -50,12 +51,12 @@ class _Operations:
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Time some calls one by one, and look at the operators and the outputs of one more."""
+    """Time some calls one by one, and inspect the operators and the outputs of one more."""
     times = _times(scene)
     seen, keeps_graph = _Operations(), False
     if "torch" in sys.modules:
         with _counting_loads(seen):
-            if scene.compiled:  # under a mode it would be recompiled, or not compiled at all
+            if scene.compiled:  # a dispatch mode would recompile it, or keep it from being compiled
                 output = scene.call()
             else:
                 with _watching(scene, seen):
@@ -78,7 +79,10 @@ def record(scene: RecordingScene) -> Recorded:
 
 
 def _share(scene: RecordingScene, names: Collection[str]) -> float:
-    """Return the share of those named in the operators' own time, on the device if it was used."""
+    """Return the share of the named operators in all operators' own time.
+
+    The time is the device's, if there is any, or else the host's.
+    """
     rows = scene.profiled(3).key_averages()
     for clock in ("self_device_time_total", "self_cpu_time_total"):
         times = {row.key: getattr(row, clock, 0.0) for row in rows if row.key.startswith("aten::")}
@@ -149,7 +153,7 @@ def _counting_loads(seen: _Operations) -> Iterator[None]:
 
 
 def _keeps_graph(output: Any) -> bool:
-    """Return whether an output could be differentiated."""
+    """Return whether an output still holds a graph for a backward."""
     if isinstance(output, dict):
         return any(map(_keeps_graph, output.values()))
     if isinstance(output, (list, tuple)):
@@ -161,7 +165,7 @@ def _keeps_graph(output: Any) -> bool:
 
 
 def hints(head: Sequence[Recorded]) -> Iterator[Hint]:
-    """Yield what head's calls show."""
+    """Yield the mistakes that head's calls show."""
     seen = head[0]
     if seen["keeps_graph"] and not seen["backward"] and seen["watched"]:
         yield Hint("hints", "hint-gradients")
@@ -180,7 +184,7 @@ def hints(head: Sequence[Recorded]) -> Iterator[Hint]:
 
 
 def _fall(times: Sequence[float]) -> float:
-    """Return the share by which calls still became quicker; 0 if they didn't, or not steadily."""
+    """Return the share by which calls still became quicker, or 0 if they didn't do so steadily."""
     if len(times) < _FEWEST_CALLS:
         return 0.0
     third = len(times) // 3

@@ -1,7 +1,7 @@
 """Modules that a start or first call newly imports, and own modules that take longer.
 
-A library's module that both sides load from the same file is never a difference: its import is the
-same work, whose time depends on the machine and on which import comes first.
+A library's module that both sides load from the same file is never a difference. Its import is the
+same work, and the time only depends on the machine and on which import comes first.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ WHEN = "start"
 _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
 _MOST_MODULES, _LONGEST_NAME = 4_000, 200
 _LEAST_S = 0.001
+"""Least time of new or gone imports that is reported."""
 _LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
-"""An own module that takes this much longer is slower: on the processor, or by the clock, and as a
-share of the other side's. By the clock alone another program may be the cause, so that isn't exact.
+"""An own module is slower if it takes this much longer: in processor time or by the clock, and as
+a share of the other side's time. By the clock alone, another program may be the cause, so such a
+difference isn't exact.
 """
 
 # In the worker.
@@ -38,9 +40,11 @@ share of the other side's. By the clock alone another program may be the cause, 
 
 @dataclass(slots=True)
 class _Import:
-    """A module, the module ``by`` which it was imported, and where. Times are in s.
+    """The import of a module ``by`` another, at ``file`` and ``line``. Times are in s.
 
-    ``late``: after set-up. ``inside`` are the times of the imports that it made.
+    ``late`` means after set-up. ``inside`` and ``inside_cpu`` are the times of the imports that the
+    module itself made. ``self_s`` and ``cpu_s`` are its own times, without these. Only imports that
+    are ``kept`` are recorded.
     """
 
     name: str
@@ -56,7 +60,7 @@ class _Import:
 
 
 class _ImportTimes:
-    """Times each import while it is open, in s. Its value is what it has recorded by its end."""
+    """Times each import while the block is open, in s. The value is filled when the block ends."""
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
@@ -76,7 +80,9 @@ class _ImportTimes:
 
     def _load_timed(self, name: str, import_: Any) -> Any:
         timed = _Import(name, *self._importer(), late=self._scene.set_up)
-        if timed.late:  # a library that puts its imports off, or an instrument, asks for thousands
+        # after set-up, keep only imports that own code causes: a library that delays its imports,
+        # or an instrument, makes thousands
+        if timed.late:
             timed.kept = (
                 self._nested[-1].kept if self._nested else bool(self._scene.place(timed.file))
             )
@@ -95,7 +101,7 @@ class _ImportTimes:
                 self._timed_imports.append(timed)
 
     def _row(self, module: _Import) -> list[Any]:
-        """Return a module: name, importer, its file and line, times, its file, if own, if late."""
+        """Return the fields of ``_Module`` for a module."""
         origin = getattr(sys.modules.get(module.name), "__file__", None)
         origin = origin if isinstance(origin, str) else ""
         own = self._scene.place(origin)
@@ -109,9 +115,10 @@ class _ImportTimes:
     def _importer(self) -> tuple[str, str, int]:
         """Return the module, file and line of the code that makes the present import.
 
-        If a library that was imported earlier makes it late, that is the own code that called the
-        library, or the module whose import is under way: these can be changed. After set-up it is
-        the library, as nearly all code is called by own code then.
+        A library that was imported earlier may make the import only now. Then the importer is the
+        own code that called the library, or the module whose import is under way, because the user
+        can change these. After set-up, though, it is the library itself: by then own code has
+        called nearly everything.
         """
         frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (there is no other way)
         while frame and _is_importer(frame):
@@ -160,9 +167,10 @@ def _source_checksum(path: str) -> str:
 
 
 class _Module(NamedTuple):
-    """A module as a worker recorded it, with the module ``by`` which it was imported, and where.
+    """The import of a module ``by`` another at ``file`` and ``line``, as a worker recorded it.
 
-    ``own``: of the side's own code; ``late``: imported by the first call; ``source``: a checksum.
+    ``origin`` is the module's file. ``own`` means the side's own code, ``late`` that the first call
+    imported the module. ``source`` is a checksum of own code.
     """
 
     name: str
@@ -179,7 +187,10 @@ class _Module(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
-    """Imports that a line of the side's own code causes."""
+    """Imports that a line of the side's own code causes: their number and time.
+
+    ``module`` names them all.
+    """
 
     file: str
     line: int
@@ -208,7 +219,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         if not now.own and now.origin == was.origin:
             continue
         if was.source and was.source == now.source:
-            continue  # the same import differs as much by chance between two processes
+            continue  # an unchanged module's time differs this much by chance between processes
         if _is_longer(was, now) or _is_longer(now, was):
             difference = _difference(
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
@@ -237,13 +248,13 @@ def _difference(code: str, seconds: float, file: str, line: int, **arguments: Pl
 
 
 def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Collection[_Entry]:
-    """Return the imports that only ``these`` make, by the own line that causes them."""
+    """Return the imports that only ``these`` have, grouped by the own line that causes them."""
     entries: dict[tuple[str, int, str], _Entry] = {}
     for module in these.values():
         if module.name in others:
             continue
         top = _pulled_in(module, these)
-        if module.late and not top.file:  # an import that a library puts off until its first use
+        if module.late and not top.file:  # an import that a library delays until its first use
             continue
         name = top.name if top.own else _shortest_new(module if top.name in others else top, others)
         entry = entries.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
@@ -253,14 +264,17 @@ def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Col
 
 
 def _shortest_new(module: _Module, others: Mapping[str, _Module]) -> str:
-    """Return the outermost package of a module that the other side doesn't import."""
+    """Return the outermost package around a module that the other side doesn't import."""
     parts = module.name.split(".")
     names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
     return next((name for name in names if name not in others), module.name)
 
 
 def _pulled_in(module: _Module, modules: Mapping[str, _Module]) -> _Module:
-    """Return the module, or its importer that is as late, which a line of own code imports."""
+    """Return the module that own code imports and that led to the import of ``module``.
+
+    The importers of ``module`` are followed up to own code, or up to an import before set-up.
+    """
     climbed = {module.name}
     while not module.own:
         importer = modules.get(module.by)

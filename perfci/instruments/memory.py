@@ -1,9 +1,10 @@
 """The lines that hold a call's memory at its peak, and the modules that set-up leaves behind.
 
 The profiler reports each allocation and release of torch, on the host and on a device, inside of
-the operator that makes it. A dispatch mode marks each operator with the user's line. It doesn't see
-the callers of compiled code. A CUDA device's allocator does: it keeps the Python stack of each
-allocation. Its interface is private to torch. Where it is missing, the profiler's rows stand.
+the operator that makes it. A dispatch mode marks each operator with the user's line, but doesn't
+see the callers of compiled code. A CUDA device's allocator does, because it can record the Python
+stack of each allocation. Its interface is private to torch. If it is missing, the profiler's rows
+are used for the device as well.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WHEN = "work"
 
 _MOST_EVENTS, _MOST_ROWS, _MOST_FRAMES, _LONGEST_TEXT = 200_000, 1_000, 6, 160
 _LEAST_BYTES, _LEAST_SHARE = 64 << 10, 0.01
-"""A difference below this, or below this share of base's peak, isn't named."""
+"""Least reported difference: in bytes, and as a share of base's peak. The larger one counts."""
 _Site = tuple[str, str, int, str]
 """File, function, line and its text."""
 _NOWHERE: _Site = ("", "", 0, "")
@@ -37,7 +38,10 @@ CallStack = tuple[tuple[str, str, int], ...]
 
 
 class _Allocation(NamedTuple):
-    """An allocation of ``size`` bytes, or a release where ``size`` is below zero."""
+    """An allocation of ``size`` bytes, or a release if ``size`` is below zero.
+
+    ``place`` is the number of the operator's mark, or -1.
+    """
 
     when: int
     size: int
@@ -47,7 +51,7 @@ class _Allocation(NamedTuple):
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Profile one call's allocations. Raises Unusable for more than can be looked at."""
+    """Profile one call's allocations. Raises Unusable if there are too many."""
     if "torch" not in sys.modules:
         return {"peaks": [], "held": []}
     from torch.profiler import ProfilerActivity, profile
@@ -79,7 +83,7 @@ def record(scene: RecordingScene) -> Recorded:
 
 
 def device_row(by_stack: Mapping[CallStack, int], text: Callable[[str, int], str]) -> list[Any]:
-    """Return a CUDA device's peak as recorded. Each function is a whole stack of functions."""
+    """Return the row of a CUDA device's peak. The name of a function is that of its whole stack."""
     held_at: dict[_Site, int] = defaultdict(int)
     for stack, size in by_stack.items():
         if stack:
@@ -136,7 +140,7 @@ def _at_peak(events: Sequence[_Allocation]) -> Iterable[_Allocation]:
 
 
 def _held(scene: RecordingScene) -> list[list[Any]]:
-    """Return the parameters and buffers of live modules: name, device, place and bytes."""
+    """Return the parameters and buffers of live modules: name, device, file, line and bytes."""
     sizes: dict[tuple[str, str, str, int], int] = defaultdict(int)
     seen: set[int] = set()
     for module in _modules():
@@ -152,12 +156,12 @@ def _held(scene: RecordingScene) -> list[list[Any]]:
 
 
 def _modules() -> list[Any]:
-    """Return all modules that are alive, also those of a frozen heap."""
+    """Return all live modules, including those of a frozen heap."""
     from torch.nn import Module
 
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
-    # by the type alone: to ask a weak proxy for its class fails where its object is gone
+    # not isinstance, which fails for a weak proxy whose object is gone
     modules = [item for item in gc.get_objects() if issubclass(type(item), Module)]
     if frozen:
         gc.freeze()
@@ -190,7 +194,7 @@ def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
     history = getattr(cuda.memory, "_record_memory_history", None)
     snapshot = getattr(cuda.memory, "_snapshot", None)
     if not (history and snapshot and "context" in inspect.signature(history).parameters):
-        return None  # of a torch before 2.1
+        return None  # a torch before 2.1
     if cuda.get_allocator_backend() != "native":
         return None
     history(None)  # drops what was recorded before
@@ -210,11 +214,11 @@ def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
 def held_at_peak(
     trace: Sequence[Mapping[str, Any]], place: Callable[[str], str]
 ) -> dict[CallStack, int]:
-    """Return the bytes by stack that ``trace`` allocated and held at its peak.
+    """Return, by stack, the bytes that were allocated in ``trace`` and held at its peak.
 
     ``place`` returns the user's path of a file, or an empty string. Memory counts as held until its
-    release is requested, as in torch's ``max_memory_allocated``. Memory from before the trace has
-    no stack and counts only where it is freed.
+    release is requested, as in torch's ``max_memory_allocated``. Memory allocated before the trace
+    has no stack. It only counts in that its release lowers the level.
     """
     peak = _peak(trace)
     live: dict[int, Mapping[str, Any]] = {}
@@ -231,7 +235,7 @@ def held_at_peak(
 
 
 def _peak(trace: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of events up to the one that leaves most memory held."""
+    """Return the number of events up to and with the one after which most memory is held."""
     level, most, peak = 0, 0, 0
     requested: set[int] = set()
     for number, event in enumerate(trace, 1):
@@ -245,7 +249,7 @@ def _peak(trace: Sequence[Mapping[str, Any]]) -> int:
             requested.remove(event["addr"])
         elif action == "free_completed":
             level -= event["size"]
-        if level >= most:  # at the last of equal peaks more is known of what is held
+        if level >= most:  # of equal peaks, the stacks are known for more memory at the last one
             most, peak = level, number
     return peak
 
@@ -256,7 +260,7 @@ def _stack(frames: Sequence[Mapping[str, Any]], place: Callable[[str], str]) -> 
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
-    """Yield the functions and modules that hold more or less memory than before."""
+    """Yield the functions and modules that hold more or less memory in head than in base."""
     yield from _peak_differences(base[0], head[0])
     yield from _module_differences(base[0], head[0])
 
@@ -274,7 +278,7 @@ def _peak_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
                 sum(side.get(function, {}).values()) for side in (base_sizes, head_sizes)
             )
             gain = holds - held
-            # memory that moved into another function is no gain
+            # memory that only moved into another function doesn't count
             if abs(gain) >= least and gain * total > 0 and 2 * abs(total) >= abs(gain):
                 yield _difference(
                     "memory-peak", device, gain, function[0],
@@ -329,7 +333,7 @@ def _by_function(rows: Sequence[Sequence[Any]]) -> _ByText:
 def _line_that_moved(
     function: tuple[str, str], was: _ByText, rows: Sequence[Sequence[Any]], gain: float
 ) -> int:
-    """Return the line of head's function that moved most in the direction of ``gain``."""
+    """Return the line of head's function whose memory changed most in the direction of ``gain``."""
     before = was.get(function, {})
     here = {
         line: (size - before.get(text, 0)) * gain

@@ -1,10 +1,11 @@
-"""The operators that a call runs: how often, on what, how long, and from which line.
+"""The operators that a call runs: how often, on which tensors, how long, and from which line.
 
-``torch.profiler`` counts the operators, and kernels and copies of a device, and takes their times.
-A second profile of one call runs under a dispatch mode that marks each operator with the user's
-line: a stack of the profiler's own names only the function, and makes each call many times slower.
+``torch.profiler`` counts and times the operators, and a device's kernels and copies. A second
+profile of one call runs under a dispatch mode that marks each operator with the user's line. The
+profiler's own stacks are no use: they name only the function, and make each call many times slower.
 
-The comparison is pure. Counts are exact and go first. Times need profiles that don't overlap.
+The comparison is pure. Counts are exact and are compared first. A time counts as changed only if
+the sides' profiles don't overlap.
 """
 
 from __future__ import annotations
@@ -28,26 +29,30 @@ WHEN = "work"
 RUNS = 5
 """Profiles per side. With fewer, times are not compared."""
 _PROFILED_S = 0.02
+"""A profile has as many calls as take this time, at most ``_MOST_CALLS``."""
 _MOST_CALLS = 10
 _MOST_EVENTS = 200_000
 _MOST_OPERATORS = 3_000
 _LONGEST_TEXT = 200
 _DISPATCH_MODE = "PythonDispatchMode"
 _HIDDEN = ("ProfilerStep", "[memory]", _DISPATCH_MODE, MARK)
+"""Beginnings of the names of events that aren't operators."""
 _HASH_IN_NAME = re.compile(r"\b[a-z0-9]{32,}\b")
+"""A hash in the name of generated code, which differs between the sides."""
 _SHORT_DTYPES = {"c10::BFloat16": "bfloat16", "c10::Half": "float16", "float": "float32",
           "double": "float64", "long int": "int64", "int": "int32", "long": "int64"}  # fmt: skip
 _LEAST_RATIO = 1.1
+"""Least ratio of the sides' times of an operator that is reported."""
 _LEAST_SHARE = 0.03
-"""Share of a call's time below which a time isn't mentioned."""
+"""Least difference in time that is reported, as a share of a call's time."""
 _VALUE_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
-"""Operators that read one value of a tensor, and so wait for all that the device does."""
+"""Operators that read one value of a tensor, and so wait for all work of the device."""
 _LEAST_LIKENESS = 0.4
-"""Likeness from which a comprehension's line counts as an edit of a line outside of it."""
+"""Likeness from which on a comprehension's line counts as an edit of a line outside of it."""
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Profile some calls. Raises Unusable for more events than can be looked at."""
+    """Profile some calls. Raises Unusable if there are too many events."""
     if "torch" not in sys.modules:
         return {"call_s": scene.call_s, "lines": [], "operators": [], "device": []}
     lines = [] if scene.compiled else _lines(scene)
@@ -73,7 +78,10 @@ def record(scene: RecordingScene) -> Recorded:
 
 
 class _OperatorEvent(NamedTuple):
-    """A run of an operator. ``parent`` is the index of the event that it ran inside of, or -1."""
+    """A run of an operator. ``own_s`` is its time without the operators that ran inside it.
+
+    ``parent`` is the index of the event inside which it ran, or -1.
+    """
 
     name: str
     signature: str
@@ -82,7 +90,10 @@ class _OperatorEvent(NamedTuple):
 
 
 class _CallSites:
-    """Places in the user's code, and the operators that were called from each."""
+    """Numbers the places in the user's code, and knows from which place each operator was called.
+
+    ``lines`` has the places by number.
+    """
 
     def __init__(self, lines: Sequence[tuple[tuple[str, str], tuple[str, int, str]]]) -> None:
         numbers: dict[tuple[str, int, str], int] = {}
@@ -98,7 +109,7 @@ class _CallSites:
 
 
 def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int, str]]]:
-    """Return each operator of one call with its place: file, line, and function and text."""
+    """Return each operator of one call with its place: file, line, and function with text."""
     from torch.profiler import ProfilerActivity, profile
 
     alone = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
@@ -108,9 +119,9 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
         (mark.file, mark.line, f"{mark.function}: {mark.text}"[:_LONGEST_TEXT]) for mark in marks
     ]
     events, _ = _events(profiler, hidden=())
-    below: list[int] = [-1] * len(events)  # by event: the place of the first mark below it
-    above: list[int] = [-1] * len(events)
-    doubled: set[int] = set()
+    below: list[int] = [-1] * len(events)  # by event: the place of the first mark inside it
+    above: list[int] = [-1] * len(events)  # by event: the place of the innermost mark around it
+    doubled: set[int] = set()  # events that ran inside the dispatch mode
     for number, event in enumerate(events):
         if event.parent >= 0:
             above[number] = above[event.parent]
@@ -131,7 +142,10 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
 
 
 def _is_double(events: Sequence[_OperatorEvent], event: _OperatorEvent) -> bool:
-    """Return whether the dispatch mode ran ``event``, which is then counted already."""
+    """Return whether ``event`` is the dispatch mode's run of an operator.
+
+    The operator itself is the event around the mode's, and is counted already.
+    """
     for name in (MARK, _DISPATCH_MODE):
         if event.parent < 0 or not events[event.parent].name.startswith(name):
             return False
@@ -142,7 +156,10 @@ def _is_double(events: Sequence[_OperatorEvent], event: _OperatorEvent) -> bool:
 def _events(
     profiler: Any, hidden: tuple[str, ...] = _HIDDEN
 ) -> tuple[list[_OperatorEvent], list[tuple[str, int, float]]]:
-    """Return the host's events in order, and the device's count and time in s by name."""
+    """Return the host's events in order, and the device's as (name, count, time in s).
+
+    The own time of an event leaves out the events that ran inside it, on the same thread.
+    """
     from torch.autograd import DeviceType
 
     raw = profiler.profiler.kineto_results.events()
@@ -175,7 +192,7 @@ def _events(
 
 
 def _signature(event: Any) -> str:
-    """Return an operator's tensors, as ``float32[8,64]``."""
+    """Return an operator's tensors in the form ``float32[8,64]``."""
     given = []
     for shape, kind in zip(event.shapes(), event.dtypes(), strict=False):
         if shape or kind not in {"Scalar", "ScalarList", ""}:
@@ -189,7 +206,7 @@ def _signature(event: Any) -> str:
 
 
 class _OperatorKey(NamedTuple):
-    """An operator with its tensors and the line that calls it, by which both sides are matched."""
+    """An operator with its tensors and the line that calls it. Both sides are matched by it."""
 
     name: str
     signature: str
@@ -199,7 +216,10 @@ class _OperatorKey(NamedTuple):
 
 @dataclass(slots=True)
 class _SideProfiles:
-    """Profiles of one side: counts and own times by key with one value per profile, and lines."""
+    """Profiles of one side. ``counts`` and own ``times`` have one value per profile, by operator.
+
+    ``lines`` has line numbers by file and text.
+    """
 
     runs: int
     call_s: float
@@ -217,8 +237,9 @@ class _SideProfiles:
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
     """Yield one difference per line, named after its heaviest operator.
 
-    An operator that reads a value goes before those that compute it. Operators of a line that was
-    edited or replaced belong to the line that it became.
+    If a line has an operator that reads a value, the difference is named after that operator rather
+    than those that compute the value. Operators of a line that was edited or replaced are counted
+    for the line that it became.
     """
     before, after = _side_profiles(base), _side_profiles(head)
     changed = dict(_changed(before, after))
@@ -233,11 +254,11 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 def _changed(
     before: _SideProfiles, after: _SideProfiles
 ) -> Iterator[tuple[_OperatorKey, _OperatorKey | None]]:
-    """Yield operators whose count changed, each with the one that it replaced, or None.
+    """Yield operators whose count changed, each with the operator that it replaced, or None.
 
-    The replaced one is that operator on other tensors, or on a line that was edited. An operator
-    that moved to another line is no change. A count that differs between profiles of a side is
-    compared only where the sides don't overlap.
+    The replaced one is the same operator on other tensors, or on a line that was edited. An
+    operator that only moved to another line didn't change. If a count differs between the profiles
+    of a side, it counts as changed only if the sides' counts don't overlap.
     """
     keys = {*before.counts, *after.counts}
     apart = {key for key in keys if _apart(before.counts.get(key), after.counts.get(key))}
@@ -274,7 +295,7 @@ def _changed(
 def _paired(
     keys: Sequence[_OperatorKey], edited: Mapping[tuple[str, str, str], Sequence[_OperatorKey]]
 ) -> Mapping[_OperatorKey, _OperatorKey]:
-    """Return, by key, the key of the most similar edited line in the same function."""
+    """Return, for keys, the key of the most similar edited line. Each edited line is used once."""
     alike = [
         (likeness, key, other)
         for key in keys
@@ -290,7 +311,10 @@ def _paired(
 
 
 def _likeness(text: str, other: str) -> tuple[bool, float]:
-    """Return whether both lines may be of one function, or a comprehension in it, and how alike."""
+    """Return whether both lines may be of one function or a comprehension in it, and how alike.
+
+    A text has the form ``function: line``.
+    """
     function, _, line = text.partition(": ")
     other_function, _, other_line = other.partition(": ")
     alike = difflib.SequenceMatcher(None, line, other_line).ratio()
@@ -422,7 +446,7 @@ def _signed(seconds: float) -> str:
 
 
 def _of_group(seconds: float, total: float | None, others: int, what: str = "operator") -> str:
-    """Return what the operator takes, or what it takes with the others of its line.
+    """Return the operator's time, with the time of all operators of its line if there are others.
 
     Reports of an older perfci have no ``total``.
     """

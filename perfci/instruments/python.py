@@ -1,9 +1,9 @@
 """Host time of a call outside of operators, by stack, sampled next to a profile.
 
-A thread samples the main thread's stack, and the profiler's events say whether an operator ran at
-that moment. torch's operators release the GIL, but pure Python code gives it up only every switch
-interval. At the default 5 ms most samples would land on the line of the next operator (seen with
-torch 2.13), as they would from a signal handler, so the interval is 10 µs while we sample.
+A thread samples the main thread's stack. The profiler's events tell whether an operator ran at that
+moment. torch's operators release the GIL, but pure Python code gives it up only once every switch
+interval. At the default of 5 ms, most samples would land on the line of the next operator (seen
+with torch 2.13), and so they would from a signal handler. So the interval is 10 µs while sampling.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ WHEN = "work"
 RUNS = 3
 
 _SAMPLING_S, _MOST_CALLS = 0.3, 20_000
-"""A recording ends with whichever comes first."""
+"""A recording ends after this time or this many calls, whichever comes first."""
 _SAMPLE_EVERY_S, _SWITCH_INTERVAL_S = 0.0005, 1e-5
 _MOST_FRAMES, _MOST_STACKS, _LONGEST_TEXT = 60, 400, 160
 _LEAST_SHARE_OF_CALL = 0.05
-"""Least change of a function that is named, as a share of base's call."""
+"""Least reported change of a function's time, as a share of base's call."""
 _LEAST_SHARE_OF_ITSELF = 0.25
-"""Its least change as a share of its own time."""
+"""Least reported change as a share of the function's own time."""
 _LEAST_SHARE_OF_TOTAL = 0.1
-"""Its least change as a share of the change of all functions together."""
+"""Least reported change as a share of the change of all functions together."""
 _LEAST_STANDARD_ERRORS = 3.0
-"""Its least change in standard errors, which are those of counting samples."""
+"""Least reported change in standard errors of counting samples."""
 _FEWEST_SAMPLES = 30
 """Samples per run. With fewer, no function is named."""
 _MOST_FOLDED = 150
-"""Stacks of a flame graph. Rarely do more than these take 0.1 % of a call each."""
+"""Most stacks in a flame graph. Further stacks rarely take 0.1 % of a call each."""
 
 _COMPREHENSION = re.compile(r"(?:\.<locals>)?\.?<(?:(?:list|dict|set)comp|genexpr)>")
-"""Before Python 3.12 a comprehension has a frame. Its time counts as its function's."""
+"""A comprehension in a name. Before Python 3.12 it has a frame, which counts as its function's."""
 
 # In the worker.
 
@@ -57,7 +57,10 @@ _Stack = tuple[tuple[CodeType, int], ...]
 
 @contextmanager
 def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
-    """Sample this thread's stack. Times are in ns since the epoch."""
+    """Sample this thread's stack while the block runs. The value has (time, stack) pairs.
+
+    Times are in ns since the epoch. A stack has its outermost frame first.
+    """
     seen: list[tuple[int, _Stack]] = []
     over = threading.Event()
     thread = threading.get_ident()
@@ -69,7 +72,7 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
             now = time.time_ns()
             stack: list[tuple[CodeType, int]] = []
             while frame is not None and len(stack) < _MOST_FRAMES:
-                stack.append((frame.f_code, frame.f_lineno or 0))  # made code may have no lines
+                stack.append((frame.f_code, frame.f_lineno or 0))  # generated code may lack lines
                 frame = frame.f_back
             seen.append((now, tuple(reversed(stack))))
 
@@ -108,7 +111,7 @@ def _profiler() -> Any:
 
 
 def _calls(once: Callable[[], None]) -> tuple[int, float]:
-    """Make calls for a while; return how many, and the time that they took."""
+    """Make calls for a while. Return their number, and the time in s that they took."""
     started = time.perf_counter()
     calls, took = 0, 0.0
     while calls < _MOST_CALLS and took < _SAMPLING_S:
@@ -146,9 +149,10 @@ def _recorded(
 
 
 class _Frames:
-    """Frames by number: file, line, its text, function, and whether it is the side's own code.
+    """Numbers frames. A row has file, line, its text, function, and whether it is own code.
 
-    perfci's frames are left out. Frames of libraries have no line, so that a function is one frame.
+    perfci's frames are left out. A library's frames have no line, so that each of its functions
+    counts as one frame.
     """
 
     def __init__(self, scene: RecordingScene) -> None:
@@ -194,7 +198,7 @@ class _Line(NamedTuple):
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
-    """Yield the side's functions whose time outside of operators changed, and the line."""
+    """Yield own functions whose time outside of operators changed, with the line that changed."""
     if min(len(base), len(head)) < RUNS:
         return
     if any(run["samples"] < _FEWEST_SAMPLES for run in (*base, *head)):
@@ -217,7 +221,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
             _LEAST_SHARE_OF_TOTAL * abs(total),
             _LEAST_STANDARD_ERRORS * _standard_error((*before, *after), sample_s),
         )
-        # time that moved into another function is no gain
+        # time that only moved into another function doesn't count
         if apart and abs(gain) >= least_gain and gain * total > 0 and abs(total) >= abs(gain) / 2:
             line = _line_that_moved(function, base, head, gain)
             yield Difference(
@@ -228,15 +232,15 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
                 metric="latency",
                 file=function[0],
                 line=line,
-                exact=abs(gain) >= min(before_s, after_s),  # no variance doubles a time
+                exact=abs(gain) >= min(before_s, after_s),  # doubled: more than chance could do
             )
 
 
 def _standard_error(times: Sequence[float], sample_s: Sequence[float]) -> float:
     """Return the standard error, in s, of the difference between both sides' means.
 
-    ``sample_s`` has the time that a sample of each run stands for. A function's samples in a run
-    are a count, whose variance is the count itself; 0 is taken for 1.
+    ``sample_s`` has, for each run, the time that a sample stands for. The number of a function's
+    samples in a run is a count, whose variance is the count itself. A count of 0 is taken for 1.
     """
     runs = len(times) / 2
     pairs = zip(times, sample_s, strict=True)
@@ -246,7 +250,7 @@ def _standard_error(times: Sequence[float], sample_s: Sequence[float]) -> float:
 def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, ...]:
     """Return both sides' stacks of functions, without lines, in descending order of time.
 
-    Raises ValueError where a worker sent a number that can't be a time.
+    Raises ValueError if a worker sent a number that can't be a time.
     """
     sides = [_folded(runs) for runs in (base, head)]
     if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
@@ -295,7 +299,7 @@ def _times_by_line(run: Recorded) -> Mapping[_Line, float]:
 def _line_that_moved(
     function: tuple[str, str], base: Sequence[Recorded], head: Sequence[Recorded], gain: float
 ) -> int:
-    """Return the line of head's function that moved most in ``gain``'s direction.
+    """Return the line of head's function whose time changed most in ``gain``'s direction.
 
     Lines of both sides are matched by their text.
     """

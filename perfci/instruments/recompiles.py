@@ -1,7 +1,8 @@
 """Recompilations after the first call: the guard that failed, and its line.
 
-Each of some calls is heard for itself, so that both sides are compared over as many calls. Who
-calls torch.compile doesn't matter: a plain callable around a compiled model is heard as well.
+Each call is recorded separately, so that both sides can be compared over the same number of calls.
+It doesn't matter what calls torch.compile: recompilations of a compiled model inside a plain
+callable are recorded as well.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ PLACE = 11
 WHEN = "early"
 
 _MOST_CALLS, _MOST_S = 16, 5.0
-"""Dynamo gives up after eight recompilations of a function."""
+"""Limits of a recording. Dynamo gives up after eight recompilations of a function."""
 _NUMBER = re.compile(r"\d+")
+"""Numbers in a guard, which are left out when guards are matched."""
 
 # In the worker.
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Make some calls and hear what each compiles. Unusable where torch can't be listened to."""
+    """Make some calls and record what each recompiles. Unusable if torch can't be listened to."""
     calls: list[list[list[object]]] = []
     if "torch" not in sys.modules:
         return {"calls": calls}
@@ -60,9 +62,9 @@ def record(scene: RecordingScene) -> Recorded:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
-    """Yield the guards that fail more or less often, of as many calls a side.
+    """Yield the guards that fail more or less often in the same number of calls of each side.
 
-    Guards of one file that differ in numbers only are one, and one that moved is the same.
+    Guards of a file count as one if they differ only in numbers. Their line doesn't matter.
     """
     most = min(len(base[0]["calls"]), len(head[0]["calls"]))
     (was, _), (now, places) = (_events(side[0]["calls"][:most]) for side in (base, head))
@@ -88,7 +90,7 @@ _Keyed = Counter[tuple[str, str, str]]
 def _events(
     calls: Sequence[Sequence[Sequence[object]]],
 ) -> tuple[_Keyed, dict[tuple[str, str, str], tuple[int, str]]]:
-    """Return how often each guard failed (by kind, file and its text), with its first line."""
+    """Return how often each guard failed, by kind, file and text, and its first line and text."""
     counts: _Keyed = Counter()
     places: dict[tuple[str, str, str], tuple[int, str]] = {}
     for call in calls:

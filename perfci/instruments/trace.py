@@ -17,13 +17,14 @@ ON_DEMAND = True
 
 _MOST_CALLS, _MOST_EVENTS, _LONGEST = 10, 50_000, 200
 MOST_BYTES = 64 << 20
-"""Limit of a trace when it is read. A worker may send anything."""
+"""Largest trace that is unpacked. There is a limit because a worker may send anything."""
 
 
 def record(scene: RecordingScene) -> Recorded:
-    """Profile as many calls as make a trace of a good size. Unusable where one is too many.
+    """Profile as many calls as fit into a trace. Unusable if a single call is too large.
 
-    The profiler's own file is no JSON where a name has a quotation mark (seen with torch 2.13).
+    The trace is written here, because the profiler's own file isn't valid JSON if a name has a
+    quotation mark (seen with torch 2.13).
     """
     events = _events(scene, 1)
     if len(events) > _MOST_EVENTS:
@@ -42,7 +43,7 @@ def _events(scene: RecordingScene, calls: int) -> Sequence[Any]:
 
 
 def _rows(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events as the Trace Event Format has them, in µs; a process each is a place."""
+    """Yield the events in the Trace Event Format, in µs. The host and each device is a process."""
     first_ns = min((event.start_ns() for event in events), default=0)
     places: dict[str, int] = {}
     for event in events:
@@ -65,7 +66,7 @@ def _rows(events: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def trace_text(recorded: Recorded) -> str:
-    """Return the recorded trace. Raises ValueError for anything else, or a too large one."""
+    """Return the recorded trace. Raises ValueError if it is too large, or isn't a trace."""
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(base64.b64decode(recorded["trace"], validate=True), MOST_BYTES)

@@ -1,10 +1,12 @@
-"""The metrics: a module for each group of them, which is all it takes to add one.
+"""The metrics. Each group of metrics is one module: to add a group, add a module.
 
 A module (of this package, or named by an entry point of the group ``perfci.metrics``) has
-``METRICS``: each ``Metric``, with its default policy, and its description. It may have the other
-attributes that ``MetricGroup`` names. ``PLACE`` orders perfci's own in reports; others come after.
+``METRICS``, which maps each ``Metric``, with its default policy, to its description. The module may
+have the other attributes that ``MetricGroup`` names. ``PLACE`` orders perfci's own groups in
+reports. Groups of other distributions come after them.
 
-Workers import all of them, so they import the standard library only, and torch inside of functions.
+Workers import all modules. So a module imports only the standard library, and torch inside of
+functions.
 """
 
 from __future__ import annotations
@@ -56,13 +58,14 @@ Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """The metrics of one module. ``about`` says what each is, by its name.
+    """The metrics of one module. ``about`` has each metric's description, by its name.
 
-    A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which makes
-    values of a worker's samples; and ``explain``, which says why a metric regressed. perfci's own
-    may have ``WATCH``, the class of what the parent does for them in a round, and ``ruling``, which
-    decides from both sides' workers where the numbers of its metrics ``RULED`` don't count.
-    ``distribution`` has the module; it is empty for perfci's own.
+    A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which computes
+    values from a worker's samples; and ``explain``, which explains why a metric regressed. perfci's
+    own modules may have ``WATCH``, the class of the parent's part in measuring them, and
+    ``ruling``, which may decide on the metrics in ``RULED`` from both sides' workers, whatever
+    their numbers are. ``distribution`` is the distribution that has the module, and empty for
+    perfci's own.
     """
 
     name: str
@@ -77,7 +80,7 @@ class MetricGroup:
     distribution: str = ""
 
     def ask(self, what: str, hook: Callable[[], T]) -> T:
-        """Return what a hook gives. UsageError, by its distribution's name, for a broken one."""
+        """Return the result of a hook. If another distribution's hook breaks, raise UsageError."""
         try:
             return hook()
         except Unusable:
@@ -88,7 +91,10 @@ class MetricGroup:
             raise self._broken(f"{what} ended in {type(error).__name__}: {error}") from error
 
     def read(self, what: str, hook: Callable[[], Reading]) -> Reading:
-        """Return a hook's reading, as ``ask`` does. A value that isn't finite is missing."""
+        """Return a hook's reading, as ``ask`` does, after checking another distribution's.
+
+        A value that isn't finite is reported as missing.
+        """
         reading = self.ask(what, hook)
         if not self.distribution:
             return reading
@@ -117,19 +123,19 @@ class MetricGroup:
 
 
 def metric_groups() -> tuple[MetricGroup, ...]:
-    """Return the groups in the order of reports. UsageError for another's that is broken."""
+    """Return the groups in the order of reports. UsageError for a broken added group."""
     return _REGISTRY.groups()
 
 
 def registered() -> dict[str, str]:
-    """Return the modules that other distributions add, with the distributions' names."""
+    """Return the names of modules that other distributions add, with the distributions' names."""
     return {group.name: group.distribution for group in metric_groups() if group.distribution}
 
 
 def use(others: Mapping[str, str]) -> None:
-    """Take these modules of other distributions, as ``registered`` gave them, and no more.
+    """Use perfci's own modules and these of other distributions, as ``registered`` gave them.
 
-    For a worker: looking for entry points takes up to 0.1 s.
+    A worker calls this, because looking for entry points would take up to 0.1 s.
     """
     own = list(_own())
     for name, distribution in others.items():
@@ -175,7 +181,7 @@ def _wrong(module: Any) -> str:
 
 
 def _wrongs(module: Any) -> Iterator[str]:
-    """Yield what is wrong with another distribution's module."""
+    """Yield the defects of another distribution's module."""
     if not isinstance(module, ModuleType):
         yield "it is no module"
     elif not isinstance(getattr(module, "METRICS", None), Mapping) or not module.METRICS:
@@ -205,7 +211,7 @@ def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[
 
 
 def ruled() -> frozenset[str]:
-    """Return the metrics that there may be a ruling on."""
+    """Return the names of metrics that a ruling may decide on."""
     return frozenset(name for group in metric_groups() for name in group.ruled)
 
 

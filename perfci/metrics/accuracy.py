@@ -1,7 +1,7 @@
 """Distance of the outputs from their float64 reference, and of the ranks' outputs from each other.
 
-A rank of ``perfci.distributed`` sends a sketch of its output: random projections, whose distances
-are those of the outputs. Outputs themselves may be as large as a model.
+A rank of ``perfci.distributed`` sends only a sketch of its output, because the output may be as
+large as a model. The sketch has random projections. Their distances estimate the outputs'.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ METRICS = {
 TOLERANCE = 8.0
 """Distance that two ranks' outputs may have (relative L2), in eps of their dtype."""
 _PROJECTIONS = 8
+"""Random projections of each tensor."""
 _CHUNK = 1 << 20
+"""Elements of a tensor that are projected at once, to limit memory."""
 _NONE = "NoneType None"
+"""Kind of the leaf of a step that returns nothing."""
 _LONGEST_PATH = 100
 
 
 class AccuracyMismatch(ValueError):
-    """The outputs differ in kind: structure, shape, integers, or where they aren't finite."""
+    """The outputs differ in kind: structure, shape, integers, or positions of inf and NaN."""
 
 
 class AccuracyUnsupported(ValueError):
@@ -53,9 +56,10 @@ class AccuracyUnsupported(ValueError):
 def accuracy_loss(candidate: Any, reference: Any) -> float:
     """Return the relative L2 distance of the floating outputs in units of the dtype's eps.
 
-    All floating outputs count jointly, in float64; eps is that of the candidate's coarsest
-    floating dtype. With a reference of zeros the distance is absolute. All else must be equal.
-    Raises AccuracyMismatch where they differ in kind, AccuracyUnsupported for unknown leaves.
+    All floating outputs are compared together, as one vector in float64. eps is that of the
+    candidate's coarsest floating dtype. If the reference is all zeros, the distance is absolute.
+    All other outputs must be equal. Raises AccuracyMismatch if the outputs differ in kind, and
+    AccuracyUnsupported for values of unknown types.
     """
     compared = _compare(candidate, reference)
     scale = math.sqrt(compared.reference_squared) or 1.0
@@ -95,7 +99,7 @@ def _compare_leaf(where: str, candidate: Any, reference: Any, sums: _Sums) -> No
 
     if not isinstance(candidate, torch.Tensor) or not isinstance(reference, torch.Tensor):
         if isinstance(candidate, float) and isinstance(reference, float):
-            # How precise a Python number was inside the model can't be known: float32's eps.
+            # The precision of a Python number inside the model is unknown: assume float32's eps.
             _compare_floats(where, torch.tensor(candidate), torch.tensor(reference), sums)
         elif type(candidate) is not type(reference) or candidate != reference:
             raise AccuracyMismatch(
@@ -133,7 +137,7 @@ def _compare_floats(
 
 
 def plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor in float64 on the host; AccuracyUnsupported for one that can't be."""
+    """Return the tensor in float64 on the host. AccuracyUnsupported if it can't be converted."""
     import torch
 
     if tensor.is_quantized or tensor.is_nested:
@@ -146,7 +150,7 @@ def plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (path, leaf); mappings that torch knows no children of are opened too."""
+    """Yield (path, leaf). Mappings that torch takes for leaves are opened too."""
     import torch
     from torch.utils._pytree import keystr, tree_flatten_with_path
 
@@ -202,10 +206,10 @@ def _leaf(path: str, leaf: Any, seed: int) -> LeafSketch:
 
 
 def _projected(values: torch.Tensor, seed: int) -> tuple[float, ...]:
-    """Return products with random signs, which are the same in every rank.
+    """Return the products of ``values`` with vectors of random signs, equal in every rank.
 
-    The mean square of the differences of two tensors' products is expected to be their squared
-    distance: Achlioptas (2003), Journal of Computer and System Sciences 66:671-687.
+    For two tensors, the expected mean square of the differences between their products is their
+    squared distance: Achlioptas (2003), Journal of Computer and System Sciences 66:671-687.
     """
     import torch
 
@@ -225,7 +229,7 @@ def _digest(tensor: torch.Tensor) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SketchDifference:
-    """The place where two outputs differ, and by how many eps (``inf`` if they differ in kind)."""
+    """The leaf where two outputs differ most, and their distance in eps (``inf``: in kind)."""
 
     where: str
     apart: float
@@ -253,9 +257,10 @@ def _distance_squared(sketch: LeafSketch, other: LeafSketch) -> float:
 
 
 def reading_of(outputs: Sequence[OutputSketch]) -> Reading:
-    """Return how many ranks differ from the largest group of equal ranks, and how the first does.
+    """Return how many ranks differ from the largest group of equal ranks.
 
-    Of groups of the same size the first counts.
+    A remark describes how the first of these ranks differs. If several groups are the largest, the
+    first of them counts.
     """
     if why := next((output.unsupported for output in outputs if output.unsupported), ""):
         return Reading(missing={_RANKS: why})
@@ -281,13 +286,13 @@ def reading_of(outputs: Sequence[OutputSketch]) -> Reading:
 
 
 class Accuracy(Collector):
-    """Compares the outputs with the reference that the benchmark's kind of work gives.
+    """Compares the outputs with the reference that the work gives, if any.
 
-    Of several ranks it compares what each returns from one more step.
+    If the work has several ranks, it also compares their outputs of one more step.
     """
 
     def more_calls(self) -> Reading:
-        """Return the loss, and how many ranks differ. Unusable where the outputs differ in kind."""
+        """Return the loss, and how many ranks differ. Unusable if the outputs differ in kind."""
         loss, ranks = self._loss(), self.scene.work.ranks
         if not ranks or not self.scene.order.accuracy:
             return loss
@@ -306,7 +311,7 @@ class Accuracy(Collector):
         except AccuracyUnsupported as error:
             warning = f"the output could not be checked: {error}"
             return dataclasses.replace(_missing(str(error)), warnings=(warning,))
-        except ValueError as error:  # no reference can be had: said, not failed
+        except ValueError as error:  # no reference can be computed: reported as missing
             return _missing(str(error))
         except (MemoryError, _out_of_memory()):  # float64 takes twice the memory and more
             return _missing("no memory left for a float64 reference")
@@ -322,7 +327,7 @@ def _compared(candidate: Any, reference: Any) -> Reading:
 
 
 def first_nan(output: Any) -> str:
-    """Return the path of the first tensor or number of an output that has a NaN, or nothing."""
+    """Return the path of an output's first tensor or number with a NaN, or an empty text."""
     import torch
 
     for path, leaf in leaves(output):

@@ -1,7 +1,7 @@
 """Energy of a call, and its floating-point operations with their share of the machine's peak.
 
-No verdict depends on them. torch's own counter knows matrix products, convolutions and most
-attention. Other operators count as nothing.
+No verdict depends on them. torch's own counter has formulas for matrix products, convolutions and
+most attention. Other operators count as zero.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ _ENERGY_S = 0.5
 """Time for which a side runs alone to measure energy. NVML's counter moves every 20 to 100 ms, and
 whole steps of it are counted. A card at its power limit shows that within 0.4 s."""
 _LONGEST_CALL_S = 1.0
-"""Longer calls aren't counted, because that would take one more of them."""
+"""Operations of longer calls aren't counted, because counting needs one more call."""
 _LEAST_FLOPS = 1e5
-"""For fewer, the share of a peak means nothing: their launch takes longer."""
+"""With fewer operations, a call's share of the peak means nothing: launching takes longer."""
 _SIDES = {"cpu": 512}
-"""Sides of the square matrices whose product gives the peak, by type of device."""
+"""Length of a side of the square matrices whose product gives the peak, by type of device."""
 _DEFAULT_SIDE = 4096
 _PEAK_S = 0.05
+"""Time for which the product is repeated to find the peak."""
 
 
 class EnergyWatch(Watch):
-    """Reads the card's energy while this side runs alone: turns can't be separated."""
+    """Reads the card's energy while this side runs alone: turns are too short for its counter."""
 
     def after_bursts(self) -> Mapping[str, float]:
-        """Return what a call on the card takes in J, or NaN."""
+        """Return the energy of a call on the card in J, or NaN."""
         if not self.side.on_device:
             return {}
         return {"energy": self.side.call_energy(_ENERGY_S)}
@@ -53,7 +54,7 @@ WATCH = EnergyWatch
 
 
 class EnergyAndFlops(Collector):
-    """Makes one call under torch's counter, in those rounds that check accuracy."""
+    """Counts the operations of one call, in the rounds that check accuracy."""
 
     def after_bursts(self) -> Reading:
         """Return the reason why no card's energy can be read, if there is one."""
@@ -94,7 +95,7 @@ def reduce(warm: Warm) -> Reading:
     energy = warm.parent_readings.get("energy")
     if energy is None:
         return NOTHING
-    if energy > 0.0:  # not so where a reading was unknown: NaN
+    if energy > 0.0:  # false for NaN, an unknown reading
         return Reading({"energy": energy})
     return Reading(missing={"energy": "the card's energy can't be read"})
 
@@ -104,10 +105,10 @@ def _missing(why: str) -> Reading:
 
 
 def _counted(call: Any) -> tuple[float, Any]:
-    """Return the number of one call's operations, and their operands' commonest type.
+    """Return the number of one call's floating-point operations, and its operands' commonest dtype.
 
-    The formulas are those of torch's counter. Its own mode isn't used, because the first operator
-    under it imports all of torch._dynamo, which takes seconds.
+    The formulas are those of torch's counter. The counter's own mode isn't used, because the first
+    operator under it imports all of torch._dynamo, which takes seconds.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -148,7 +149,7 @@ def _counted(call: Any) -> tuple[float, Any]:
 
 
 def _peak(dtype: Any, device: str) -> float:
-    """Return the most operations per second of a square matrix product; 0 without one."""
+    """Return the operations per second of the fastest square matrix product, or 0 without any."""
     import torch
 
     place = torch.device(device or "cpu")

@@ -40,7 +40,7 @@ _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 
 class Latency(Collector):
-    """Says why there is no time of a device's own."""
+    """Reports why there is no ``device_time_p50``. ``reduce`` computes the metrics."""
 
     def after_bursts(self) -> Reading:
         """Return the reason, if there is one."""
@@ -52,7 +52,7 @@ COLLECTOR = Latency
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return all of them. Percentiles with too few samples are missing, with the need."""
+    """Return the metrics of warm calls. A percentile with too few samples is missing."""
     samples, items = warm.samples, warm.measurement.items
     values: dict[str, float] = {}
     missing: dict[str, str] = {}

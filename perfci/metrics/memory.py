@@ -1,6 +1,6 @@
 """Memory: the device's as torch counts it, the host's as the kernel does, and its growth.
 
-The host's is from /proc. Never ru_maxrss: a child inherits its parent's.
+The host's memory is read from /proc, never from ru_maxrss, which a child inherits from its parent.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ METRICS = {
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 _SLACK = 1 << 20
-"""A peak that is this far above the present memory was not reset."""
+"""If a peak that was just reset is this far above the present memory, the reset failed."""
 _ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
 _ON_HOST = ("peak_host_memory", "host_memory_over_setup")
 _CGROUP = "cgroup_memory_over_setup"
 _PEAK_CALLS, _PEAK_TIME_S = 5, 0.1
-"""Most calls, and most time, for a peak."""
+"""Most calls, and longest time, that are spent to find the peak."""
 
 
 class _Peak(NamedTuple):
@@ -106,15 +106,18 @@ class _Peak(NamedTuple):
 # Memory growth per call: the slope of allocated memory over warm calls.
 
 POINTS = 30
+"""Readings of the allocated memory from which the slope is computed; fewer for slow calls."""
 _LEAST_POINTS = 10
 _GROWTH_TIME_S = 0.06
+"""Time for all calls. If it is too short for ``POINTS`` calls, each reading follows one call."""
 _LONGEST_S = 0.5
+"""Longest time for calls that are too slow for ``_GROWTH_TIME_S``."""
 
 
 def memory_growth(
     call: Callable[[], Any], call_s: float, allocated: Callable[[], float]
 ) -> float | None:
-    """Return the growth in bytes per call (Theil–Sen slope), or None where calls are too slow."""
+    """Return the growth in bytes per call (Theil–Sen slope), or None if calls are too slow."""
     points = POINTS
     calls = int(_GROWTH_TIME_S / POINTS / max(call_s, 1e-7))
     if calls < 1:
@@ -124,7 +127,7 @@ def memory_growth(
             return None
     calls = min(calls, 100)
     points = min(points, POINTS)
-    levels = array("d", bytes(8 * points))  # made beforehand: the list itself must not grow
+    levels = array("d", bytes(8 * points))  # allocated before, as its own growth would count
     for point in range(points):
         for _ in range(calls):
             call()
@@ -149,13 +152,13 @@ def theil_sen(levels: Sequence[float]) -> float:
 class Memory(Collector):
     """The memory of one worker and the processes below it: after set-up, and a call's peak.
 
-    On the host, the heap's free pages are given back before either is read. Without that, peaks of
-    identical workers differed by tens of MiB over bursts, as glibc at random gives a freed block to
-    the next call or leaves it as a hole (``benchmarks/memory_spread.py``).
+    On the host, the heap's free pages are given back before either is read. Otherwise the peaks of
+    identical workers differed by tens of MiB over bursts, because glibc by chance either reuses a
+    freed block for the next call or leaves the block as a hole (``benchmarks/memory_spread.py``).
 
-    Growth over set-up leaves out pages of files that were mapped before the call, mostly libraries'
-    code. A fork has none of its parent's at first. It takes them as calls touch them, with as many
-    neighbours as the page cache happens to hold.
+    Growth over set-up leaves out the pages of files that were mapped before the call, mostly
+    libraries' code. A fork has none of its parent's file pages at first. As calls touch such pages,
+    the kernel maps them together with as many neighbours as the page cache happens to hold.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -170,7 +173,7 @@ class Memory(Collector):
         self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
 
     def set_up(self) -> None:
-        """Remember what is resident now: set-up is done and nothing was called yet."""
+        """Note the memory after set-up: set-up is done, and nothing was called yet."""
         give_back()
         own, files = resident("VmRSS"), resident("RssFile")
         if own is not None and files is not None:
@@ -179,16 +182,16 @@ class Memory(Collector):
             self._charged.note_setup()
 
     def warm(self) -> None:
-        """Reset the device's peaks, and remember which child processes there are.
+        """Reset the device's peaks, and note which child processes there are.
 
-        Only where calls have some, the whole tree's memory is sampled.
+        The memory of the whole process tree is sampled only if calls have child processes.
         """
         self._before_bursts = Spent.now()
         if self.scene.device and not self.scene.missing_reason("peak_device_memory"):
             self.scene.device.reset_peaks()
 
     def after_bursts(self) -> Reading:
-        """Return the peaks. Without a device, torch's 0 means that nothing was measured."""
+        """Return the peaks. Without a device, the device's peaks are missing, not torch's 0."""
         host = self._on_host()
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
         counted = self.scene.device and "peak_device_memory" not in missing
@@ -198,9 +201,9 @@ class Memory(Collector):
     def _on_host(self) -> Reading:
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
 
-        perfci's own samples don't count, because a quicker side has more of them. The growth
-        includes what calls left for good (a cache, a compiler's modules). It may be negative where
-        memory of set-up was freed.
+        The memory of perfci's own samples is subtracted, because a quicker side has more samples.
+        The growth includes memory that calls keep for good (a cache, a compiler's modules). It may
+        be negative if memory of the set-up was freed.
         """
         samples_bytes = self.scene.samples_bytes()
         alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
@@ -248,7 +251,7 @@ class Memory(Collector):
         return own and own._replace(bytes=max(own.bytes, tree.bytes))
 
     def _reset_peak(self) -> None:
-        """Reset the high-water mark, and read it back, as not every kernel does it."""
+        """Reset the high-water mark, and read it back: some kernels don't reset it."""
         try:
             _CLEAR.write_text("5", encoding="ascii")
         except OSError as error:
@@ -272,7 +275,7 @@ class Memory(Collector):
             return _no_growth("this C library doesn't say what is allocated")
 
         def settled() -> float:
-            self.scene.collect()  # garbage is no leak
+            self.scene.collect()  # garbage isn't a leak
             return allocated()
 
         growth = memory_growth(self.scene.work.prepared_call, self.scene.call_s, settled)

@@ -16,7 +16,7 @@ class BenchmarkMetrics(Collector):
     """Asks the benchmark for the values of its own metrics."""
 
     def last(self) -> Reading:
-        """Return the values. Raises Unusable for anything but a number."""
+        """Return the values. Raises Unusable for a value that isn't a number."""
         values, missing = {}, {}
         for extra in self.scene.work.metrics:
             name, value = extra.metric.name, extra.measure()

@@ -1,7 +1,7 @@
 """Collectives, balance and memory of the ranks of ``perfci.distributed``.
 
-A rank's own time is what it spends outside of collectives. Inside of one it waits for the slowest
-rank, so that whole steps of all ranks take equally long, whichever rank is slow.
+A rank's own time is the time that it spends outside of collectives. In a collective it waits for
+the slowest rank. So the whole steps of all ranks take equally long, whichever rank is slow.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ METRICS = {
 }
 _PEAKS = ("rank_peak_memory", "rank_peak_device_memory")
 _LEAST_IMBALANCE = 1.05
-"""Of a smaller imbalance no rank is named: it would be another one each time."""
+"""Least imbalance for which the slowest rank is named. Below it, each run would name another."""
 _INSPECTED_S = 0.2
+"""Time for the profiled steps, as far as their number stays within the limits below."""
 _LEAST_STEPS, _MOST_STEPS = 3, 20
 
 
 class OfRanks(Collector):
-    """Asks the ranks, which look at more steps."""
+    """Has the ranks make more steps, and reads their memory and their profiles."""
 
     def warm(self) -> None:
         """Let the ranks know that bursts are next."""
@@ -54,7 +55,7 @@ class OfRanks(Collector):
             self.scene.work.ranks.begin()
 
     def after_bursts(self) -> Reading:
-        """Return the peaks of their memory."""
+        """Return the memory peaks, each of the rank with the most."""
         if not self.scene.work.ranks:
             return NOTHING
         peaks = self.scene.work.ranks.peaks()
@@ -67,7 +68,7 @@ class OfRanks(Collector):
         return Reading(most, remarks=unequal)
 
     def more_calls(self) -> Reading:
-        """Return what steps are like under torch's profiler."""
+        """Return the metrics of a few steps under torch's profiler."""
         if not self.scene.work.ranks:
             return NOTHING
         count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))

@@ -35,7 +35,7 @@ METRICS = {
     Metric("end_to_end", "s", "sampled", 0.05, "warn"): (
         "time of a request from when it was due to its end, median"
     ),
-    # a worker serves tens of requests: seen without a spread, a share isn't known any better
+    # a worker serves tens of requests, so a share isn't known more finely even without any spread
     Metric(
         *("goodput", "ratio", "exact", 0.05, "warn", "higher"),
         absolute=True,
@@ -58,11 +58,11 @@ class Request:
     ended: float
 
     def gaps(self) -> list[float]:
-        """Return the times between its tokens."""
+        """Return the times between the request's tokens."""
         return [after - before for before, after in pairwise(self.tokens)]
 
     def meets(self, objective: Mapping[str, float]) -> bool:
-        """Say whether it took no more than ``objective`` allows."""
+        """Return whether the request took no more time than ``objective`` allows."""
         between = max(1, len(self.tokens) - 1)
         took = {
             FIRST: self.tokens[0] - self.due,
@@ -74,7 +74,7 @@ class Request:
 
 @dataclass(slots=True)
 class Requests:
-    """The requests of the calls so far, each call's as it ends. Times in s."""
+    """Sums and times of the requests of all calls so far. Times in s."""
 
     objective: Mapping[str, float]
     calls: dict[str, array[float]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Requests:
     met: int = 0
 
     def add(self, requests: Sequence[Request], took: float) -> None:
-        """Take a call's requests."""
+        """Add a call's requests. The call took ``took``."""
         between = [gap for request in requests for gap in request.gaps()]
         self._add(FIRST, [request.tokens[0] - request.due for request in requests])
         self._add(END, [request.ended - request.due for request in requests])
@@ -100,7 +100,7 @@ class Requests:
         self.calls.setdefault(metric, array("d")).append(median(times) if times else math.nan)
 
     def reading(self) -> Reading:
-        """Return what they were like."""
+        """Return the metrics of the requests so far."""
         if not self.count:
             return Reading()
         values = {

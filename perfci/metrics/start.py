@@ -1,6 +1,6 @@
-"""Time of a start: from a fresh process to the end of its first call, imports and compiling in it.
+"""Time of a start, from a fresh process to the end of its first call, with imports and compiling.
 
-Counts of what was compiled are private to torch. Where one is absent, its metric is missing, not 0.
+torch's counts of what was compiled are private. If a count is absent, its metric is missing, not 0.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ _STARTS = ("cold_start", "import_time")
 _COMPILES = ("compile_time", "compile_time_cached")
 _CAPTURED, _KERNELS = "captured_calls", "generated_kernels"
 _LEAST_GROWTH_S = 0.001
-"""A phase that grew by less explains nothing."""
+"""Least growth of a phase that is reported as an explanation."""
 
 
 class Start(Collector):
-    """Takes the worker's clock readings, and what was compiled between set-up and the bursts."""
+    """Takes the worker's clock readings, and counts what set-up and warm-up compiled."""
 
     def before_setup(self) -> None:
-        """Remember what imports have compiled, which is not the work's."""
+        """Note how much the imports have compiled, which isn't part of the work."""
         self._before = _compiled()
 
     def warm(self) -> None:
-        """Count what was compiled up to here, the end of what a user waits for."""
+        """Count what was compiled until the work is warm: the part that a user waits for."""
         self._compiled = {
             name: count - self._before.get(name, 0) for name, count in _compiled().items()
         }
 
     def after_bursts(self) -> Reading:
-        """Return both times, where the start was undisturbed, and what was compiled."""
+        """Return both times if the start was undisturbed, and the counts of what was compiled."""
         return self._times().joined(self._amounts())
 
     def _times(self) -> Reading:
@@ -80,7 +80,7 @@ class Start(Collector):
         return Reading({**imports, "cold_start": self.scene.start})
 
     def _amounts(self) -> Reading:
-        """Return what was compiled. With a warm cache Inductor generates no kernels."""
+        """Return the counts. Kernels are left out with a warm cache, as Inductor generates none."""
         if not self.scene.compiled():
             return Reading(missing=dict.fromkeys((_CAPTURED, _KERNELS), "not compiled"))
         warm = set() if self.scene.order.cold_cache else {_KERNELS}
@@ -92,7 +92,7 @@ COLLECTOR = Start
 
 
 def _compiled() -> dict[str, int]:
-    """Return what this process has compiled so far, as far as its torch counts it."""
+    """Return the counts of what this process has compiled, as far as its torch counts them."""
     counts = {}
     if (dynamo := counters()) is not None:
         counts[_CAPTURED] = dynamo.get("stats", Counter())["calls_captured"]
@@ -102,7 +102,7 @@ def _compiled() -> dict[str, int]:
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return the compile time that the worker's compile cache gives."""
+    """Return the compile time: of the cold or the cached metric, by the worker's compile cache."""
     if not warm.measurement.compiled:
         later = "graphs" in warm.measurement.values
         why = "compiled in set-up or in a later call, not in the first" if later else "not compiled"
@@ -115,7 +115,7 @@ def reduce(warm: Warm) -> Reading:
 
 
 def explain(moved: MovedCase) -> Iterator[Explanation]:
-    """Yield how much more was compiled, and the phase of the cold start that grew most."""
+    """Yield how much more head compiled, and the phase of the cold start that grew most."""
     worse = [name for name in _COMPILES if name in moved.regressed]
     for name, what in ((_CAPTURED, "calls in graphs"), (_KERNELS, "generated kernels")):
         before, after = typical(moved.base, name), typical(moved.head, name)

@@ -1,8 +1,8 @@
-"""Suites that are written for other tools, as benchmarks. Each form is a module of this package.
+"""Suites written for other tools, read as benchmarks. Each form of suite is a module here.
 
-A form recognises its files and makes benchmarks of them, in the worker. It measures nothing: a
-benchmark's function returns the work, or hands it over. Standard library only, but for what a form
-imports of its own tool.
+A form recognises its files and makes benchmarks from them, in the worker. It measures nothing: a
+benchmark's function returns the work, or hands it over. A form imports only the standard library
+and its own tool.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from perfci.api.definition import Benchmark
 from perfci.plugins import built_in_modules
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
+"""Characters that can't be part of a name or a label."""
 _LONGEST_LABEL = 60
 _OWN = re.compile(r"^[ \t]*(?:import|from)[ \t]+perfci\b", re.MULTILINE)
+"""An import of perfci. A file with it is a benchmark file of perfci's own form."""
 
 
 class SuiteForm(Protocol):
     """A module of this package.
 
-    ``TOOL`` are the packages of the suite's tool, which an ancestor imports for all workers. A form
-    may have ``place(root)``: the folder and the pattern of a suite in the tree, or None.
+    ``TOOL`` names the packages of the suite's tool, which an ancestor imports for all workers. A
+    form may also have ``place(root)``, which returns the folder and the file pattern of a suite in
+    the tree, or None.
     """
 
     TOOL: tuple[str, ...]
@@ -34,35 +37,35 @@ class SuiteForm(Protocol):
     def holds(self, file: Path, root: Path, text: str) -> bool:
         """Return whether ``file`` of the tree ``root``, with this text, is of this form.
 
-        Imports nothing of the tool, which perfci's own Python may lack.
+        Doesn't import the tool, because perfci's own Python may not have it.
         """
 
     def benchmarks(self, file: Path, root: Path) -> tuple[Benchmark, ...]:
-        """Import the file, in a worker, and return its benchmarks, in order; () for none.
+        """Import the file, in a worker, and return its benchmarks in order.
 
-        Raises BenchmarkError where the tool is missing or the file is written wrongly for it.
+        Raises BenchmarkError if the tool is missing, or if the file is written wrongly for it.
         """
 
     def written(self, file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
-        """Return the benchmarks that the text names, without importing it.
+        """Return the benchmarks that the text defines, without importing the file.
 
-        Each has the metrics of perfci's that it reports, or None for all. Base's files are read so,
-        to know what head no longer has.
+        Each is mapped to perfci's metrics that it reports, or to None for all of them. Base's files
+        are read this way, to find benchmarks that head no longer has.
         """
 
 
 def usual_place(root: Path) -> tuple[str, str] | None:
-    """Return the folder and the pattern of a suite that needs no configuration to be found."""
+    """Return the folder and the file pattern of a suite found without configuration, or None."""
     places = (getattr(form, "place", lambda _root: None)(root) for form in _forms())
     return next(filter(None, places), None)
 
 
 def form_of(file: str, root: str) -> SuiteForm | None:
-    """Return the form of a benchmark file; None for perfci's own. A file that imports perfci is."""
+    """Return the form of a benchmark file. None for perfci's own, such as files that import it."""
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # its import says why
+    except OSError:  # importing the file will fail with the reason
         return None
     if _OWN.search(text):
         return None
@@ -82,7 +85,7 @@ def loaded_of_tool(form: SuiteForm) -> Iterator[str]:
 
 
 def fit_name(text: str) -> str:
-    """Return a benchmark's name as it can stand in an id."""
+    """Return a benchmark's name with the characters replaced that an id can't have."""
     return _UNFIT.sub("_", text).lstrip(".-+") or "_"
 
 

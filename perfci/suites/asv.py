@@ -1,7 +1,8 @@
 """Suites of asv: ``asv_runner`` discovers their benchmarks and sets them up, perfci measures.
 
-asv's own timing (``repeat``, ``rounds``, ``sample_time``, ``warmup_time``, ``processes``, and a
-``timer``) has no effect. Where a suite sets ``number``, it is set up again after as many calls.
+asv's own options for timing (``repeat``, ``rounds``, ``sample_time``, ``warmup_time``,
+``processes`` and ``timer``) have no effect. If a benchmark sets ``number``, perfci sets the
+benchmark up again after that many calls.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ TOOL = ("asv_runner", "pympler")
 _CONFIGURATION = "asv.conf.json"
 _FOLDER = re.compile(r'^\s*"benchmark_dir"\s*:\s*"([^"]+)"', re.MULTILINE)
 _MEMORY = re.compile(r"^(Mem[A-Z_].+)|(mem_.+)$")
-"""Names that asv_runner takes for benchmarks only where pympler is installed."""
+"""Names that asv_runner takes for benchmarks only if pympler is installed."""
 _CACHE = "cache.pickle"
+"""Name of the file with the value that ``setup_cache`` returned."""
 _LEAST_TIMEOUT_S = 10.0
-"""asv's timeout is of a benchmark's calls; a step of a worker has a start and a warm-up, too."""
+"""Least timeout of a worker's step. asv's covers calls only, a step also a start and a warm-up."""
 _METRICS = {"PeakMemBenchmark": ("peak_host_memory",), "TimeBenchmark": None}
-"""perfci's metrics of a kind of benchmark; none of any other kind, and None for all."""
+"""perfci's metrics by kind of benchmark. None means all metrics; other kinds have none of them."""
 _KINDS = {
     "time": "TimeBenchmark",
     "timeraw": "TimeBenchmark",
@@ -53,7 +55,7 @@ _KINDS = {
 _KIND = re.compile(rf"({'|'.join(_KINDS)})_.")
 _SIZE = Metric("object_size", "bytes", "exact", 0.05, "fail")
 _VALUE = Metric("value", "", "exact", 0.05, "warn")
-"""asv takes the lower value for the better one, whatever it is."""
+"""The value of a ``track_`` benchmark. asv takes a lower value for better, whatever it means."""
 _UNITS = {"seconds": "s", "unit": ""}
 _Asv = Any
 """A benchmark of asv_runner's, which has no types."""
@@ -86,7 +88,7 @@ def _suite_of(folder: Path, root: Path) -> Path | None:
 
 
 def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
-    """Return a benchmark for each of asv's in the file; each of its parameters is an axis."""
+    """Return a benchmark for each of asv's benchmarks in the file, with its parameters as axes."""
     suite = _suite_of(file.parent, root) or file.parent
     shown = f"{suite.relative_to(root)}/ is a suite of asv"
     _require("asv_runner", shown)
@@ -113,7 +115,10 @@ def _require(package: str, reason: str) -> None:
 
 
 def _importable(file: Path, suite: Path) -> str:
-    """Return the name of the file's module: asv has a package that is called like the folder."""
+    """Return the name to import the file's module by, once asv's finder for it is installed.
+
+    For asv, the suite's folder is a package that has the folder's name.
+    """
     from asv_runner._aux import SpecificImporter
 
     finder = SpecificImporter(suite.name, str(suite.parent))
@@ -137,7 +142,7 @@ def _discovered(module: Any, shown: Path) -> Iterator[_Asv]:
 
 
 def _functions(module: Any) -> Iterator[tuple[type | None, str, Any]]:
-    """Yield the class, the name and the function of all that may be a benchmark."""
+    """Yield each function or method that may be a benchmark: its class if any, name, function."""
     for name, value in tuple(vars(module).items()):
         if name.startswith("_"):
             continue
@@ -150,7 +155,7 @@ def _functions(module: Any) -> Iterator[tuple[type | None, str, Any]]:
 
 
 def written(file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
-    """Return the names of the benchmarks that are written in the file itself, in asv's form."""
+    """Return the benchmarks that the file's own text defines in asv's form, with their metrics."""
     suite = _suite_of(file.parent, root) or file.parent
     parts = file.relative_to(suite).with_suffix("").parts
     module = parts[:-1] if parts[-1] == "__init__" else parts
@@ -216,13 +221,13 @@ def _skip(asv: _Asv, names: Sequence[str], **indexes: int) -> str | None:
     return "the suite skips these parameters" if skipped else None
 
 
-# A case, in a folder of its own, as asv has it.
+# A case runs in a temporary folder of its own, as under asv.
 
 
 def _hand_over(
     asv: _Asv, names: Sequence[str], go_on: Callable[[Work], None], /, **indexes: int
 ) -> None:
-    """Set up the case of these parameters, go on with its work, and tear it down."""
+    """Set up the case with these parameters, call ``go_on`` with its work, and tear it down."""
     asv._current_params = _values(asv, names, indexes)  # noqa: SLF001 (set_param_idx counts)
     spared_s = 0.0
     folder = tempfile.mkdtemp(prefix="asv-")
@@ -244,9 +249,10 @@ def _hand_over(
 
 
 def _cached(asv: _Asv) -> tuple[Path, float]:
-    """Return the folder with what ``setup_cache`` made, and how long that took now, in s.
+    """Return the folder with the result of ``setup_cache``, and the time in s to make it now.
 
-    The first worker of a side that needs it makes it, and the later workers of the session read it.
+    The first worker of a side that needs the result makes it. Later workers of the session read it,
+    and their time is 0.
     """
     name = f"asv-cache-{crc32(asv.setup_cache_key.encode()):08x}"
     folder = Path(tempfile.gettempdir(), name)
@@ -262,7 +268,7 @@ def _cached(asv: _Asv) -> tuple[Path, float]:
 
 
 def _work(asv: _Asv, stack: ExitStack) -> Work:
-    """Return the work of a benchmark that is set up; ``stack`` ends what it leaves open."""
+    """Return the work of a benchmark that is set up. ``stack`` closes what the work opens."""
     kind, arguments = type(asv).__name__, asv._build_params()  # noqa: SLF001 (as asv_runner does)
     if kind == "TimerawBenchmark":
         return _in_fresh_python(asv, arguments, stack)
@@ -286,7 +292,7 @@ def _in_fresh_python(asv: _Asv, arguments: Sequence[Any], stack: ExitStack) -> W
 
 
 class _Renewal:
-    """Sets the benchmark up again after each ``number`` of calls, as the suite asks for."""
+    """Sets the benchmark up again after every ``number`` calls, as the suite asks for."""
 
     def __init__(self, asv: _Asv) -> None:
         self._asv, self._calls = asv, 0
@@ -300,7 +306,7 @@ class _Renewal:
 
 
 class _ComputedValue:
-    """A value that is computed by the first call, which is what a worker measures of it."""
+    """A value that the first call computes. Later calls return it."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
         self._compute = compute

@@ -1,4 +1,4 @@
-"""The CHILD process: one case of one side, measured and sent back on its own pipe.
+"""The CHILD process. It measures one case of one side and sends the result back on its own pipe.
 
-Standard library and torch only. It decides nothing: raw numbers go to the parent.
+It imports the standard library and torch only. It decides nothing: raw numbers go to the parent.
 """

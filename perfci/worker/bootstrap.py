@@ -3,14 +3,16 @@
     PYTHON -P bootstrap.py ORDER_FD RESULT_FD TURN_FD SPAWNED_NS
     PYTHON -P bootstrap.py join    (by a launcher of ranks)
 
-It puts the package ``perfci`` into ``sys.modules`` from where this file lies, so that nothing
-is put on ``sys.path`` and nothing of the parent's environment leaks into the side's. What a
-benchmark spawns by ``multiprocessing`` runs it once more, and gets the same package.
+It loads the package ``perfci`` from this file's folder straight into ``sys.modules``. So
+``sys.path`` stays as it is, and nothing of the parent's environment leaks into the side's. A
+process that a benchmark spawns by ``multiprocessing`` runs this file again, and gets the same
+package.
 """
 
 import time
 
-STARTED_NS = time.monotonic_ns()  # before any other import: the interpreter's phase ends here
+# Read before any other import: the interpreter's phase of the start ends here.
+STARTED_NS = time.monotonic_ns()
 
 import importlib.util  # noqa: E402
 import os  # noqa: E402

@@ -1,8 +1,8 @@
 """The bursts of one worker: its samples, garbage collection, and whether the work forked.
 
-If Python collected garbage by itself, that would fall into some samples and not into others.
-Without collection, what calls leave in reference cycles would count as memory: the quicker the
-work, the more of it. So garbage is collected between bursts.
+Garbage is collected between bursts, for two reasons. If Python collected it by itself, some
+samples would contain a collection and others not. Without any collection, the reference cycles
+that calls leave would count as memory, and quicker work would leave more of them.
 """
 
 from __future__ import annotations
@@ -27,39 +27,40 @@ from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import SocketTurn, moved_high
 
 _NO_LIMIT = sys.maxsize
-# Warming up: until the worker's own latencies stop falling.
+# The warm-up ends when the worker's own latencies stop falling.
 BLOCK_S = 0.02
+"""Length of a warm-up block. A short warm-up has shorter blocks."""
 _STEADY_BLOCKS = 3
+"""The warm-up ends after this many blocks in a row that are no faster than the best before."""
 _FALLING = 0.99
-"""A block whose median is under this share of the best before is still falling."""
+"""Latencies still fall if a block's median is below this share of the best median before it."""
 _HELD = 1.2
-"""Share of a call's latency for which the device is held while the call is launched."""
+"""The device is held for this many times a call's latency while the call is launched."""
 _TIMED_PART = 4
-"""A burst's recorded calls, divided by this, are made once more for the device's own time."""
+"""Calls that time the device alone: a burst's recorded calls divided by this."""
 _SLOW_S = 0.5
+"""Calls that take this long are warm after ``_SLOW_CALLS`` calls."""
 _SLOW_CALLS = 2
-"""Calls that take half a second or more are warm after two."""
 _LEAST_WAIT_NS = 5_000_000
-"""A worker that has waited less for its turns doesn't know how busy other threads are."""
+"""Least time spent waiting for turns from which the share of other threads is computed."""
 _LAST_WAIT_NS = 250_000_000
-"""A copy may be late that the system has not let run yet. A pool's children never return."""
+"""Longest wait for a forked copy that may yet return. A pool's children never return."""
 
 
-# The burst loops: what is inside them costs every sample.
+# The burst loops. Each statement inside a loop costs time in every sample.
 def burst(
     call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
 ) -> None:
-    """Append the samples, in ns, of ``most`` calls, or of fewer once ``seconds`` have passed.
+    """Make ``most`` calls, or fewer once ``seconds`` have passed, and append their samples in ns.
 
-    The output of a call is dropped by the next one's assignment, inside the timed region: a
-    user's loop frees its outputs too. A burst's last output is dropped outside it, on both sides
-    alike.
+    The next call's assignment drops a call's output inside the timed region, as a user's loop
+    frees its outputs too. Only a burst's last output is dropped untimed, on both sides alike.
     """
     append = samples.append
     deadline = perf_counter_ns() + seconds * 1e9
     for _ in range(most):
         started = perf_counter_ns()
-        output = call()  # noqa: F841 (kept alive until the next one, see above)
+        output = call()  # noqa: F841 (kept alive until the next call, see above)
         ended = perf_counter_ns()
         append(ended - started)
         if ended >= deadline:
@@ -73,7 +74,7 @@ def prepared_burst(
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Do as ``burst``, but ``prepare`` each call, untimed; its output is dropped untimed, too."""
+    """Do as ``burst``, but ``prepare`` each call and drop its output, both untimed."""
     deadline = perf_counter_ns() + seconds * 1e9
     for _ in range(most):
         prepare()
@@ -94,7 +95,7 @@ def synchronised_burst(
     most: int,
     seconds: float = math.inf,
 ) -> None:
-    """Do as ``burst``, and synchronise before both clock readings: by ``settle``, then directly."""
+    """Do as ``burst``, but synchronise before each clock reading: the first time by ``settle``."""
     append, synchronize = samples.append, device.synchronize
     deadline = perf_counter_ns() + seconds * 1e9
     for _ in range(most):
@@ -116,11 +117,12 @@ def device_burst(
     most: int,
     latency_ns: int,
 ) -> None:
-    """Append the device's own time, in ns, of ``most`` calls: between two events around a call.
+    """Append the device's own time, in ns, of ``most`` calls: from an event before to one after.
 
-    The device is held until the call is launched, so that it waits for no launch. A launch takes
-    ``latency_ns`` at most. Not included is what a call launches in another stream and doesn't wait
-    for. NVBench measures likewise (``detail/measure_cold.cu``), with a kernel that blocks.
+    The device is held until the call is launched, so that the device never waits for a launch. A
+    launch takes ``latency_ns`` at most. Work that a call launches in another stream without waiting
+    for it isn't included. NVBench does the same with a kernel that blocks
+    (``detail/measure_cold.cu``).
     """
     hold = getattr(device, "hold", None)
     first, last = device.event(), device.event()
@@ -144,7 +146,10 @@ def timed_twice_burst(
     settle: Callable[[], object],
     most: int,
 ) -> None:
-    """Do both at once: for calls so long that the two records are nothing in their latency."""
+    """Take both samples of the same calls: latency, and the device's own time, in ns.
+
+    Used for long calls, in whose latency the two event records don't matter.
+    """
     first, last = device.event(), device.event()
     stream = device.stream()
     for _ in range(most):
@@ -177,17 +182,17 @@ class Bursts:
         self._settle = _settling(device, flush_l2=flush_l2)
         self._burst = partial(prepared_burst, prepare) if prepare else burst
         self.preparing_s = 0.0
-        """Time that the preparation of a call took in the last block of the warm-up."""
+        """Mean time that preparing a call took in the warm-up's last block."""
         self._core = CoreTaken()
         self._copies = copies
         self.samples: list[array[int]] = []
         self.device_samples: list[array[int]] = []
         self.calls = 0
-        """Calls that blocks made, lead-ins included."""
+        """Number of calls made in blocks so far, including lead-ins."""
         self._waited_ns = self._others_ns = 0
 
     def once(self) -> None:
-        """Make one call, to its end."""
+        """Make one call and wait for its end."""
         if self._prepare:
             self._prepare()
         output = self._call()
@@ -198,20 +203,20 @@ class Bursts:
         self._copies.require_none()
 
     def warm(self, samples: array[int], seconds: float) -> None:
-        """Make calls for ``seconds``. Their samples go to ``samples`` alone."""
+        """Make calls for ``seconds``. Their samples go to ``samples`` and are not kept here."""
         before, began_ns = len(samples), perf_counter_ns()
         self._run_burst(samples, _NO_LIMIT, seconds)
         if self._prepare and (made := samples[before:]):
             self.preparing_s = (perf_counter_ns() - began_ns - sum(made)) / len(made) / 1e9
 
     def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> WorkerBlock:
-        """Run ``bursts`` of ``calls`` each in turn, or as many as there are turns.
+        """Run ``bursts`` bursts of ``calls`` calls, each in its turn; fewer if the turns end.
 
         A worker that measures alone has no ``turn``.
 
-        Before each burst, ``lead_in`` calls are made and not recorded, because the other side's
-        burst left its data in the caches. What a burst left in reference cycles is freed before the
-        turn is handed over, so that the other side doesn't lack that memory.
+        Each burst begins with ``lead_in`` unrecorded calls, because the other side's burst left its
+        data in the caches. Reference cycles are freed before the turn is handed over, so that their
+        memory is free for the other side.
         """
         collect()
         samples: array[int] = array("q")
@@ -247,7 +252,10 @@ class Bursts:
         )
 
     def _await(self, turn: SocketTurn | None) -> bool:
-        """Wait for the turn, and note what this process's other threads do meanwhile."""
+        """Wait for the turn. Note the processor time that other threads take meanwhile.
+
+        Return False if the turn will not come.
+        """
         if turn is None:
             return True
         began_ns, others_ns = monotonic_ns(), _cpu_of_other_threads_ns()
@@ -257,9 +265,9 @@ class Bursts:
         return came
 
     def busy_share(self) -> float:
-        """Return the processor time of other threads between bursts, as a share of that time.
+        """Return other threads' processor time during waits for turns ÷ the length of the waits.
 
-        Zero for a worker that hardly waited, such as one that measures alone.
+        Zero for a worker that hardly waited, such as a worker that measures alone.
         """
         return self._others_ns / self._waited_ns if self._waited_ns >= _LEAST_WAIT_NS else 0.0
 
@@ -271,7 +279,7 @@ class Bursts:
     def _run_recorded(
         self, samples: array[int], device_samples: array[int], calls: int, apart: int
     ) -> None:
-        """Run a burst's recorded calls, and those ``apart`` that time the device."""
+        """Run a burst's recorded calls, then the ``apart`` calls that time the device alone."""
         call, device = self._call, self._device
         if device is None or not self._by_events or calls == 0:
             self._run_burst(samples, calls)
@@ -290,7 +298,7 @@ class Bursts:
         self._copies.end()
 
     def _ready(self) -> None:
-        """Prepare the next call, and have the device end what that began."""
+        """Prepare the next call, and wait until the device has ended that preparation's work."""
         if self._prepare:
             self._prepare()
         self._settle()
@@ -301,7 +309,10 @@ def _cpu_of_other_threads_ns() -> int:
 
 
 def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], object]:
-    """Return a function that readies the device. Unusable where its cache can't be flushed."""
+    """Return a function that readies the device for a call: flushed if asked, and synchronised.
+
+    Raises Unusable if the cache is to be flushed and can't be.
+    """
     if device is None:
         return lambda: None
     if not flush_l2:
@@ -319,9 +330,9 @@ def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], obj
 
 
 class CoreTaken:
-    """The time for which this process could run but was kept off its core, since it began.
+    """The time since this process began for which it was runnable, but kept off its core.
 
-    A reading of the open file takes 4 µs; one that opens the file takes three times as long.
+    The file stays open: a reading takes 4 µs, and three times as long if it opens the file first.
     """
 
     def __init__(self) -> None:
@@ -331,10 +342,10 @@ class CoreTaken:
             self._file = -1
 
     def taken_ns(self) -> int:
-        """Return that time in ns; 0 where it isn't known, as when the benchmark closed the file."""
+        """Return the time in ns; 0 if it isn't known, as when the benchmark closed the file."""
         try:
             return int(os.pread(self._file, 64, 0).split()[1])
-        except (OSError, IndexError, ValueError):  # the number may be another file's by now
+        except (OSError, IndexError, ValueError):  # the descriptor may be another file's by now
             return 0
 
 
@@ -349,9 +360,10 @@ def encoded(samples: array[int]) -> str:
 def warm_up(
     warm: Callable[[array[int], float], object], first_call_s: float, most_s: float
 ) -> float:
-    """Run blocks of calls until three in a row aren't faster; return the last median in s.
+    """Run blocks of calls until three in a row aren't faster. Return the last block's median in s.
 
-    At most ``most_s``; calls of half a second or more are made twice at most.
+    The warm-up lasts ``most_s`` at most. It ends after two calls if they take half a second or
+    more. ``warm(samples, seconds)`` runs a block.
     """
     best = float("inf")
     steady = 0
@@ -371,34 +383,39 @@ def warm_up(
 
 
 def _left_to_python() -> bool:
-    """Return whether the quiet setting is off."""
+    """Return whether the user leaves garbage collection to Python (``PERFCI_GC=1``)."""
     return os.environ.get("PERFCI_GC") == "1"
 
 
 def freeze() -> None:
-    """Collect garbage, and exempt the rest from collections: a fork would copy its pages."""
+    """Collect garbage, and exempt the objects that remain from later collections.
+
+    A collection in a fork would write to these objects, and the system would copy their pages.
+    """
     if not _left_to_python():
         gc.collect()
         gc.freeze()
 
 
 def stop_collecting() -> None:
-    """Leave later collections to ``collect``, which skips all objects that exist by now."""
+    """Switch off Python's own collections. ``collect`` skips all objects that exist by now."""
     freeze()
     if not _left_to_python():
         gc.disable()
 
 
 def collect() -> None:
-    """Free what calls have left since; takes microseconds where they have left nothing."""
+    """Free the garbage of recent calls. Takes microseconds if they left none."""
     if not _left_to_python():
         gc.collect()
 
 
 class StrayCopies:
-    """A mark in memory shared with the worker's forks. A copy that returns from the work sets it.
+    """Detects forked copies of the worker that return from the work into perfci's code.
 
-    Otherwise both would measure, on one core. ``multiprocessing`` ends its children itself.
+    Such a copy would measure too, on the worker's core. Instead, it sets a mark in memory that it
+    shares with the worker, and ends. Children of ``multiprocessing`` never return:
+    ``multiprocessing`` ends them.
     """
 
     def __init__(self) -> None:
@@ -406,13 +423,13 @@ class StrayCopies:
         self._returned = mmap.mmap(-1, 1)
 
     def end(self) -> None:
-        """End this process where it is a copy."""
+        """End this process if it is a copy."""
         if os.getpid() != self._pid:
             self._returned[0] = 1
             os._exit(0)
 
     def require_none(self) -> None:
-        """Raise Unusable where a copy has returned until now; end this process where it is one."""
+        """Raise Unusable if a copy has returned so far. End this process if it is a copy."""
         self.end()
         if self._returned[0]:
             raise Unusable(
@@ -422,7 +439,7 @@ class StrayCopies:
             )
 
     def require_none_at_last(self) -> None:
-        """Do as ``require_none`` after the last call, once running children had time to return."""
+        """Do as ``require_none``, but first give children that still run time to return."""
         until = monotonic_ns() + _LAST_WAIT_NS
         while not self._returned[0] and _child_runs() and monotonic_ns() < until:
             time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Outputs that stand for work still to be done: its time would be in no sample."""
+"""Finds outputs that stand for work still to be done, whose time no sample would contain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from perfci.errors import Unusable
 
 _MOST_VALUES = 100
-"""Values of a container that are looked at."""
+"""Most values of a container that are checked."""
 _ITERATE = "go through it inside the work, `for _ in steps(): pass`"
 _LAZY_TYPES = (
     (CoroutineType, "a coroutine", "call asyncio.run inside it"),
@@ -27,14 +27,17 @@ _FUTURES = (
     ("multiprocessing.pool", "AsyncResult", "ready"),
     ("torch.futures", "Future", "done"),
 )
-"""Module, class, and the method that says whether the work has ended. None is imported here."""
+"""Module, class, and the method that tells whether the work has ended.
+
+The modules are not imported for this check: a future exists only if its module is loaded.
+"""
 
 
 def require_ran(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, runs only on request.
+    """Raise Unusable if ``output``, or a value in it, runs only on request.
 
-    Values of a tuple, list, set or mapping are looked at, those of containers in it are not. A file
-    is an iterator that is not lazy.
+    The values of a tuple, list, set or mapping are checked, but not the values of containers in it.
+    A file is an iterator, but not a lazy one.
     """
     for value in (output, *_values_of(output)):
         for kind, article, advice in _LAZY_TYPES:
@@ -45,9 +48,9 @@ def require_ran(output: object) -> None:
 
 
 def require_ended(output: object) -> None:
-    """Raise Unusable where ``output``, or a value in it, is a future whose work still runs.
+    """Raise Unusable if ``output``, or a value in it, is a future whose work still runs.
 
-    The same values are looked at. A future that has ended is a result like any other.
+    The same values as in ``require_ran`` are checked. A future that has ended is a plain result.
     """
     for module, name, ended in _FUTURES:
         kind = getattr(sys.modules.get(module), name, None)

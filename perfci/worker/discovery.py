@@ -26,10 +26,11 @@ from perfci.worker.own_packages import importable, installed_copies, other_sourc
 from perfci.worker.protocol import kind_of, where_it_failed
 
 _COMPILING_AXES = ("mode", "backend")
+"""Axes whose labels other than ``eager`` compile."""
 
 
 def discover(order: WorkOrder) -> dict[str, Any]:
-    """Return a ``Discovery`` as a dict; a file that fails leaves the others alone."""
+    """Return a ``Discovery`` as a dict. A file that fails doesn't affect the other files."""
     cases: list[Case] = []
     failures: list[Failure] = []
     added: dict[str, str] = {}
@@ -90,7 +91,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
 
 
 def _require_bound(bound: Sequence[Benchmark], path: str, file: str) -> None:
-    """Raise BenchmarkError if the file defined a benchmark and no name of its module has it."""
+    """Raise BenchmarkError if the file defined a benchmark that no name of its module holds."""
     kept = {id(benchmark) for benchmark in bound}
     for lost in DEFINED:
         if id(lost) in kept or Path(lost.file).resolve() != Path(path).resolve():
@@ -110,7 +111,7 @@ def _require_bound(bound: Sequence[Benchmark], path: str, file: str) -> None:
 
 
 def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
-    """Return the imports of a file with torch's state, and those of its suite's tool first."""
+    """Return a file's imports with those of its suite's tool put first, and torch's state."""
     tool = tuple(loaded_of_tool(form)) if form else ()
     names = dict.fromkeys((*tool, *imports.modules))
     return replace(imports, modules=tuple(names), state=torch_state())
@@ -135,7 +136,7 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
             timeout=benchmark.timeout,
             thresholds=dict(benchmark.thresholds),
             metrics=benchmark.metrics,
-            # What compiles is known only when it is built; until then its axis shows it
+            # whether a case compiles is known only once it is built; until then, guess by its axes
             compiled=not benchmark.hands_over
             and any(point.labels.get(axis, "eager") != "eager" for axis in _COMPILING_AXES),
         )
@@ -161,7 +162,7 @@ def _saved_cases(saved: SavedModel) -> list[Case]:
 
 
 def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
-    """Return the cases with an id of their own, and failures for those that share one."""
+    """Return the cases whose id is unique, and a failure for each id that several cases share."""
     places: dict[str, list[str]] = {}
     for case in cases:
         places.setdefault(case.id, []).append(f"{case.file}:{case.line}")
@@ -181,7 +182,7 @@ def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case]
 
 
 def _source_hash(*files: str) -> str:
-    """Return a hash of the whole files that a benchmark is in: the version of its meaning."""
+    """Return a hash of the files that define a benchmark. It changes if they change."""
     digest = hashlib.sha256()
     for file in files:
         with Path(file).open("rb") as source:  # a saved model may be larger than memory
@@ -190,7 +191,7 @@ def _source_hash(*files: str) -> str:
 
 
 def _relative(file: str, order: WorkOrder) -> str:
-    """Return a path relative to the side's tree, by which a file has one name on both sides."""
+    """Return the path relative to the side's tree, which is the same on both sides."""
     return Path(file).relative_to(order.root).as_posix()
 
 
@@ -198,11 +199,11 @@ def _relative(file: str, order: WorkOrder) -> str:
 
 
 def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, str]:
-    """Return the facts as text. Raises UsageError for a kind of device that breaks.
+    """Return the facts as text. Raises UsageError if a kind of device breaks.
 
-    torch is imported for this only where the work ``needs_torch``, or the machine has a device of
-    these ``kinds``: any benchmark may import torch in its set-up there, and without its facts two
-    cards would look like one.
+    torch is imported for its facts only if the work ``needs_torch``, or the machine has a device of
+    these ``kinds``. On such a machine, any benchmark may import torch in its set-up, and without
+    the facts two different cards would look alike.
     """
     facts = {
         "python": platform.python_version(),
@@ -218,7 +219,7 @@ def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, s
     else:
         facts["torch"] = str(torch.__version__)
         facts["torch_threads"] = str(torch.get_num_threads())
-    for kind in reversed(kinds):  # of facts with one name, the first kind's stays
+    for kind in reversed(kinds):  # if two kinds have a fact of one name, the first kind's wins
         facts |= _facts_of(kind)
     return facts
 
@@ -236,7 +237,10 @@ def _facts_of(kind: DeviceKind) -> Mapping[str, str]:
 
 
 def _imported(name: str) -> tuple[Any, str]:
-    """Import a library if possible. A benchmark that needs it fails later, with the reason."""
+    """Import a library if possible. Return it, or None and a remark if its import is broken.
+
+    A benchmark that needs the library fails later, with the reason.
+    """
     try:
         return importlib.import_module(name), ""
     except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)

@@ -1,10 +1,10 @@
-"""The imports of benchmark files, in their order, and what they do to the process.
+"""Records what benchmark files import, in order, and what these imports do to the process.
 
-Discovery records them in a fresh process of each side. An ancestor records what it imports for both
-sides, and the parent compares the records (``perfci.measure.starters``).
+Discovery records each side's imports in a fresh process. An ancestor records the imports that it
+makes for both sides, and the parent compares the records (``perfci.measure.starters``).
 
-An ancestor also imports the compiler. Otherwise each worker's first call would, which takes 2 to
-3 s of its start, the same on both sides.
+An ancestor also imports torch's compiler. Otherwise each worker's first call would import it, which
+takes 2 to 3 s of a start on either side.
 """
 
 from __future__ import annotations
@@ -28,13 +28,17 @@ from perfci.model.discovery import FileImports
 from perfci.model.worker import UNLIKE_FRESH
 
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
+"""Audit events of changes to the environment."""
 _PROGRAM_STARTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
 )
+"""Audit events of programs that are started, forks, and connections."""
 _BYTECODE = (".py", ".pyc")
+"""Endings of files that an import opens. Only other files count as read."""
 _ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
 """Files whose code imports on behalf of other code."""
 _OF_SUITES = "/perfci/suites/"
+"""Part of the path of the code that runs a suite's tool."""
 _STATE: Mapping[str, Callable[[Any], object]] = {
     "default dtype": lambda torch: torch.get_default_dtype(),
     "default device": lambda torch: torch.get_default_device(),
@@ -52,17 +56,20 @@ _STATE: Mapping[str, Callable[[Any], object]] = {
     "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
     "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
 }
+"""torch's settings by name, each with a function that reads it."""
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
+"""The compiler's modules that an ancestor imports."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
-"""Variables that Inductor sets as it compiles, and reads later than at its import."""
+"""Variables that Inductor itself sets when it compiles. It doesn't read them at its import."""
 _SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
 
 
 @dataclass(slots=True)
 class _ImportTrace:
-    """The record of what one import of a side's own code asked for, in order, and did.
+    """The record of one import of a side's own code: what it imported, in order, and what it did.
 
-    ``read`` has files and modules of the side's tree that a library asked for.
+    ``environment`` has changed variables, ``programs`` what libraries started, and ``read`` the
+    files and modules of the side's tree that libraries asked for.
     """
 
     modules: dict[str, None] = field(default_factory=dict)
@@ -72,9 +79,9 @@ class _ImportTrace:
 
 
 class ImportRecord:
-    """Records while ``during`` is open. ``roots`` are the folders of the side's own code.
+    """Records imports while ``during`` is open. ``roots`` are the folders of the side's own code.
 
-    Only imports by own code are recorded, as those by libraries follow from them.
+    Only imports made by own code are recorded. The imports made by libraries follow from these.
     """
 
     def __init__(self, roots: Sequence[str] = ()) -> None:
@@ -86,7 +93,7 @@ class ImportRecord:
 
     @contextmanager
     def during(self, file: str) -> Iterator[None]:
-        """Record as an import of ``file``."""
+        """Record what happens while the block is open as done by the import of ``file``."""
         self._nested.append(self._trace_of(file))
         self._import = builtins.__import__
         builtins.__import__ = self._import_noted
@@ -101,9 +108,9 @@ class ImportRecord:
             self._nested.clear()
 
     def find_spec(self, name: str, path: object = None, _: object = None) -> None:
-        """Find nothing, but note where a library asks for a module of the side's tree.
+        """Return None, but note if a library asks for a module of the side's tree.
 
-        An ancestor would not find it, even if the library only asks whether it is there.
+        An ancestor would not find such a module, even if the library only asks whether it exists.
         """
         if path is not None or not self._nested:
             return
@@ -117,7 +124,7 @@ class ImportRecord:
                     self._nested[-1].read[name] = None
 
     def of(self, file: str) -> FileImports:
-        """Return what ``file``, and the own modules that it imports, asked for and did."""
+        """Return what ``file`` and the own modules that it imports asked for and did."""
         total = _ImportTrace()
         seen: set[str] = set()
         waiting = [file]
@@ -148,7 +155,7 @@ class ImportRecord:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """Stand in for ``__import__``, and note what own code imports."""
+        """Import like ``__import__``, whose place this method takes. Note what own code imports."""
         if not self._is_by_own_importer(globals):
             return self._import(name, globals, locals, fromlist or (), level)
         package = (globals or {}).get("__package__") or (globals or {}).get("__name__") or ""
@@ -169,7 +176,7 @@ class ImportRecord:
                     self._nested[-1].modules[f"{imported}.{child}"] = None
 
     def _is_by_own_importer(self, importer: Mapping[str, Any] | None) -> bool:
-        """Return whether the side's own code imports."""
+        """Return whether the importing module (its globals) is the side's own code."""
         if not importer or not self._nested:
             return False
         file = importer.get("__file__")
@@ -203,17 +210,20 @@ class ImportRecord:
             file, _, flags = arguments
             if (flags or 0) & os.O_WRONLY:
                 return
-            place = os.path.abspath(file)  # noqa: PTH100 (as written: links are looked at later)
+            place = os.path.abspath(file)  # noqa: PTH100 (links are resolved later)
             inside = not file.endswith(_BYTECODE) and self._is_own_file(place)
             if inside and not self._is_by_own_code():
                 trace.read[file] = None
 
     def _is_by_own_code(self) -> bool:
-        """Return whether own code, or its suite's tool, and not an import caused the event."""
+        """Return whether own code or its suite's tool caused the event, and no library's import."""
         return self._causer(sys._getframe(1)) != "import"  # noqa: SLF001 (there is no other way)
 
     def _causer(self, frame: FrameType | None) -> Literal["import", "own", "tool"]:
-        """Return what led to this frame: a library's import, own code, or its suite's tool."""
+        """Return what called this frame: a library's import, own code, or its suite's tool.
+
+        The innermost frame that is any of the three decides.
+        """
         while frame is not None:
             if frame.f_code.co_name == "_find_and_load":
                 return "import"
@@ -235,7 +245,10 @@ def _change(arguments: tuple[Any, ...]) -> str:
 
 @cache
 def _listeners() -> list[Callable[[str, tuple[Any, ...]], None]]:
-    """Return the listeners to audit events, behind one hook, as a hook can't be removed."""
+    """Return the list of listeners to audit events. A single hook calls them all.
+
+    An audit hook can't be removed, but a listener can.
+    """
     listeners: list[Callable[[str, tuple[Any, ...]], None]] = []
 
     def hand_on(event: str, arguments: tuple[Any, ...]) -> None:
@@ -264,27 +277,30 @@ def torch_state() -> dict[str, str]:
     for name, read in _STATE.items():
         try:
             state[name] = str(read(torch))
-        except Exception as error:  # noqa: BLE001 (another version's torch: the same on both sides)
+        except Exception as error:  # noqa: BLE001 (this torch lacks the setting, on both sides)
             state[name] = type(error).__name__
     return state
 
 
 def importable(names: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the compiler's modules that an ancestor may import.
+    """Return the modules of ``names``, the compiler's, that an ancestor may import.
 
-    Inductor is not one where Triton is installed: its import starts processes then.
+    With Triton installed, Inductor is left out, because its import then starts processes.
     """
     has_triton = importlib.util.find_spec("triton") is not None
     return tuple(name for name in names if name != INDUCTOR or not has_triton)
 
 
 def forget_places() -> None:
-    """Forget the folder of temporary files that the compiler chose: each worker has its own."""
+    """Forget the temporary folder that the compiler's import chose. Each worker has its own."""
     tempfile.tempdir = None
 
 
 def use_own_places() -> None:
-    """Have Inductor precompile C++ headers into the folder that this process would have chosen."""
+    """Have Inductor precompile C++ headers into this process's own cache folder.
+
+    Its modules were imported by the ancestor, so they hold the ancestor's folder.
+    """
     codecache: Any = sys.modules.get("torch._inductor.codecache")
     if hasattr(codecache, "_HEADER_DIR"):
         codecache._HEADER_DIR = f"{codecache.default_cache_dir()}/precompiled_headers"  # noqa: SLF001
@@ -292,7 +308,7 @@ def use_own_places() -> None:
 
 
 def require_same_environment(before: Mapping[str, str]) -> None:
-    """Raise Unusable where set-up changed the environment: the compiler has read it already."""
+    """Raise Unusable if set-up changed the environment. The compiler has already read it."""
     names = {*before, *os.environ} - _SET_BY_INDUCTOR - _SET_BY_PYTEST
     changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
     if changed:
@@ -300,6 +316,9 @@ def require_same_environment(before: Mapping[str, str]) -> None:
 
 
 def require_compiled(*, compiled: bool) -> None:
-    """Raise Unusable where neither set-up nor the first call compiled: they import no compiler."""
+    """Raise Unusable if neither set-up nor the first call compiled anything.
+
+    A fresh process would then not have imported the compiler, which this process has.
+    """
     if not compiled:
         raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")

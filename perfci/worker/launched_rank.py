@@ -1,7 +1,7 @@
 """A process that a launcher started. It joins its worker and starts its rank as a child process.
 
-It reports how the rank ended, has it show where it hangs, and ends it when the worker is gone,
-whatever the rank does meanwhile.
+Whatever the rank does, this process reports how the rank ended, has the rank show where it hangs,
+and ends the rank when the worker is gone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def main() -> NoReturn:
         data_connections = {}
         for name in ("channel", "output"):
             data_connections[name] = connected(where).connection
-            data_connections[name].send((name, joined.rank))  # at once: the worker waits for it
+            # sent before the next connection is made, because the worker waits for it
+            data_connections[name].send((name, joined.rank))
     except OSError as error:
         sys.exit(f"perfci: a process on {socket.gethostname()} can't join its worker: {error}")
     with contextlib.suppress(EOFError, OSError):  # the worker is gone
@@ -74,7 +75,7 @@ def _joined(control: Link) -> JoinRequest:
 
 
 def _serve_worker(control: Connection, channel: Connection, output: Connection) -> None:
-    """Carry out the worker's orders before the rank begins, start the rank, and stand by."""
+    """Carry out the worker's orders up to the rank's start, start the rank, and stand by."""
     listener: socket.socket | None = None
     while True:
         order, what = control.recv()
@@ -101,9 +102,9 @@ def _started(
     output: Connection,
     listener: socket.socket | None,
 ) -> BaseProcess:
-    """Take the worker's folder, import path and variables, and start the rank as a fork."""
+    """Take over the worker's folder, import path and variables, and start the rank as a fork."""
     for name, value in orders.variables.items():
-        os.environ.setdefault(name, value)  # what the launcher set stays
+        os.environ.setdefault(name, value)  # variables that the launcher set keep their values
     os.chdir(orders.folder)
     sys.path[:] = orders.path
     serve_imports()
@@ -122,7 +123,7 @@ def _started(
 def _stand_by(control: Connection, rank: BaseProcess) -> None:
     """Carry out the worker's orders until it hangs up. Raises EOFError or OSError then.
 
-    A rank's own end is no reason to leave: the launcher might end all data_connections for it.
+    This process stays when its rank ends, because the launcher might then end all its processes.
     """
     waiting = Thread(target=_report_end, args=(control, rank))
     waiting.start()
@@ -138,7 +139,10 @@ def _stand_by(control: Connection, rank: BaseProcess) -> None:
 
 
 def _report_end(control: Connection, rank: BaseProcess) -> None:
-    """Report the rank's end, of the process itself: its children may keep a pipe of its open."""
+    """Wait for the rank's process and report its exit code.
+
+    The end of a pipe wouldn't do: the rank's children may keep the pipe open.
+    """
     rank.join()
     with contextlib.suppress(OSError):  # the worker has hung up
         control.send(rank.exitcode)

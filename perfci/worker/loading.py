@@ -1,8 +1,9 @@
-"""Benchmark files as modules, and the work that an order's case builds.
+"""Imports benchmark files as modules, and sets up the work of an order's case.
 
-``multiprocessing`` starts a fresh Python under ``spawn`` and ``forkserver``, runs the main file of
-the process that asked for it, and imports the modules of what it is sent. A worker's main file is
-``bootstrap.py``, and its benchmark's module is in no folder under its name.
+With ``spawn`` and ``forkserver``, ``multiprocessing`` starts a fresh Python. This runs the main
+file of the process that asked for it, and imports the modules of the objects it is sent. A worker's
+main file is ``bootstrap.py``. Its benchmark's module has a name that no folder's file has, so
+``BenchmarkFinder`` finds it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from perfci.model.worker import WorkOrder
 from perfci.suites import SuiteForm, form_of
 
 PREFIX = "perfci_benchmarks_"
-"""Begins the name of the module that a benchmark file is imported as."""
+"""Prefix of the name of the module that a benchmark file is imported as."""
 _DOT = "__dot__"
+"""Stands for a dot of the file's name in the module's name."""
 _DIGITS = 8
+"""Digits of the checksum at the end of the module's name."""
 
 
 def prepare_path(python_path: tuple[str, ...]) -> None:
@@ -40,7 +43,7 @@ def prepare_path(python_path: tuple[str, ...]) -> None:
 
 
 def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
-    """Import one benchmark file. Its folder comes on ``sys.path`` after the side's own."""
+    """Import one benchmark file. Put its folder on ``sys.path``, after the side's own folders."""
     folder = str(Path(file).parent)
     if folder not in sys.path:
         last = max(
@@ -58,7 +61,7 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
 
 
 def forget_neighbours(folder: str) -> None:
-    """Forget modules next to a benchmark file: another folder may have some of the same names."""
+    """Forget the modules of a benchmark file's folder. Another folder may use the same names."""
     sys.path.remove(folder)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -70,7 +73,7 @@ def forget_neighbours(folder: str) -> None:
 def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
     """Return the benchmarks that the module's own file defines, in the order of their lines.
 
-    A value of the module is a benchmark, or a tuple of several.
+    A name of the module may hold a benchmark, or a tuple of benchmarks.
     """
     here = os.path.realpath(module.__file__ or "")
     values = [value if isinstance(value, tuple) else (value,) for value in vars(module).values()]
@@ -83,9 +86,9 @@ def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
 
 
 def name_of(file: str) -> str:
-    """Return the name of a benchmark file's module, from its whole path.
+    """Return the name of a benchmark file's module: its file's name, and a checksum of its path.
 
-    Two folders may each have a file of one name.
+    The checksum tells files of the same name in two folders apart.
     """
     stem = file.rpartition("/")[2].removesuffix(".py")
     return f"{PREFIX}{stem.replace('.', _DOT)}_{crc32(file.encode()):0{_DIGITS}x}"
@@ -99,7 +102,7 @@ class BenchmarkFinder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the module's spec; None where ``name`` is no benchmark file's."""
+        """Return the module's spec, or None if ``name`` isn't a benchmark file's module."""
         del path, target
         if not name.startswith(PREFIX):
             return None
@@ -117,29 +120,33 @@ def serve_imports() -> None:
 
 
 def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[Benchmark, ...]:
-    """Import a benchmark file, perfci's own or of a suite's form, and return its benchmarks."""
+    """Import a benchmark file of perfci's form, or of a suite's ``form``. Return its benchmarks."""
     if form:
         return form.benchmarks(Path(file), Path(order.root))
     return benchmarks_in(load(file, order.python_path))
 
 
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
-    """Import the order's benchmark file and return its benchmarks; for a saved model, torch."""
+    """Import the order's benchmark file and return its benchmarks. For a saved model, import torch.
+
+    A saved model has no benchmarks.
+    """
     if order.benchmark_file:
         return benchmarks_of(order.benchmark_file, order, form_of(order.benchmark_file, order.root))
-    import torch  # noqa: F401 (a saved model's start is torch's)
+    import torch  # noqa: F401 (counts as the import of a saved model's start)
 
     return ()
 
 
 GoOn = Callable[[Work], None]
-"""The continuation of a worker, given the work once it is set up."""
+"""The rest of the worker's task, called with the work once it is set up."""
 
 
 def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:
-    """Return the set-up of the order's case. It calls its argument with the work.
+    """Return a function that sets up the order's case and calls its argument with the work.
 
-    A benchmark that hands its work over does so within its own frames, with its contexts open.
+    It is a continuation, because a benchmark that hands its work over calls it from its own frames,
+    while its contexts are open.
     """
     if not order.benchmark_file:
         for saved in order.saved:
@@ -175,7 +182,7 @@ def _checked(benchmark: Benchmark, made: Any) -> Any:
 
 
 def _work(made: Any) -> Work:
-    """Return the work with the metrics that were returned with it."""
+    """Return the work, with the metrics that the benchmark returned next to its callable."""
     call, *extras = made if isinstance(made, tuple) else (made,)
     work = call if isinstance(call, Work) else Work(call)
     metrics = (*work.metrics, *extras)

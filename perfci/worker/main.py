@@ -1,9 +1,10 @@
-"""The worker's life: it carries out one order, or reports its failure, and leaves the shortest way.
+"""The worker's life: carry out one order, or report its failure, and exit the shortest way.
 
 The order may be to fork workers. A **starter** has imported one side's benchmark file. An
-**ancestor** has imported the libraries that both sides need, and no code of either side: its
-workers import that themselves. Both are really fresh processes, and their start is part of each
-worker's cold start. They fork only if no thread stays and no device is in use (``api.forking``).
+**ancestor** has imported the libraries that both sides need, but no code of either side: each
+worker that it forks imports its side's code itself. Both are fresh processes, and their start is
+counted as part of each worker's cold start. They fork only if no thread is left and no device is in
+use (``api.forking``).
 """
 
 from __future__ import annotations
@@ -53,19 +54,24 @@ from perfci.worker.protocol import (
 )
 
 _LARGEST_REQUEST = 1 << 16
+"""Most bytes of a request to fork a worker, which is the worker's environment as JSON."""
 _MOST_DESCRIPTORS = 16
+"""Most descriptors that come with a request."""
 TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
-"""The variable by which the parent finds all that a worker started."""
+"""The variable by which the parent finds all processes that a worker started."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartClock:
     """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
 
-    ``resumed_ns`` is when the worker went on after ``imported_ns``: at once, or in a fork when it
-    was forked. The time between is waiting, and no part of the start. An ancestor's worker then
-    makes its own imports, from ``own_imports_began_ns`` to ``own_imports_ended_ns``; other workers
-    make none. At the end of an ancestor's imports, that of the compiler took ``compiler_ns``.
+    The imports begin at ``harness_ns`` and end at ``imported_ns``. A fresh worker goes on at once,
+    and ``resumed_ns`` equals ``imported_ns``. A forked worker goes on when it is forked: the time
+    from ``imported_ns`` to ``resumed_ns`` is waiting, which isn't part of the start.
+
+    An ancestor's worker then imports its side's own code, from ``own_imports_began_ns`` to
+    ``own_imports_ended_ns``. Other workers have zero for both. ``compiler_ns`` is the length of the
+    compiler's import, which is the last of an ancestor's imports.
     """
 
     spawned_ns: int
@@ -78,18 +84,19 @@ class StartClock:
     compiler_ns: int = 0
 
     def until(self, now_ns: int) -> float:
-        """Return the time in s from the spawn to ``now_ns``, waiting left out."""
+        """Return the time in s from the spawn to ``now_ns``, without the waiting."""
         return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
 
     def imports(self) -> float:
-        """Return how long the file's imports took, in s: those before the fork, and its own."""
+        """Return how long the file's imports took, in s: before the fork, and the worker's own."""
         before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
         return (before_ns + self.own_imports_ended_ns - self.own_imports_began_ns) / 1e9
 
     def phases(self, later_harness_ns: int) -> dict[str, float]:
-        """Return the phases up to the imports, in s. The harness's own work goes on after them.
+        """Return the phases of the start up to the imports, in s.
 
-        ``later_harness_ns`` counts from when the worker went on, its own imports included.
+        The harness also works after the imports: ``later_harness_ns`` is that time since the worker
+        went on. It includes the worker's own imports, which are subtracted here.
         """
         own_imports_ns = self.own_imports_ended_ns - self.own_imports_began_ns
         harness_ns = self.harness_ns - self.started_ns + later_harness_ns - own_imports_ns
@@ -108,7 +115,7 @@ def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
 def _serve_and_leave(
     ends: WorkerDescriptors, serve: Callable[[WorkOrder, Channel], None]
 ) -> NoReturn:
-    """Serve one order and leave by ``os._exit``: an interpreter's exit with torch costs 0.4 s."""
+    """Serve one order and leave by ``os._exit``. A regular exit with torch would take 0.4 s."""
     channel = Channel(ends)
     line = channel.receive()
     if not line:
@@ -118,7 +125,7 @@ def _serve_and_leave(
     try:
         serve(order, channel)
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
-        log(error)  # first: the parent cuts the log when it gets the message
+        log(error)  # before the message: the parent cuts the log when it gets the message
         channel.send(
             "failed",
             stage=channel.stage,
@@ -131,7 +138,7 @@ def _serve_and_leave(
 
 
 def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
-    """Carry out ``order`` in a fresh process, whatever it asks for."""
+    """Carry out any kind of ``order`` in a fresh process."""
     if order.preload is not None:
         _become_ancestor(spawned_ns, started_ns, order, channel)
         return
@@ -163,7 +170,7 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
 
 
 def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
-    """Import what both sides need, and fork workers, each of which goes on as one side's."""
+    """Import the libraries that both sides need, then fork workers of either side."""
     use(order.metrics)
     harness_ns = monotonic_ns()
     channel.enter("import")
@@ -216,7 +223,7 @@ def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> No
 
 
 def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> None:
-    """Raise Unusable where torch is not set as in a fresh process of this side."""
+    """Raise Unusable if torch's settings differ from those in a fresh process of this side."""
     for name, value in fresh.items():
         if state.get(name) != value:
             raise Unusable(
@@ -227,7 +234,7 @@ def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> 
 
 
 def _look_and_check(watch: CodeWatch | None) -> None:
-    """If this worker is watched, have all that it loaded written down, and check that it was."""
+    """Have a watched worker record all that it loaded, and check that the record was written."""
     if watch is None:
         return
     watch.look()
@@ -243,9 +250,9 @@ def _look_and_check(watch: CodeWatch | None) -> None:
 
 
 def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
-    """Import what the order's ``preload`` names, then its ``compiler``.
+    """Import the modules of the order's ``preload``, then those of its ``compiler``.
 
-    Return a report of it for the parent, and the time of the compiler's import in ns.
+    Return a report of the imports for the parent, and the time of the compiler's import in ns.
     """
     before = modules()
     record = ImportRecord()
@@ -276,7 +283,7 @@ def _import_each(names: Sequence[str]) -> str:
     for name in names:
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 (a library's: the parent gets it)
+        except BaseException as error:  # noqa: BLE001 (a library's error: reported to the parent)
             return f"{name}: {where_it_failed(error, ())}"
     return ""
 
@@ -287,7 +294,7 @@ def serve_forks(
     become_worker: Callable[[WorkerDescriptors, int], None],
     import_report: Mapping[str, object],
 ) -> None:
-    """Fork a worker for each request of the parent. Return when it hangs up.
+    """Fork a worker for each request of the parent. Return when the parent hangs up.
 
     ``become_worker(ends, forked_ns)`` is called in each child and must not return.
     ``import_report`` is sent to the parent first.
@@ -318,7 +325,7 @@ def serve_forks(
             )
             if not order_text:
                 return
-            flush()  # what is still buffered would be printed by both
+            flush()  # otherwise both processes would print what is still buffered
             pid = os.fork()
             if pid == 0:
                 forked_ns = monotonic_ns()
@@ -338,9 +345,10 @@ def serve_forks(
 
 
 def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | None) -> None:
-    """Set a fork's variables, and write its token over the one that /proc shows of its parent.
+    """Set a fork's variables, and overwrite its parent's token in the memory that /proc shows.
 
-    Otherwise workers of one ancestor, and all that they leave behind, would look alike.
+    ``token`` is the address and the length of that token. Without this, the workers of one
+    ancestor, and the processes that they leave behind, would all show the same token.
     """
     if token and len(value := environment[TOKEN].encode()) == token[1]:
         ctypes.memmove(token[0], value, len(value))
@@ -366,13 +374,13 @@ class _EndedChildren:
         return self._read
 
     def clear(self) -> None:
-        """Empty the pipe. Which child has ended, ``waitid`` says."""
+        """Empty the pipe. It doesn't tell which child has ended: ``waitid`` does."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 512):
                 pass
 
     def forget(self) -> None:
-        """Leave signals as the imports left them."""
+        """Restore the signal handling that the imports had set, and close the pipe."""
         signal.set_wakeup_fd(self._descriptor)
         signal.signal(signal.SIGCHLD, self._handler or signal.SIG_DFL)
         os.close(self._read)
@@ -380,13 +388,13 @@ class _EndedChildren:
 
 
 def end_group_of(pid: int) -> bool:
-    """Return whether a worker has ended. If so, kill what it left in its process group.
+    """Return whether a worker has ended. If so, kill the processes left in its process group.
 
-    Its process id can't be reused before ``waitpid`` has returned its end.
+    The group's id can't have been reused: the worker is not collected by ``waitpid`` yet.
     """
     if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         return False
-    with contextlib.suppress(ProcessLookupError):  # it died before it had a group
+    with contextlib.suppress(ProcessLookupError):  # the worker died before it had a group
         os.killpg(pid, signal.SIGKILL)
     return True
 
@@ -399,9 +407,9 @@ def _unfit_reason(kinds: Sequence[DeviceKind]) -> str:
 
 
 def _environment_value(variable: str) -> tuple[int, int] | None:
-    """Return the address and the length of the variable's initial value in this process.
+    """Return the address and the length of the variable's initial value, or None.
 
-    That is in the memory that ``/proc/self/environ`` shows. None where it can't be found.
+    The value lies in the memory of this process that ``/proc/self/environ`` shows.
     """
     try:
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()

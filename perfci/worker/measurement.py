@@ -1,7 +1,9 @@
-"""One case, measured or looked into: set-up, first call, warm-up, then what the parent orders.
+"""Measures one case, or records what instruments see in it.
 
-``inject`` makes head slower or larger by shares, to show that the gate notices. The time is really
-spent and the memory really taken. Base runs the same code with shares of zero.
+Either way a worker sets up, makes a first call, warms up, and then does what the parent orders.
+
+An order's ``inject`` makes head slower or larger by shares, to show that the gate notices. The time
+is really spent and the memory really taken. Base runs the same code with shares of zero.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
 
 _LONGEST = 500
-_PAGE = b"\1"  # of zeros, the kernel would give no page
+"""Most characters of an instrument's failure."""
+_PAGE = b"\1"  # not zero: for zeros, the kernel would not allocate memory
 
 
 def measure(
@@ -66,7 +69,7 @@ def measure(
 ) -> None:
     """Measure the order's case, with blocks of bursts as the parent orders them.
 
-    ``look`` is called after everything, the end of the benchmark's set-up included.
+    ``look`` is called last, after the benchmark has also left its contexts.
     """
     have_children_give_back()
     build = set_up(order, benchmarks)
@@ -79,7 +82,7 @@ def measure(
 
 
 class _Measuring:
-    """The measuring of a case, from the beginning of its set-up."""
+    """Measures a case, from the beginning of its set-up."""
 
     def __init__(self, order: WorkOrder, channel: Channel, start: StartClock) -> None:
         self._order = order
@@ -102,7 +105,7 @@ class _Measuring:
             require_same_environment(self._environment)
         self.copies.require_none()
         if work.prepare:
-            work.prepare()  # of the first call: it belongs to the set-up
+            work.prepare()  # the first call's preparation belongs to the set-up
         set_up_ns = monotonic_ns()
         scene.work = work
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
@@ -156,14 +159,14 @@ class _Measuring:
         )
 
     def _first_call(self, work: Work) -> _FirstCall:
-        """Make the first call, to its end, and check that it ran, and where."""
+        """Make the first call, wait for its end, and check that it ran, and on which device."""
         device = named(self._kinds, work.device) if work.device else None
         fix_threads_and_seed(self._order, seed=False)
         self._channel.enter("first_call")
         traced = frames_traced()
         before_ns = monotonic_ns()
         output = work.call()
-        require_ended(output)  # at once: what it waits for may end meanwhile
+        require_ended(output)  # checked at once, before the output's work can end meanwhile
         if not work.device:
             device = used(self._kinds, output)
         if device:
@@ -173,7 +176,7 @@ class _Measuring:
         if compiled:
             wait_longer((monotonic_ns() - before_ns) / 1e9, inject.get("compile_time", 0.0))
         called_ns = started_ns = monotonic_ns()
-        if share := inject.get("cold_start", 0.0):  # no part of the first call's own time
+        if share := inject.get("cold_start", 0.0):  # isn't part of the first call's own time
             wait_longer(self._start.until(called_ns), share)
             started_ns = monotonic_ns()
         require_ran(output)
@@ -201,9 +204,10 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True)
 class _FirstCall:
-    """The first call: its begin, the end of the start, how long it took, and the device it ran on.
+    """The first call. It began at ``before_ns``, took ``took_s`` and ran on ``device``.
 
-    ``compiled``: torch.compile had a part in it, whatever called torch.compile.
+    The worker's start ended at ``started_ns``, after time that ``inject`` may add. ``compiled``
+    tells whether torch.compile had a part in the call, whatever called torch.compile.
     """
 
     before_ns: int
@@ -214,7 +218,7 @@ class _FirstCall:
 
 
 def _warm(session: Bursts, early: array[int], samples: array[int], seconds: float) -> None:
-    """Make warm-up's calls, and keep the first of them in ``early``, in ns."""
+    """Make a block of warm-up calls. Add samples to ``early`` until it has enough."""
     session.warm(samples, seconds)
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
 
@@ -230,7 +234,7 @@ def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
         order = json.loads(line)
         if order["do"] == "finish":
             return
-        if order["do"] == "stop":  # of a block that has ended meanwhile
+        if order["do"] == "stop":  # for a block that has ended meanwhile
             continue
         turn = channel.turn(**order["turn"]) if order["turn"] else None
         block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
@@ -239,7 +243,10 @@ def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
 
 
 def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
-    """Fix threads and seed, before and after set-up, which may import torch for the first time."""
+    """Fix the threads, and the seed if ``seed``.
+
+    Called before and after set-up, because set-up may be the first to import torch.
+    """
     torch = sys.modules.get("torch")
     if seed:
         random.seed(order.seed)
@@ -255,7 +262,7 @@ def _encoded_ns(seconds: Sequence[float]) -> str:
 
 
 class _Collectors:
-    """The collectors of a worker, in the order of reports, with their joined reading so far."""
+    """The collectors of a worker, in the order of reports. ``reading`` joins their readings."""
 
     def __init__(self, scene: Scene) -> None:
         self._collectors = [
@@ -270,7 +277,7 @@ class _Collectors:
             group.ask(f"its {hook}", getattr(collector, hook))
 
     def take(self, hook: Literal["after_bursts", "more_calls", "last"]) -> None:
-        """Call a hook of each collector, and keep its reading."""
+        """Call a hook of each collector, and join the readings it returns."""
         for group, collector in self._collectors:
             self.reading = self.reading.joined(group.read(f"its {hook}", getattr(collector, hook)))
 
@@ -286,10 +293,11 @@ class _Collectors:
 
 
 def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:
-    """Return ``call`` that takes ``share`` of its own time longer, spinning on the host.
+    """Return a function that makes ``call``, then spins on the host for ``share`` of its time.
 
-    It resolves about 0.1 µs. On a device it waits for the work first, whose time is known only
-    then. A launch that runs ahead would hide the spin.
+    The spin's resolution is about 0.1 µs. If the work runs on a device, the spin begins only when
+    the work has ended: its time is known only then, and the spin would otherwise run while the
+    device still works.
     """
     wait = device.synchronize if device else None
 
@@ -308,21 +316,21 @@ def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) ->
 
 
 def wait_longer(spent_s: float, share: float) -> None:
-    """Wait for ``share`` of what was spent already."""
+    """Wait for ``share`` of the time that was spent already."""
     if share:
         time.sleep(spent_s * share)
 
 
 def ballast(share: float) -> bytes:
-    """Return memory of ``share`` of what is resident now, every page of it touched."""
+    """Return bytes that take ``share`` of the memory resident now, with every page touched."""
     return _PAGE * int((resident("VmRSS") or 0) * share)
 
 
-# Looking inside a case, nothing of it timed.
+# Looking inside a case, without timing it.
 
 
 def look_inside(order: WorkOrder, channel: Channel) -> None:
-    """Run the order's case, nothing of it timed, and record what its instruments see."""
+    """Run the order's case without timing it, and record what the order's instruments see."""
     scene = RecordingScene(order)
     recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
     channel.enter("import")
@@ -377,7 +385,7 @@ def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayC
 
 
 class _Recordings:
-    """The recordings of a worker. An instrument that fails leaves the case and the others alone."""
+    """The recordings of a worker. An instrument's failure affects neither the case nor others."""
 
     def __init__(self, scene: RecordingScene, chosen: Mapping[str, Instrument]) -> None:
         self._scene = scene
@@ -387,7 +395,7 @@ class _Recordings:
 
     @contextmanager
     def during(self, when: When) -> Iterator[None]:
-        """Record until the block ends; the last instrument that begins is the first that ends."""
+        """Record until the block ends. Instruments end in the reverse order of their begin."""
         begun: list[tuple[str, Any]] = []
         for name, instrument in self._of(when):
             with self._failure_kept(name):
@@ -400,13 +408,16 @@ class _Recordings:
                 context.__exit__(None, None, None)
 
     def take_early(self) -> None:
-        """Record what has to be seen before the work is warm."""
+        """Make the recordings that are due before the work is warm."""
         for name, instrument in self._of("early"):
             with self._failure_kept(name):
                 self._kept[name] = instrument.record(self._scene)
 
     def taken(self, name: str) -> tuple[Recorded, str]:
-        """Return a recording, made now or before, or why there is no recording."""
+        """Return an instrument's recording, and the reason if the instrument failed.
+
+        Instruments for warm work record now. The others have recorded before.
+        """
         instrument = self._chosen[name]
         if instrument.when == "work":
             self._failures.pop(name, "")

@@ -1,4 +1,4 @@
-"""The packages of a tree, and the places where copies of them are installed in this Python."""
+"""Finds the packages of a tree, and where copies of them are installed in this Python."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from perfci.model.discovery import Copy
 _VENDORED = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}
 )
+"""Folders that usually hold other projects' code, or built files."""
 NO_LIBRARY = frozenset({"tests", "test", "docs", "doc", "examples", "benchmarks", "scripts"})
-"""Packages that many projects have and don't install."""
+"""Packages that many projects have but don't install."""
 _DEEPEST = 4
-"""Levels below the tree's root. No usual layout has a package deeper."""
+"""Levels below the tree's root that are searched. Usual layouts have no package further below."""
 _EDITABLE = re.compile(r"_+editable|_[\w.]*editable|.*\.(pth|egg-link)$")
 """Files that an editable install leaves in site-packages instead of the package."""
 
 
 def packages_in(tree: str) -> dict[str, str]:
-    """Return the packages in ``tree`` that lie in no other, with the folder that holds each.
+    """Return the top-level packages in ``tree``, each with the folder that holds it.
 
-    Folders are relative to the tree. Those that are hidden, vendored or a virtual environment
-    belong to other projects.
+    Folders are relative to the tree. Hidden and vendored folders and virtual environments are left
+    out, because they hold other projects.
     """
     folder_of_name: dict[str, str] = {}
     for folder, packages in project_folders(tree):
@@ -39,7 +40,7 @@ def packages_in(tree: str) -> dict[str, str]:
 
 
 def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield the folders of ``tree`` outside packages, each with the packages it holds."""
+    """Yield each folder of ``tree`` that isn't inside a package, with the packages it holds."""
     waiting = [(Path(tree), _DEEPEST)]
     while waiting:
         folder, deeper = waiting.pop(0)
@@ -56,11 +57,11 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
-    """Return installed copies of ``project``'s distributions, and of those of ``checkout``.
+    """Return installed copies of ``project``'s distributions, and all installed from ``checkout``.
 
-    Copies from any git repository are included, with its address, as only the parent knows which
-    are the project's. Names are normalised. An editable install has few or none of the project's
-    files.
+    ``project`` has normalised names. Distributions installed from any git repository are included
+    with the repository's address, as only the parent knows which repositories are the project's. An
+    editable install has few or none of the project's files.
     """
     copies = []
     for distribution in importlib.metadata.distributions():
@@ -75,10 +76,10 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
 
 
 def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[str, ...]:
-    """Return the folders outside ``tree`` and ``checkout`` that this Python has the project from.
+    """Return the folders outside ``tree`` and ``checkout`` from which this Python has the project.
 
-    These are other clones or worktrees of the repository that are installed here. There are none
-    if ``checkout`` is empty.
+    Such folders are other clones or worktrees of the repository, installed here as editable.
+    Returns none if ``checkout`` is empty.
     """
     if not checkout:
         return ()
@@ -87,7 +88,7 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     sources = {
         os.path.realpath(entry)
         for entry in sys.path
-        if not entry.endswith("-packages")  # of an environment beneath this one, say
+        if not entry.endswith("-packages")  # such as an environment beneath this one
         and any((Path(entry) / name / "__init__.py").is_file() for name in names)
     }
     for distribution in importlib.metadata.distributions():
@@ -101,8 +102,8 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
 def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
     """Return the folders outside ``tree`` and ``checkout`` that this Python imports from.
 
-    Each folder has its names: of folders, which end in a slash, and of modules. An environment in
-    the checkout counts as outside. The standard library is left out.
+    Each folder is mapped to the names in it: of folders, which end in a slash, and of modules. An
+    environment in the checkout counts as outside. The standard library is left out.
     """
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     result = {}
@@ -130,7 +131,7 @@ def normalised(name: str) -> str:
 
 
 def python_folders() -> tuple[str, ...]:
-    """Return where this Python, its standard library and what is installed in it lie."""
+    """Return the folders of this Python, its standard library and its installed packages."""
     paths = sysconfig.get_paths()
     names = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
     folders = {sys.prefix, sys.base_prefix, *(paths[name] for name in names)}
@@ -142,13 +143,13 @@ def _real(path: str) -> str:
 
 
 def _source(distribution: importlib.metadata.Distribution) -> str:
-    """Return the folder that a distribution was installed from; empty where it was none."""
+    """Return the folder that a distribution was installed from, or an empty text."""
     url = str(_direct_url(distribution).get("url", ""))
     return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
 
 
 def _git_origin(distribution: importlib.metadata.Distribution) -> str:
-    """Return the address of the git repository that it was installed from; empty where of none."""
+    """Return the address of the git repository that it was installed from, or an empty text."""
     noted = _direct_url(distribution)
     version_control = noted.get("vcs_info")
     is_git = isinstance(version_control, dict) and version_control.get("vcs") == "git"
@@ -156,13 +157,16 @@ def _git_origin(distribution: importlib.metadata.Distribution) -> str:
 
 
 def _direct_url(distribution: importlib.metadata.Distribution) -> dict[str, Any]:
-    """Return what the installer noted of where it came from (PEP 610)."""
+    """Return the installer's record of the distribution's origin (PEP 610). Empty without one."""
     noted = json.loads(distribution.read_text("direct_url.json") or "{}")
     return noted if isinstance(noted, dict) else {}
 
 
 def _places(distribution: importlib.metadata.Distribution) -> Iterator[str]:
-    """Yield folders of whole packages, and files that lie in none; a namespace is shared."""
+    """Yield the distribution's top-level packages, as folders, and its files outside of packages.
+
+    A folder without ``__init__.py`` isn't yielded, because several distributions may share it.
+    """
     if distribution.files is None:
         base = str(distribution.locate_file("")).rstrip("/")
         if base.endswith(".egg"):

@@ -1,12 +1,15 @@
-"""The lines on a worker's two pipes, and a failure as one of them.
+"""The lines on a worker's two pipes, and how a failure is reported on them.
 
-Orders in: a ``WorkOrder``, then ``{"do": "block", "bursts": …, "calls": …, "lead_in": …, "turn":
-…}`` as often as the parent likes, and ``{"do": "stop"}``, which ends a block early; then ``{"do":
-"finish"}``. Messages out, by their ``say``: ``stage``, ``ready``, ``block``, ``output``,
-``discovery``, ``failed``; where instruments look inside ``{"do": "record", "instrument": …}`` is
-answered by ``record``. A starter's are ``imported``, ``forked`` and ``ended``.
+Orders come in on one pipe. The first line is a ``WorkOrder``. The parent then sends ``{"do":
+"block", "bursts": …, "calls": …, "lead_in": …, "turn": …}`` as often as it likes, and ``{"do":
+"stop"}`` to end a block early. ``{"do": "finish"}`` is the last line. To a worker whose instruments
+look inside a case, it sends ``{"do": "record", "instrument": …}`` instead of blocks.
 
-The workers of a pair have a socket to each other, too: a byte on it hands over the turn.
+Messages go out on the other pipe. Their kind is the field ``say``: ``stage``, ``ready``, ``block``,
+``record``, ``output``, ``discovery`` or ``failed``. A process that forks workers sends
+``imported``, ``forked`` and ``ended``.
+
+The two workers of a pair also share a socket. A byte on it hands over the turn.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
     from traceback import FrameSummary
 
 EXIT_PIPE_CLOSED = 70
+"""Exit code of a worker whose pipe or socket the benchmark closed."""
 _HIGH_DESCRIPTOR = 200
+"""Lowest number of a descriptor that is moved out of the way."""
 _LONGEST_MESSAGE = 4000
 
 
@@ -38,7 +43,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def decode_order(line: bytes) -> WorkOrder:
-    """Return the order that a line holds. ValueError or TypeError where it holds none."""
+    """Return the order that a line holds. ValueError or TypeError if it doesn't hold an order."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in json.loads(line).items()
@@ -57,9 +62,9 @@ class WorkerDescriptors(NamedTuple):
 
 
 class Channel:
-    """The worker's end. A pipe that the benchmark closed ends the worker.
+    """The worker's ends of its pipes. If the benchmark has closed one, the worker exits.
 
-    The parent knows the worker's ``stage``, and reports a crash with it.
+    The worker reports each ``stage`` to the parent, which names it when the worker crashes.
     """
 
     def __init__(self, ends: WorkerDescriptors) -> None:
@@ -69,12 +74,12 @@ class Channel:
         self._turns = ends.turns if ends.turns < 0 else moved_high(ends.turns)
         self._closed = False
         self.stage = "start"
-        # A fork left behind would hold the pipe open, and the parent would not see the worker's
-        # death; one that comes back into perfci's code would speak in the worker's place.
+        # A fork must not keep the pipes. If it outlives the worker, the parent would not notice the
+        # worker's death. If it returns into perfci's code, it would send messages for the worker.
         os.register_at_fork(after_in_child=self._close)
 
     def receive(self) -> bytes:
-        """Return the next line; it is empty when the parent is gone."""
+        """Return the next line, which is empty if the parent is gone."""
         while b"\n" not in self._unread:
             try:
                 chunk = os.read(self._orders, 1 << 16)
@@ -92,7 +97,7 @@ class Channel:
         self.send("stage", stage=stage)
 
     def send(self, message: str, /, **fields: Any) -> None:
-        """Send a message of that kind."""
+        """Send a message of the kind ``message``."""
         data = memoryview(encode({"say": message, **fields}))
         try:
             while data:
@@ -101,12 +106,14 @@ class Channel:
             os._exit(EXIT_PIPE_CLOSED)
 
     def turn(self, block: int, *, first: bool) -> SocketTurn:
-        """Return this worker's turn in a block, which it begins if it is ``first``."""
+        """Return this worker's turn in a block. The worker begins the block if it is ``first``."""
         stopped = b"\n" in self._unread
         return SocketTurn(self._orders, self._turns, block, first=first, stopped=stopped)
 
     def _close(self) -> None:
-        if self._closed:  # a starter's, in a fork of its worker: the numbers are another's
+        # A starter's channel is closed in its worker already. In a fork of that worker, this method
+        # is called again, and the descriptors' numbers may belong to other files.
+        if self._closed:
             return
         self._closed = True
         for descriptor in (self._orders, self._results, self._turns):
@@ -119,8 +126,8 @@ class Channel:
 class SocketTurn:
     """One worker's turn in a block of both sides.
 
-    The byte that hands it over names the block, so that one left over from a block that was ended
-    early says nothing in a later block.
+    The byte that hands the turn over names the block. So a byte left over from a block that was
+    ended early is ignored in a later block.
     """
 
     def __init__(self, orders: int, turns: int, block: int, *, first: bool, stopped: bool) -> None:
@@ -134,9 +141,10 @@ class SocketTurn:
         self._waiting.register(orders, select.POLLIN)
 
     def come(self) -> bool:
-        """Wait for the turn. Return False where it will not come.
+        """Wait for the turn. Return False if it will not come.
 
-        Then the other side's worker or the parent is gone, or the parent has sent an order.
+        That is so if the other side's worker or the parent is gone, or the parent has sent an
+        order.
         """
         while not self._has_turn:
             if self._stopped or any(
@@ -155,7 +163,7 @@ class SocketTurn:
         return True
 
     def hand_over(self) -> None:
-        """Hand the turn to the other side. If that is gone, the next ``come`` notices."""
+        """Hand the turn to the other side. If that worker is gone, the next ``come`` notices."""
         self._has_turn = False
         try:
             os.write(self._turns, self._byte)
@@ -166,7 +174,10 @@ class SocketTurn:
 
 
 def moved_high(descriptor: int) -> int:
-    """Move a pipe out of the way of code that counts descriptors, and close it on exec."""
+    """Return a copy of a descriptor with a high number, and close the original.
+
+    The high number keeps out of the way of code that relies on low numbers. An exec closes it.
+    """
     import fcntl
     import resource
 
@@ -178,20 +189,21 @@ def moved_high(descriptor: int) -> int:
 
 
 _PERFCI = str(Path(__file__).resolve().parent.parent) + os.sep
+"""Prefix of the paths of perfci's own files."""
 
 
 def kind_of(error: BaseException) -> str:
-    """Return a failure's kind: perfci's own word, or the exception's class."""
+    """Return a failure's kind: perfci's own name of it, or the exception's class."""
     if isinstance(error, PerfciError) and error.slug == BROKEN:
         return "broken_plugin"
     return error.kind if isinstance(error, Unusable) else type(error).__name__
 
 
 def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
-    """Return the error's text after ``file:line`` of the user's code nearest to it.
+    """Return ``file:line`` of the innermost frame of user code, followed by the error's text.
 
     ``roots`` are the trees of the user's code. Paths are relative to them, and their frames are
-    preferred to a library's. perfci's own errors name their place themselves.
+    preferred to a library's. perfci's own errors already name the file and line.
     """
     text = _text(error)
     if isinstance(error, (PerfciError, Unusable)):
@@ -201,19 +213,19 @@ def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
         text = f"{_relative(error.filename or '?', roots)}:{error.lineno}: {error.msg}"
     elif place := _place(error, roots):
         text = f"{place}: {text}"
-    # Half of a surrogate pair (a file's name, say) could be written nowhere later on.
+    # A lone surrogate (such as in a file's name) would fail wherever the text is written later.
     return text[:_LONGEST_MESSAGE].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def log(error: BaseException) -> None:
-    """Write the traceback through the user's code into the log, after the benchmark's output."""
+    """Write the error and its frames of user code to the log, after the benchmark's output."""
     with contextlib.suppress(Exception):  # the benchmark broke its own stderr: there is no log
         sys.stderr.write(user_traceback(error))
     flush()
 
 
 def user_traceback(error: BaseException) -> str:
-    """Return the frames of a user's code that led to ``error``; empty where there are none."""
+    """Return a traceback with the frames of user code that led to ``error``. Empty without any."""
     import traceback
 
     frames = _user_frames(error)
@@ -222,9 +234,9 @@ def user_traceback(error: BaseException) -> str:
 
 
 def flush() -> None:
-    """Flush the standard streams: ``os._exit`` would lose what they hold."""
+    """Flush the standard streams, because ``os._exit`` doesn't."""
     for name in ("stdout", "stderr"):
-        with contextlib.suppress(Exception):  # likewise
+        with contextlib.suppress(Exception):  # the benchmark broke its own stream
             getattr(sys, name).flush()
 
 

@@ -1,7 +1,7 @@
 """``perfci.distributed``: the ranks of a process group as work, led by their worker.
 
-``rank`` runs in a rank's process. ``member`` is the worker's view of a rank, and ``launched`` of
-ranks that a launcher starts on any node.
+``rank`` runs in a rank's process. ``member`` is the worker's view of a rank. ``launched`` is its
+view of ranks that a launcher starts, on any node.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _can_be_split(words: str) -> bool:
 
 
 class RankGroup:
-    """The ranks of a side. A call makes one step of each, from a common begin to the last end."""
+    """The ranks of a side. A call makes one step of each rank, and ends when the last one ends."""
 
     def __init__(self, world: int, timeout: float, start: Callable[[StartedRanks], None]) -> None:
         self._world = world
@@ -199,12 +199,12 @@ class RankGroup:
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Send an order to every rank and return their answers."""
         for member in self._members:
-            with contextlib.suppress(OSError):  # it died: its channel says so next
+            with contextlib.suppress(OSError):  # the rank died, which reading its channel will show
                 member.channel.send((order, *arguments))
         return self._answers(times * self._timeout)
 
     def _answers(self, within_s: float | None) -> list[Any]:
-        """Return the answers of all ranks. Raises Unusable, with its number, if a rank fails."""
+        """Return the answers of all ranks, in order. Raises Unusable if a rank fails or hangs."""
         answers: dict[int, Any] = {}
         until = time.monotonic() + (within_s or 0.0)
         while len(answers) < self._world:
@@ -221,12 +221,12 @@ class RankGroup:
         return [answers[rank] for rank in range(self._world)]
 
     def _failure(self, first: RankTrouble) -> Unusable:
-        """Return the failure of the rank that is to blame, and end all ranks."""
+        """Return the failure of the rank that failed first or died, and end all ranks."""
         troubles = [first]
         until = time.monotonic() + GRACE_S
         while (left_s := until - time.monotonic()) > 0 and len(troubles) < self._world:
             for descriptor, _ in self._poll.poll(left_s * 1e3):
-                self._poll.unregister(descriptor)  # that of a dead rank is ready for ever
+                self._poll.unregister(descriptor)  # a dead rank's descriptor stays ready for ever
                 answer = answer_of(self._by_descriptor[descriptor])
                 if isinstance(answer, RankTrouble) and answer.rank != first.rank:
                     troubles.append(answer)
@@ -241,7 +241,7 @@ class RankGroup:
         return Unusable(worst.kind, message)
 
     def _hanging(self, answered: Container[int]) -> Unusable:
-        """Return where the ranks that have not answered hang or wait, and end all ranks."""
+        """Return the failure of ranks that hang: where each late one stands. End all ranks."""
         if deaths := self._deaths(answered):
             return self._failure(min(deaths))
         late = [member for member in self._members if member.rank not in answered]
@@ -254,7 +254,7 @@ class RankGroup:
         return Unusable(*hanging_failure(stand, self._world, self._act, self._timeout))
 
     def _deaths(self, known: Container[int]) -> list[RankTrouble]:
-        """Return ranks that died unnoticed: their channels stay open while a child holds them."""
+        """Return the ranks that died unnoticed, as a channel stays open while a child holds it."""
         others = (member for member in self._members if member.rank not in known)
         return [death_of(other) for other in others if other.process.exitcode]
 
@@ -285,7 +285,7 @@ def _child(
     source, sink = context.Pipe(duplex=False)
     ours: tuple[Connection, ...] = (channel, source, *(other.channel for other in others))
     inherited = ours if start_method == "fork" else ()
-    # no daemon: that may have no children, and a rank's DataLoader has some
+    # not a daemon, which must not have children: a rank's DataLoader has some
     process = context.Process(target=serve, args=(task, rank_end, sink, listener, inherited))
     process.start()
     rank_end.close()

@@ -1,7 +1,8 @@
 """Ranks that a launcher starts (``srun``, ``mpirun``, ``torchrun``), on any node, over TCP.
 
-Both ends prove that they have the key, as ``multiprocessing`` does: by the HMAC of a challenge.
-Later messages are neither signed nor encrypted, and neither is what ranks send each other.
+Both ends of a connection prove that they have the key, by the HMAC of a challenge, as
+``multiprocessing`` does. Later messages are neither signed nor encrypted. The same holds for what
+ranks send each other.
 """
 
 from __future__ import annotations
@@ -40,28 +41,36 @@ RANK_AND_SIZE = {
     "PMI_RANK": "PMI_SIZE",
     "SLURM_PROCID": "SLURM_NTASKS",
 }
-"""Launchers' variables: a rank's number, and the number of ranks. The first that is set counts."""
+"""Launchers' variables for a rank's number, each with that for the number of ranks.
+
+The first variable that is set counts.
+"""
 _POLL_MS = 50.0
 _CLOCK_READINGS = 3
+"""Readings of a rank's clock, of which the quickest counts."""
 MEETING_VARIABLE = "PERFCI_RANKS"
 """Holds the encoded ``Meeting``, key included. A rank removes it before anything else starts."""
 _STRANGERS_PROOF_S = 5.0
 """Time in which a new connection has to prove the key. Other connections wait meanwhile."""
 _WORKERS_PROOF_S = 60.0
+"""Time in which the worker has to prove the key to a rank. It may have to serve others first."""
 _CONNECT_S = 3.0
+"""Longest wait for a connection to one of the worker's addresses."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """A node that is gone is noticed after 10 s + 3 probes, 5 s apart."""
 _SIOCGIFADDR = 0x8915
-_IFREQ_BYTES = 256  # more than the structure has
+"""Linux' request for the address of an interface."""
+_IFREQ_BYTES = 256  # the structure is smaller
 _NOT_PROVED = (AuthenticationError, AssertionError, EOFError, OSError)
-"""What ``multiprocessing`` raises where the other end is no perfci, or has another key."""
+"""Errors of ``multiprocessing`` if the other end isn't perfci, or has another key."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """First message of a process that wants to be a rank. ``variable`` gave it its number.
+    """First message of a process that wants to be a rank.
 
-    ``here`` and ``there`` are its own and the worker's address, as in ``Link``.
+    ``variable`` is the environment variable that gave the process its number, or empty. ``here`` is
+    the process's own address and ``there`` the worker's, as in ``Link``.
     """
 
     host: str
@@ -74,7 +83,10 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class RankOrders:
-    """Start of a launched rank: its task, and the worker's folder, import path and variables."""
+    """Orders to start a launched rank: its task, and the worker's folder, path and variables.
+
+    ``address`` is the rank's own.
+    """
 
     task: RankTask
     folder: str
@@ -86,7 +98,7 @@ class RankOrders:
 def launch(words: Sequence[str], within_s: float, job: RankJob, started: StartedRanks) -> None:
     """Have the launcher start a process for each rank of ``job``, and wait until all have joined.
 
-    Raises Unusable, with advice, if they don't within ``within_s``.
+    Raises Unusable, with advice, if a rank hasn't joined ``within_s``.
     """
     if shutil.which(words[0]) is None:
         raise Unusable(
@@ -121,14 +133,14 @@ class LaunchedRank:
         self._over = False
 
     def tell(self, order: str, what: object = None) -> None:
-        """Send an order. Unusable where the process has gone since it joined."""
+        """Send an order. Unusable if the process has ended since it joined."""
         try:
             self.control.send((order, what))
         except OSError:
             raise self._gone() from None
 
     def answer_to(self, order: str, what: object = None) -> int:
-        """Return the answer to an order. Unusable where the process has gone since it joined."""
+        """Return the answer to an order. Unusable if the process has ended since it joined."""
         self.tell(order, what)
         try:
             answer: int = self.control.recv()
@@ -138,12 +150,12 @@ class LaunchedRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Return the exit code, negative for a signal. None while it lives or is lost."""
+        """Return the rank's exit code, negative for a signal. None while it lives, or if lost."""
         self.join(0.0)
         return self._code
 
     def join(self, within_s: float) -> None:
-        """Wait for its end."""
+        """Wait for the rank's end, for ``within_s`` at most."""
         try:
             if not self._over and self.control.poll(within_s):
                 self._code = self.control.recv()
@@ -152,19 +164,19 @@ class LaunchedRank:
             self._over = True
 
     def kill(self) -> None:
-        """Have it killed."""
+        """Have the rank killed, and wait for its end."""
         self._order("kill")
         self.join(END_S)
         self._over = True
         self.control.close()
 
     def show(self) -> None:
-        """Have it write to standard error where its main thread is, whatever it waits for."""
+        """Have the rank write its main thread's stack to standard error, whatever it waits for."""
         self._order("show")
 
     def _order(self, what: str) -> None:
         if not self._over:
-            with contextlib.suppress(OSError):  # it is gone, with all that it started
+            with contextlib.suppress(OSError):  # the process is gone, and its rank with it
                 self.control.send(what)
 
     def _gone(self) -> Unusable:
@@ -175,7 +187,10 @@ class LaunchedRank:
 
 @dataclass(slots=True)
 class _JoiningRanks:
-    """The ranks that have joined so far."""
+    """Waits for the ranks to join, and has those that have joined so far.
+
+    ``refused`` counts connections that didn't prove the key.
+    """
 
     world: int
     launcher: Launcher
@@ -186,7 +201,7 @@ class _JoiningRanks:
     refused: int = 0
 
     def all_joined(self) -> list[LaunchedRank]:
-        """Return the ranks in their order, once each has all its connections."""
+        """Wait until each rank has made all its connections. Return the ranks in order."""
         deadline = time.monotonic() + self.within_s
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
@@ -283,7 +298,7 @@ def _members(job: RankJob, joined: Sequence[LaunchedRank]) -> Iterator[Member]:
     requests = [launched.joined for launched in joined]
     hosts = [request.host for request in requests]
     nodes = list(dict.fromkeys(hosts))
-    # this node's address that other nodes reach: it may have others that they don't
+    # of this node's addresses, take the one by which a rank on another node reached the worker
     seen_as = next((request.there for request in requests if request.host != here), "")
     addresses = [
         seen_as if seen_as and request.host == here else request.here for request in requests
@@ -309,7 +324,10 @@ def _members(job: RankJob, joined: Sequence[LaunchedRank]) -> Iterator[Member]:
 
 
 def _ahead_ns(rank: LaunchedRank) -> int:
-    """Return how far a rank's clock is ahead of this one's, by the quickest of some readings."""
+    """Return how far a rank's clock is ahead of this process's, by the quickest of a few readings.
+
+    The rank is assumed to have read its clock in the middle between request and answer.
+    """
     readings = []
     for _ in range(_CLOCK_READINGS):
         before_ns = time.monotonic_ns()
@@ -320,11 +338,11 @@ def _ahead_ns(rank: LaunchedRank) -> int:
 
 
 class Launcher:
-    """The launcher's process: the kernel kills it with the worker."""
+    """The launcher's process. The kernel kills it when the worker ends."""
 
     def __init__(self, words: Sequence[str], secret: str) -> None:
         self.line = shlex.join(words)
-        sys.audit("perfci.command", words[0])  # what it starts elsewhere is not seen
+        sys.audit("perfci.command", words[0])  # recorded, as processes on other nodes aren't seen
         named = {*RANK_AND_SIZE, *RANK_AND_SIZE.values()}
         kept = {name: value for name, value in os.environ.items() if name not in named}
         source, sink = os.pipe()
@@ -340,16 +358,16 @@ class Launcher:
         self._output.start()
 
     def ended(self) -> str | None:
-        """Return how it ended, or None while it runs."""
+        """Return how the launcher ended, or None while it runs."""
         code = self._process.poll()
         return None if code is None else how_it_ended(code)
 
     def said(self) -> str:
-        """Return its last lines."""
+        """Return the last lines of the launcher's output."""
         return "\n".join(self._output.last_lines(LAST_WORDS_S))
 
     def end(self) -> None:
-        """Wait until it ends, as it does after its ranks. Kill it where that takes too long."""
+        """Wait until the launcher ends, as it does after its ranks. Kill it if that takes long."""
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -370,7 +388,7 @@ class Meeting:
     key: bytes
 
     def encoded(self) -> str:
-        """Return it as a variable's text."""
+        """Return the meeting as a variable's text."""
         return f"{self.key.hex()}@{self.port}@{','.join(self.addresses)}"
 
     @staticmethod
@@ -382,7 +400,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A rank's end of a connection: its own address, and the one where it found its worker."""
+    """A rank's end of a connection: ``here`` is its own address, ``there`` the worker's."""
 
     connection: Connection
     here: str
@@ -402,10 +420,10 @@ def meeting(backlog: int) -> tuple[socket.socket, Meeting]:
 
 
 def accepted(listener: socket.socket, key: bytes) -> Connection | None:
-    """Return the next connection, or None where the other end does not prove the key."""
+    """Return the next connection, or None if the other end doesn't prove the key."""
     try:
         channel, _ = listener.accept()
-    except OSError:  # it hung up meanwhile
+    except OSError:  # the other end hung up meanwhile
         return None
     with channel:
         return _proved(channel, key, _STRANGERS_PROOF_S, asks_first=True)
@@ -439,7 +457,7 @@ def interface_of(address: str) -> str:
 def _proved(
     channel: socket.socket, key: bytes, within_s: float, *, asks_first: bool
 ) -> Connection | None:
-    """Return the connection, or None where the other end doesn't prove the key in time."""
+    """Return the connection, or None if the other end doesn't prove the key in time."""
     channel.setblocking(True)
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -459,17 +477,20 @@ def _proved(
 
 
 def _limit(channel: socket.socket, within_s: float) -> None:
-    """Limit how long reads of the descriptor wait (0: no limit), which ``settimeout`` does not."""
+    """Limit how long reads of the descriptor wait (0: no limit).
+
+    ``settimeout`` would limit the socket object's methods only, not reads of its descriptor.
+    """
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(within_s), 0))
 
 
 def _addresses() -> tuple[str, ...]:
-    """Return this machine's addresses, those of its loopback last."""
+    """Return this machine's addresses. Loopback addresses come last."""
     addresses = [address for _, address in _interfaces()]
     try:
         named = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
         addresses += [str(entry[4][0]) for entry in named]
-    except OSError:  # an unknown name
+    except OSError:  # the host's name can't be resolved
         pass
     return tuple(
         sorted(
@@ -486,6 +507,6 @@ def _interfaces() -> Iterator[tuple[str, str]]:
             request = array.array("B", struct.pack(f"{_IFREQ_BYTES}s", name.encode()))
             try:
                 fcntl.ioctl(probe, _SIOCGIFADDR, request, True)
-            except OSError:  # it has none
+            except OSError:  # the interface has no IPv4 address
                 continue
             yield name, socket.inet_ntoa(request.tobytes()[20:24])

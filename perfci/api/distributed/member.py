@@ -1,4 +1,4 @@
-"""A rank as its worker sees it: its answers, its output, its failure or end."""
+"""A rank as its worker sees it: its answers, its output, and how it failed or ended."""
 
 from __future__ import annotations
 
@@ -22,24 +22,29 @@ if TYPE_CHECKING:
     from perfci.api.distributed.launched import LaunchedRank, Launcher
 
 GRACE_S = 0.5
-"""A failure within this time after the first one may be its reason."""
+"""Time after a first failure in which another may show up that caused it."""
 LAST_WORDS_S = 0.2
+"""Time for a rank's last output to arrive."""
 END_S = 1.0
-"""Time for ranks that wait for an order to end, and for threads that have ended to be gone."""
+"""Time for ranks that wait for an order, and for a launcher, to end by themselves."""
 _DIED_NS = 0
-"""A death sorts before what other ranks raised, because it made their collectives fail."""
+"""Time given to a death. It sorts before other ranks' exceptions, which the death has caused."""
 _MOST_LINES, _LONGEST = 200, 4000
+"""Most lines of output that are kept, and most bytes of a line."""
 _LAST_LINES = 12
+"""Most lines of output in a message."""
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+"""A frame in a stack that ``faulthandler`` wrote."""
 _LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
+"""Matches files that aren't user code."""
 _WAITS = ("/torch/distributed/", "/torch/autograd/graph.py")
-"""Code in which a rank waits for others: a collective, or a backward that makes some."""
+"""Code in which a rank waits for others: a collective, or a backward that makes collectives."""
 _INNERMOST = 4
-"""Frames in which that code is looked for."""
+"""Innermost frames in which the code of ``_WAITS`` is looked for."""
 _STACK = "most recent call first"
 """Part of the line that ``faulthandler`` writes before a stack."""
 _POLL_S, _WRITING_S = 0.01, 0.2
-"""How often a stack is looked for, and how long the rest of it may take."""
+"""Time between two looks for a stack, and time for the rest of a stack to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +55,28 @@ class ChildRank:
 
     @property
     def exitcode(self) -> int | None:
-        """Return its exit code, negative for a signal. None while it lives."""
+        """Return the rank's exit code, negative for a signal. None while it lives."""
         return self.process.exitcode
 
     def join(self, within_s: float) -> None:
-        """Wait for its end."""
+        """Wait for the rank's end, for ``within_s`` at most."""
         self.process.join(within_s)
 
     def kill(self) -> None:
-        """Kill it, and wait for its end."""
+        """Kill the rank, and wait for its end."""
         self.process.kill()
         self.process.join()
 
     def show(self) -> None:
-        """Have it write to standard error where its main thread is, whatever it waits for."""
+        """Have the rank write its main thread's stack to standard error, whatever it waits for."""
         os.kill(self.process.pid or 0, WHERE_IT_IS)
 
 
 @dataclass(slots=True)
 class Member:
-    """A rank. A launched one has its node as ``host``, whose clock is ``ahead_ns`` ahead."""
+    """A rank. A launched rank has its node's name as ``host``. That node's clock is ahead of the
+    worker's by ``ahead_ns``.
+    """
 
     rank: int
     process: ChildRank | LaunchedRank
@@ -80,15 +87,15 @@ class Member:
 
     @property
     def on_host(self) -> str:
-        """Return its host as a part of a sentence."""
+        """Return the rank's host as a part of a sentence, or an empty text."""
         return f" on {self.host}" if self.host else ""
 
 
 def answer_of(member: Member) -> Any:
-    """Return what a rank has answered, or a ``RankTrouble``."""
+    """Return a rank's answer, or a ``RankTrouble`` if it failed or died."""
     try:
         answer = member.channel.recv()
-    except (EOFError, OSError):  # of a node that is gone the kernel says "timed out"
+    except (EOFError, OSError):  # OSError "timed out": its node is gone
         member.process.join(GRACE_S)
         return death_of(member)
     if isinstance(answer, RankTrouble):
@@ -120,7 +127,10 @@ class StartedRanks:
         return f"\nIts launcher said:\n{output}" if output else ""
 
     def end(self, within_s: float = END_S) -> None:
-        """Let ranks that wait for an order end themselves, so that the watch hears. Kill others."""
+        """Close the channels, so that ranks which wait for an order end. Kill the others.
+
+        A rank that ends by itself, unlike one that is killed, reports what code it ran.
+        """
         for member in self.members:
             member.channel.close()
         until = time.monotonic() + within_s
@@ -128,15 +138,16 @@ class StartedRanks:
             member.process.join(max(0.0, until - time.monotonic()))
             if member.process.exitcode is None:
                 member.process.kill()
-            member.output.lines(LAST_WORDS_S)  # its thread ends: a later group may want to fork
+            # waits for the output's thread to end, because a later group may need to fork
+            member.output.lines(LAST_WORDS_S)
         if self.launcher:
             self.launcher.end()
 
 
 class RankOutput:
-    """Empties the pipe of one rank's standard streams in a thread, and keeps its last lines.
+    """Reads one rank's standard streams in a thread, and keeps the last lines.
 
-    Each line goes into the log, after ``whose`` it is.
+    Each line is also written to the log, after ``whose`` in brackets.
     """
 
     def __init__(self, whose: str, source: Connection) -> None:
@@ -150,12 +161,12 @@ class RankOutput:
         self._thread.start()
 
     def lines(self, within_s: float) -> list[str]:
-        """Return the last lines after that time, or sooner where the rank has ended."""
+        """Wait for the output's end, for ``within_s`` at most. Return the last lines."""
         self._thread.join(within_s)
         return list(self._last)
 
     def stack(self, within_s: float) -> list[str]:
-        """Return the last lines once a stack is among them, or what there is after that time."""
+        """Wait for a stack in the last lines, for ``within_s`` at most. Return the last lines."""
         until = monotonic() + within_s
         while not any(_STACK in line for line in list(self._last)):
             if monotonic() > until or not self._thread.is_alive():
@@ -164,13 +175,13 @@ class RankOutput:
         return self.lines(_WRITING_S)
 
     def last_lines(self, within_s: float) -> list[str]:
-        """Return the last few lines after that time."""
+        """Do as ``lines``, but return only the last few lines."""
         return self.lines(within_s)[-_LAST_LINES:]
 
     def last_words(self, within_s: float, known: str) -> str:
-        """Return the last few lines without those that say what is ``known``.
+        """Return the last few lines, without the lines that repeat ``known``.
 
-        A sentence says so where there was no line at all.
+        If there was no output at all, return a sentence that says so.
         """
         lines = self.lines(within_s)
         if not lines:
@@ -187,7 +198,7 @@ class RankOutput:
 
 
 def _without(lines: list[str], known: str) -> list[str]:
-    """Return ``lines`` without the last that say ``known``, however they break it into lines."""
+    """Return ``lines`` without the last ones that say ``known``, which may be broken into lines."""
     for size in range(1, _LAST_LINES):
         for at in range(len(lines) - size, -1, -1):
             text = " ".join(" ".join(lines[at : at + size]).split())
@@ -200,7 +211,7 @@ def _without(lines: list[str], known: str) -> list[str]:
 class RankStanding:
     """Position of a rank: ``place`` in the user's code, and whether it ``waits`` for other ranks.
 
-    ``on_host`` names its node, as a part of a sentence, where a launcher started it.
+    For a launched rank, ``on_host`` names its node, as a part of a sentence.
     """
 
     rank: int
@@ -210,7 +221,7 @@ class RankStanding:
 
 
 def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
-    """Return where ``rank`` stands, by the last stack that ``faulthandler`` wrote in ``lines``."""
+    """Return where ``rank`` stands, by the last stack of ``faulthandler`` in ``lines``."""
     stacks = [number for number, line in enumerate(lines) if _STACK in line]
     last = lines[stacks[-1] :] if stacks else []
     frames = [match.groups() for line in last if (match := _FRAME.match(line))]
@@ -225,7 +236,7 @@ def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
 def hanging_failure(
     stand: list[RankStanding], world: int, act: str, within_s: float
 ) -> tuple[str, str]:
-    """Return the kind of failure, and a sentence that names ranks that have not ended ``act``."""
+    """Return the kind of failure, and a sentence about the ranks that have not ended ``act``."""
     stuck = [rank for rank in stand if not rank.waits]
     waiting = [rank for rank in stand if rank.waits]
     if stuck:

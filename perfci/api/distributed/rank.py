@@ -1,6 +1,7 @@
 """One rank of ``perfci.distributed``: its place, its set-up and its steps.
 
-Standard library, and torch inside of what needs it: its threads are set before it is imported.
+Imports the standard library, and torch only inside of functions, because the variables for torch's
+threads have to be set before torch is imported.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ from perfci.metrics.observed.processes import resident
 
 LOOPBACK = "127.0.0.1"
 WHERE_IT_IS = signal.SIGUSR1
-"""Has a rank write to standard error where its main thread is, whatever it waits for."""
+"""Signal on which a rank writes its main thread's stack to standard error."""
 _PR_SET_PDEATHSIG = 1
 _COLLECTIVES = ("gloo:", "nccl:")
-"""Beginnings of torch's names for a collective's range, from its call until it is done."""
+"""Prefixes of torch's names for a collective's range, from its call until it is done."""
 _KERNELS = ("ncclDevKernel", "ncclKernel")
+"""Prefixes of the names of NCCL's kernels."""
 _STEPS = "perfci:steps"
+"""Name of the range around the profiled steps."""
 _SIZES = {
     **dict.fromkeys(("bool", "unsigned char", "signed char"), 1),
     **dict.fromkeys(("c10::Half", "c10::BFloat16", "short int", "short"), 2),
@@ -48,18 +51,19 @@ _SIZES = {
     **dict.fromkeys(("double", "long int", "long", "c10::complex<float>"), 8),
     "c10::complex<double>": 16,
 }
-"""Bytes of an element, by the name of its type in a profile. Other types have one byte."""
+"""Bytes of an element, by the name of its type in a profile. Other types count as one byte."""
 _PEAK_STEPS = 3
+"""Steps for a peak of memory."""
 RAISED = "raised "
-"""Begins the message of a rank's exception."""
+"""Prefix of the message of a rank's exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankJob:
-    """Work of all ranks: a function of a module, by names.
+    """Work of all ranks: a function of a module, by their names.
 
-    ``arguments`` are pickled. If unpickling fails, it is the rank's failure like any other.
-    ``allocator`` has the worker's own settings, which ranks get too.
+    ``arguments`` are pickled. The rank unpickles them in its set-up, so an error then is reported
+    like any other of the rank's. ``allocator`` has the worker's own settings, which ranks get too.
     """
 
     module: str
@@ -73,7 +77,7 @@ class RankJob:
 
 @dataclass(frozen=True, slots=True)
 class RankTask:
-    """Work of one rank: its place, its parent, and the address of the rendezvous."""
+    """Work of one rank: its place, its parent's process id, and the rendezvous' address."""
 
     job: RankJob
     place: RankPlace
@@ -84,7 +88,7 @@ class RankTask:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RankTrouble:
-    """Reason why a rank can't go on. Of several, the least (earliest) is the cause."""
+    """Reason why a rank can't go on. Of several reasons, the least (earliest) is the cause."""
 
     when_ns: int
     rank: int
@@ -101,8 +105,8 @@ def serve(
 ) -> None:
     """Carry out the orders of ``channel`` until it is closed. Standard streams go to ``output``.
 
-    ``inherited`` are the parent's ends of pipes. A fork has to close them, or it would not see the
-    parent close them. Rank 0 serves the rendezvous on ``listener``.
+    ``inherited`` are the parent's ends of pipes. A fork has to close its copies, because a pipe
+    ends only when all copies are closed. Rank 0 serves the rendezvous on ``listener``.
     """
     _die_with(task.parent)
     if listener and task.place.rank:
@@ -114,7 +118,8 @@ def serve(
     output.close()
     os.environ.update(task.environment)
     keep_pages(task.job.allocator)
-    # its children (a DataLoader's workers) start as those of torchrun's ranks, not as it did
+    # start children (a DataLoader's workers) by the default method, as torchrun's ranks do, and not
+    # by the method that started this rank
     multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)
     faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
@@ -145,7 +150,7 @@ def _answer(channel: Connection, rank: int, act: Callable[[], object]) -> None:
 
 
 def _beyond(trace: TracebackType | None) -> TracebackType | None:
-    """Return ``trace`` without the frames of this file that it begins with."""
+    """Return ``trace`` without its outermost frames that are in this file."""
     while trace and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     return trace
@@ -154,12 +159,12 @@ def _beyond(trace: TracebackType | None) -> TracebackType | None:
 def _die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was quicker
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(1)
 
 
 class _Rank:
-    """The process group, and the step that the user's function makes."""
+    """A rank's process group, and the step that the user's function returns."""
 
     def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
         self._task = task
@@ -187,7 +192,7 @@ class _Rank:
         )
 
     def set_up(self) -> None:
-        """Have the user's function make the step."""
+        """Call the user's function, which returns the step."""
         name = self._task.job.function
         made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its launcher's own)
         self._call = made.call if isinstance(made, Work) else made
@@ -199,7 +204,7 @@ class _Rank:
             torch.set_num_threads(int(threads))
 
     def step(self) -> None:
-        """Make one step, to its end."""
+        """Make one step, and wait for its end."""
         self._output()
 
     def _output(self) -> Any:
@@ -211,14 +216,14 @@ class _Rank:
         return output
 
     def begin(self) -> None:
-        """Begin the bursts. From now on, collections skip all objects that exist already."""
+        """Get ready for the bursts: garbage collections skip all objects that exist by now."""
         if os.environ.get("PERFCI_GC") != "1":
             gc.freeze()
 
     def peaks(self) -> dict[str, float]:
         """Return the peaks of memory of a few more steps, by metric, as far as they are known.
 
-        As for a worker's own peak, the heap first gives back its free pages.
+        Before each step the heap gives back its free pages, as it does for a worker's own peak.
         """
         import torch
 
@@ -230,7 +235,7 @@ class _Rank:
             give_back()
             try:
                 Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-            except OSError:  # a kernel that has no high-water mark to reset
+            except OSError:  # this kernel has no high-water mark that can be reset
                 return {}
             self.step()
             most = max(most, resident("VmHWM") or 0)
@@ -240,15 +245,15 @@ class _Rank:
         return bytes_by_metric
 
     def inspected(self, count: int) -> Steps:
-        """Make more steps under torch's profiler, and return them.
+        """Make ``count`` more steps under torch's profiler, and return them.
 
-        The profiler is that of ``torch.autograd``, as ``torch.profiler`` imports all of
+        The profiler is ``torch.autograd``'s, because ``torch.profiler`` imports all of
         torch._dynamo, which takes seconds.
         """
         from torch.autograd.profiler import profile, record_function
 
         with profile(record_shapes=True, use_device="cuda" if self._cuda else None) as seen:
-            self.step()  # the ranks' profilers don't begin at one time
+            self.step()  # brings the ranks, whose profilers begin at different times, into step
             with record_function(_STEPS):
                 for _ in range(count):
                     self.step()
@@ -260,7 +265,10 @@ class _Rank:
 
 
 def _device(place: RankPlace, devices: int) -> int:
-    """Return this rank's device: the only one, if a launcher shows each rank its own."""
+    """Return this rank's device, by its local number.
+
+    A launcher may show each rank only its own device, which then has the number 0.
+    """
     if devices == 1 and place.launched:
         return 0
     if place.local_world > devices:
@@ -278,7 +286,7 @@ def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
         for event in events
         if event.name().startswith(_COLLECTIVES) and began <= _times(event)[0] < ended
     ]
-    # NCCL's range covers the call alone: its kernels are the collective
+    # NCCL's range covers only the call, so use the times of NCCL's kernels
     kernels = [event for event in events if event.name().startswith(_KERNELS)]
     return Steps(
         count,
@@ -305,7 +313,7 @@ def _bytes_of(event: Any) -> float:
 class RankPlace:
     """Number of a rank among ``world``, and among ``local_world`` on node ``node`` of ``nodes``.
 
-    ``host`` is that node's name where a launcher started the rank.
+    ``host`` is the node's name if a launcher started the rank, or empty.
     """
 
     rank: int
@@ -318,14 +326,14 @@ class RankPlace:
 
     @property
     def launched(self) -> bool:
-        """Return whether a launcher started it, not its worker."""
+        """Return whether a launcher started the rank, and not its worker."""
         return bool(self.host)
 
 
 def environment(
     place: RankPlace, master: tuple[str, int], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return torchrun's variables and a rank's share of the threads that ``own`` variables name."""
+    """Return the variables that torchrun sets, and the rank's share of the threads in ``own``."""
     variables = {
         "RANK": place.rank,
         "LOCAL_RANK": place.local_rank,
@@ -337,7 +345,7 @@ def environment(
         "GROUP_WORLD_SIZE": place.nodes,
         "MASTER_ADDR": master[0],
         "MASTER_PORT": master[1],
-        "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the store that is there
+        "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the existing store
         "TORCHELASTIC_RESTART_COUNT": 0,
         "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_RUN_ID": "perfci",

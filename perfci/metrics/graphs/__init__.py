@@ -30,14 +30,15 @@ METRICS = {
 }
 _NAMES = tuple(metric.name for metric in METRICS)
 _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
-"""The beginnings of the names of other metrics that a new break may slow down."""
+"""Prefixes of the names of other metrics that a new graph break may slow down."""
 
 
-# Dynamo's and Inductor's counters are private to torch, and read guarded. Nothing is imported.
+# Dynamo's and Inductor's counters are private to torch, so each may be missing. Reading them
+# imports nothing.
 
 
 def counters() -> dict[str, Counter[str]] | None:
-    """Return ``torch._dynamo.utils.counters``, copied; None where there are none (yet)."""
+    """Return a copy of ``torch._dynamo.utils.counters``, or None if there are none (yet)."""
     groups: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
     if not isinstance(groups, dict):
         return None
@@ -45,24 +46,24 @@ def counters() -> dict[str, Counter[str]] | None:
 
 
 def frames_traced() -> int:
-    """Return how many frames Dynamo has looked at in this process."""
+    """Return how many frames Dynamo has traced in this process."""
     return (counters() or {}).get("frames", Counter())["total"]
 
 
 def kernels_generated() -> int | None:
-    """Return how many kernels Inductor has generated or taken from its cache, where it counts."""
+    """Return how many kernels Inductor has generated or taken from its cache, or None."""
     count = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
     return count if isinstance(count, int) else None
 
 
 class Graphs(Collector):
-    """Listens to torch.compile, whatever calls it, from set-up on until nothing is called more."""
+    """Listens to torch.compile, whatever calls it, from set-up until after the last call."""
 
     _watch: GraphWatch | None = None
     _traced_before = 0
 
     def before_setup(self) -> None:
-        """Begin to listen, where the benchmark's file has imported torch."""
+        """Begin to listen, if the benchmark's file has imported torch."""
         self._traced_before = frames_traced()
         self._listen()
 
@@ -71,7 +72,7 @@ class Graphs(Collector):
         self._listen()
 
     def warm(self) -> None:
-        """Know at least that something was compiled, where a call imported torch."""
+        """Begin to listen if only a call imported torch: later compilations are heard at least."""
         if self._watch is None:
             self._listen()
 
@@ -83,7 +84,7 @@ class Graphs(Collector):
             self._watch.install()
 
     def last(self) -> Reading:
-        """Return what was heard."""
+        """Return the metrics of what was heard."""
         if self._watch is None or not self.scene.compiled():
             return Reading(missing=dict.fromkeys(_NAMES, "not compiled"))
         return self._watch.summary(self.scene.order.root)
@@ -91,16 +92,17 @@ class Graphs(Collector):
 
 COLLECTOR = Graphs
 
-# No graph at all is a failure to compile: neither zero graph breaks nor fewer graphs.
+# If no graph was compiled at all, compiling failed. Such a side is not better for having zero graph
+# breaks, or fewer graphs.
 
 RULED = ("graph_breaks", "graphs")
 
 
 def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling | None:
-    """Return what holds where one side alone has graphs, both being compiled.
+    """Return the ruling if both sides are compiled, but only one has graphs. None otherwise.
 
-    Of its workers the upper median. A side that isn't compiled, or whose torch doesn't count, has
-    none and lacks none.
+    A side's number of graphs is the upper median of its workers. There is no ruling if a side isn't
+    compiled, or if its torch doesn't count graphs.
     """
     from perfci.model.finding import finding
 
@@ -113,13 +115,13 @@ def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling
 
 
 def typical(outputs: Sequence[WorkerOutput], count: str) -> float | None:
-    """Return the upper median of the workers that have this count; None where none has it."""
+    """Return the upper median of a count over the workers that have it, or None without any."""
     counts = [output.values[count] for output in outputs if count in output.values]
     return upper_median(counts) if counts else None
 
 
 def explain(moved: MovedCase) -> Iterator[Explanation]:
-    """Yield head's new breaks and recompiles, where they may be why something regressed."""
+    """Yield head's new breaks and recompiles, if they may be the reason of a regression."""
     affected = [name for name in moved.regressed if name.startswith((*_NAMES, *_OF_COMPILED))]
     if not affected:
         return
@@ -132,9 +134,9 @@ def explain(moved: MovedCase) -> Iterator[Explanation]:
 def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[GraphEvent, ...]:
     """Return head's graph events that base doesn't have.
 
-    The same kind at the same place is the same event. What is left of both sides in one file is
-    matched again, equal reasons first: lines move when code above them is edited, and a break
-    that moved is not a new one.
+    Events of both sides match if they have the same kind and place. The events left are matched
+    again within each file, first those with equal reasons: a break that merely moved, because code
+    above it was edited, isn't new.
     """
     places = {(event.kind, event.file, event.line) for event in base}
     left = [event for event in head if (event.kind, event.file, event.line) not in places]
@@ -161,7 +163,7 @@ def new_events(base: Sequence[GraphEvent], head: Sequence[GraphEvent]) -> tuple[
 
 
 def _events(outputs: Sequence[WorkerOutput]) -> tuple[GraphEvent, ...]:
-    """Return each place once, whatever the number of workers that met it: the first one's words."""
+    """Return one event for each kind and place: the first worker's, with its reason."""
     seen: dict[tuple[str, str, int], GraphEvent] = {}
     for output in outputs:
         for event in output.graph_events:

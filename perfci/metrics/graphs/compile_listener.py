@@ -1,8 +1,10 @@
 """Graph breaks and recompiles, heard from torch.compile's log as they occur.
 
-What is private to torch is read guarded: where it is absent the metric is missing, never 0.
-Verified on torch 2.13: a break inside a loop skips the whole frame (no graph at all); a nested
-break is logged for every frame it passes; a break in a function that is called twice, twice.
+If something that is private to torch is absent, its metric is missing, never 0.
+
+Verified on torch 2.13: for a break inside a loop, torch skips the whole frame (no graph at all). A
+nested break is logged for every frame it passes. A break in a function that is called twice is
+logged twice.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from perfci.metrics import Reading
 from perfci.metrics.graphs import counters, frames_traced
 from perfci.model.worker import GraphEvent
 
-# What torch.compile's messages say: where in the user's code, and why, in one line.
+# Parsing torch.compile's messages: the place in the user's code, and the reason in one line.
 
 _BREAK_PLACE = re.compile(r"in user code at (?P<file>[^\n]+):(?P<line>\d+)")
 _FRAME_PLACE = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
@@ -34,7 +36,7 @@ _LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class UserLine:
-    """A line of the user's code. ``leaf`` is the place that torch names, perhaps inside torch."""
+    """A line of the user's code. ``leaf`` is the place that torch names, which may be in torch."""
 
     file: str
     line: int
@@ -53,9 +55,9 @@ def break_place(message: str) -> UserLine:
 
 
 def recompile_place(message: str) -> UserLine:
-    """Return the line of the guard that failed, or else of the function that a message names.
+    """Return the line of the guard that failed, or else of the function that the message names.
 
-    Torch shortens a guard's path to its end.
+    torch writes only the end of a guard's path, so the function's path is compared by its end.
     """
     match = _RECOMPILE_PLACE.search(message)
     if not match:
@@ -101,7 +103,7 @@ _DYNAMO = "torch._dynamo"
 BREAK_LOGGER, RECOMPILE_LOGGER = ".__graph_breaks", ".__recompiles"
 """Endings of the names of torch's loggers."""
 _LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
-"""First arguments of the warnings that torch logs where it gives up recompiling."""
+"""First arguments of the warnings that torch logs when it gives up recompiling."""
 _LATE = "torch.compile ran before perfci could listen: import torch at the top of the file"
 
 
@@ -109,10 +111,10 @@ _LATE = "torch.compile ran before perfci could listen: import torch at the top o
 class GraphWatch:
     """Listens to one worker's compilations, whatever calls torch.compile.
 
-    Call ``install`` where torch is loaded, before anything is compiled, and again after set-up,
-    which may have set torch's logs. It imports nothing that torch has not imported. ``summary`` may
-    be called at any time after. ``traced_before`` is the number of frames that Dynamo had looked at
-    when the measurement began.
+    Call ``install`` once torch is loaded, before anything is compiled. Call it again after set-up,
+    which may have changed torch's logging. ``install`` imports nothing that torch has not imported.
+    After it, ``summary`` may be called at any time. ``traced_before`` is the number of frames that
+    Dynamo had traced when the measurement began.
     """
 
     traced_before: int = field(default_factory=frames_traced)
@@ -140,7 +142,7 @@ class GraphWatch:
             self._why_unheard = f"this torch can't log graph breaks ({error})"
             return
         dynamo_logger = logging.getLogger(_DYNAMO)
-        # set_logs also makes torch print these records; its own handlers must drop them
+        # set_logs also makes torch print these records: have torch's own handlers drop them
         for handler in dynamo_logger.handlers:
             if handler is not self._listener:
                 handler.addFilter(_torch_would_print)
@@ -165,13 +167,17 @@ class GraphWatch:
             self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
 
     def _known_user_line(self, place: UserLine) -> UserLine:
-        """Return the user's line for a break. Inside torch, torch names it the first time only."""
+        """Return the user's line for a break.
+
+        If a break is inside torch, torch names the user's line only the first time, so the line is
+        remembered by the place inside torch.
+        """
         if (place.file, place.line) != place.leaf:
             self._by_leaf[place.leaf] = place
         return self._by_leaf.get(place.leaf, place)
 
     def summary(self, root: str) -> Reading:
-        """Return what was heard, with files relative to ``root``."""
+        """Return the metrics and events of what was heard, with files relative to ``root``."""
         if self._why_unheard:
             names = ("graph_breaks", "recompiles", "graphs")
             return Reading(missing=dict.fromkeys(names, self._why_unheard))
@@ -204,16 +210,16 @@ class GraphWatch:
         return Reading(values, missing, tuple(events), self._warnings(events, counted))
 
     def _graph_count(self, counted: dict[str, Counter[str]] | None) -> int | None:
-        """Return the number of graphs that were made, or None where torch doesn't count them."""
+        """Return the number of graphs that were made, or None if torch doesn't count them."""
         if not counted:
             return None
         if "unique_graphs" in counted.get("stats", {}):
             return self._increase(counted, "stats", "unique_graphs")
-        # Frames were looked at and no graph counted: that is zero, not unknown.
+        # Frames were traced, and no graph was counted: the number is zero, not unknown.
         return 0 if self._increase(counted, "frames", "total") else None
 
     def _places_not_resumed(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
-        """Return the breaks that torch could not resume from: their frames run in eager."""
+        """Return the breaks after which torch could not resume: their frames run in eager."""
         if not counted or "total" not in counted.get("frames", {}):
             return frozenset()
         failed = self._increase(counted, "frames", "total") - self._increase(
@@ -250,7 +256,7 @@ class _Listener(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self.watch.hear(record)
-        except Exception:  # noqa: BLE001 - logging's own convention: it reports, torch goes on
+        except Exception:  # noqa: BLE001 - by logging's convention: report it, and let torch go on
             self.handleError(record)
 
 
@@ -278,7 +284,7 @@ def _events(
 
 
 def _resumed() -> list[tuple[str, int]]:
-    """Return (file, line) of each break that torch resumes after, from objects, not text."""
+    """Return (file, line) of each break after which torch resumes, by torch's list of them."""
     reasons: Any = getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
     stacks = [getattr(reason, "user_stack", ()) for reason in reasons]
     return [(stack[-1].filename, stack[-1].lineno) for stack in stacks if stack]

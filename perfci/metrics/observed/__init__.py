@@ -1,4 +1,4 @@
-"""Processes that calls start: their time, and what a command sees of its own."""
+"""Processes that calls start: their processor time, and what a command's own runs took."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from perfci.stats.quantile import median
 PLACE = 1.5
 _OF_COMMANDS = "command_cpu_time"
 _NEGLIGIBLE_S = 1e-4
-"""Less processor time per call than this counts as equal: idle helpers wake up now and then."""
+"""Processor time per call below this counts as this much: idle helpers wake up now and then."""
 _CLOCK_S = 1e-6
+"""Resolution of the processor time that is measured."""
 _BUSY_AFTER_CALLS = "busy_after_calls"
 _NEGLIGIBLE_SHARE = 0.05
-"""Threads that are less busy than this between calls are idle: they wake up now and then."""
+"""Threads that are less busy than this between calls count as idle: they wake up now and then."""
 _FEWEST_LEFT = 2
-"""A single new process may be a pool's that grows when it is needed."""
+"""Fewest processes left running that are an error. A single one may be a pool's that grows."""
 METRICS = {
     Metric(
         "children_cpu_time",
@@ -65,7 +66,7 @@ METRICS = {
 
 
 class Children:
-    """Sees what the processes below this one take, whichever code started them."""
+    """Observes the processor time of the processes below this one, whichever code started them."""
 
     def __init__(self, scene: Scene, set_up_s: float) -> None:
         self._calls = scene.calls
@@ -73,15 +74,16 @@ class Children:
         self._before = Spent.now()
 
     def begin(self) -> None:
-        """Forget what they took so far. Unusable where calls since set-up left processes."""
+        """Forget the time so far. Unusable if calls since set-up left processes running."""
         if left := left_by_children(since_s=self._set_up_s):
             raise _left(left)
         self._before = Spent.now()
 
     def reading(self) -> Reading:
-        """Return what they took per call since; nothing where there were none.
+        """Return their processor time per call since ``begin``. Empty if there were no processes.
 
-        Unusable where each call has left one running: they would all run next to a call.
+        Raises Unusable if each call has left a process running: these would all run during later
+        calls.
         """
         now, calls = Spent.now(), self._calls()
         if not (calls and self._before.any_until(now)):
@@ -89,7 +91,8 @@ class Children:
         more = now.running - self._before.running
         if more >= max(calls, _FEWEST_LEFT):
             raise _left(more)
-        # less only where one ended that this process can't wait for: a grandchild given to init
+        # lower than before only if a grandchild that was given to init has ended: this process
+        # can't wait for it, so its time is lost
         return Reading({"children_cpu_time": max(0.0, now.cpu_s - self._before.cpu_s) / calls})
 
 
@@ -102,24 +105,24 @@ def _left(count: int) -> Unusable:
 
 
 class Observed(Collector):
-    """Asks what sees the calls for what it saw since the work was warm."""
+    """Takes the readings of the observers of the calls, for the time since the work was warm."""
 
     def set_up(self) -> None:
-        """Remember when the calls begin: processes of the set-up may live on."""
+        """Note when the calls begin: processes started before, by the set-up, may live on."""
         self._set_up_s = uptime_s()
 
     def warm(self) -> None:
-        """Forget the calls that warmed it up."""
+        """Make the observers, and have them forget the warm-up's calls."""
         own = self.scene.work.observer
         self._observers = [*([own] if own else []), Children(self.scene, self._set_up_s)]
         for observer in self._observers:
             observer.begin()
 
     def after_bursts(self) -> Reading:
-        """Return what was seen."""
+        """Return the observers' readings as one."""
         first, *others = (observer.reading() for observer in self._observers)
         values = {**first.values}
-        if others and _OF_COMMANDS not in first.values:  # whose processes are counted there
+        if others and _OF_COMMANDS not in first.values:  # a command counts its own processes
             values |= others[0].values
         if (share := self.scene.busy_share()) >= _NEGLIGIBLE_SHARE:
             values[_BUSY_AFTER_CALLS] = share
@@ -130,7 +133,7 @@ COLLECTOR = Observed
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return the median of what was observed of each call, and those of bursts side by side."""
+    """Return the median over all calls of each observed metric, and its median in each burst."""
     values = {name: median([*chain(*bursts)]) for name, bursts in warm.observed.items()}
     return Reading(
         values,

@@ -1,8 +1,8 @@
 """glibc's allocator: the bytes that it has handed out, and when it gives back freed pages.
 
-The worker keeps its pages (``machine.quiet``) and gives them back before memory is read. It can't
-make other processes do that: a pool's child that once held 210 MiB and kept them would look as
-large in every later call. So processes below the worker give back freed pages at once.
+The worker keeps freed pages (``machine.quiet``) and gives them back before its memory is read. It
+can't make other processes do the same. A pool's child that once held 210 MiB would look as large in
+every later call. So processes below the worker give back freed pages at once.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ import sys
 from collections.abc import Callable, Mapping
 
 _TRIM, _PAD, _MAP = "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_"
+"""Variables by which a process gets glibc's settings at its start."""
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+"""Numbers of the same settings for ``mallopt``."""
 _GIVEN_BACK = 4 << 20
-"""The least change of memory that fails. Smaller blocks may stay with the process."""
+"""Freed memory from this size on is given back. It is the least change of memory that fails."""
 _DEFAULT_PAD = 128 << 10
 _SMALL_OBJECT = 64.0
 """Typical size of pymalloc's blocks, in bytes. Python tells their number, not their sizes."""
 _kept: dict[str, int] = {}
+"""The worker's own settings by variable, if it keeps its pages."""
 
 
 def have_children_give_back() -> None:
     """Have processes that this one starts or forks give back blocks of 4 MiB and more.
 
-    Only where this process itself is set to keep its pages, which it goes on to do.
+    Does nothing unless this process was started with the settings that keep pages. Its own settings
+    stay in force.
     """
     if _kept or not all(os.environ.get(name, "").isdigit() for name in (_TRIM, _PAD, _MAP)):
         return
@@ -36,12 +40,12 @@ def have_children_give_back() -> None:
 
 
 def kept_pages() -> dict[str, int]:
-    """Return this worker's own settings, or none where it has glibc's defaults."""
+    """Return this worker's own settings. Empty if it has glibc's defaults."""
     return dict(_kept)
 
 
 def keep_pages(settings: Mapping[str, int]) -> None:
-    """Give this process, a rank whose steps are timed, the settings of its worker."""
+    """Give this process its worker's settings. Called in a rank, whose steps are timed."""
     if settings:
         _set(settings[_TRIM], settings[_PAD], settings[_MAP])
 
@@ -75,7 +79,10 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def host_allocated() -> Callable[[], float] | None:
-    """Return a function that gives the bytes glibc and Python have handed out; None elsewhere."""
+    """Return a function that returns the bytes that glibc and Python have handed out.
+
+    Return None if the C library isn't a glibc that counts them.
+    """
     try:
         mallinfo2 = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError):
@@ -84,7 +91,7 @@ def host_allocated() -> Callable[[], float] | None:
 
     def allocated() -> float:
         info = mallinfo2()
-        # Python maps the arenas of its small objects itself: glibc doesn't see them
+        # Python maps the arenas of its small objects itself, so glibc doesn't count them
         return float(info.uordblks + info.hblkhd) + _SMALL_OBJECT * sys.getallocatedblocks()
 
     return allocated

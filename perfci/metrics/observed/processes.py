@@ -1,7 +1,7 @@
-"""The processes below a worker: their processor time and memory, also as its cgroup is charged.
+"""The processes below a worker: their processor time, and memory, also by the worker's cgroup.
 
-Those of torch's compiler are left out: there are as many as cores, and they idle in warm calls.
-Linux only: /proc, and cgroup v2 where perfci found one to divide.
+The processes of torch's compiler are left out: there is one per core, and all idle in warm calls.
+This module needs Linux' /proc. The cgroup is one of cgroup v2, if perfci found one to divide.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ ROOT = Path("/sys/fs/cgroup")
 PREFIX = "perfci-"
 PROCESSES, PEAK = "cgroup.procs", "memory.peak"
 OWN = "0"
-"""In ``cgroup.procs``: the process that writes it."""
+"""Written to ``cgroup.procs``, moves the writing process itself."""
 _OF_A_SESSION = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
+"""Name of the cgroup of a session of perfci."""
 _COMPILER = b"/torch/_inductor/compile_worker/"
+"""Part of the command line of a process of torch's compiler."""
 _KIB = 1024
 GRACE_S = 0.3
-"""For processes that end a little after their parent, as the resource tracker of Python's pools."""
+"""Time for processes that end a little after their parent, as Python's resource tracker does."""
 
 
 class _Process(NamedTuple):
     """A process as /proc has it. ``reaped_s`` is the processor time of its ended children.
 
-    ``ended``: its parent has only to collect it. ``image`` is the address of its stack, which a
-    fork shares with its parent and exec moves. ``started_s`` counts from the system's start.
+    ``ended`` means that only its parent's wait for it is missing. ``image`` is the address of its
+    stack: a fork has its parent's address, and exec changes it. ``started_s`` counts from the
+    system's start.
     """
 
     pid: int
@@ -62,9 +65,9 @@ def _descendants() -> Iterator[_Process]:
 
 
 class Spent(NamedTuple):
-    """Processor time of the descendants in s, their number, and page faults of those that ended.
+    """Processor time of the descendants in s, their number, and ``faults`` of the ended children.
 
-    ``living`` includes those that have ended but are not collected yet, ``running`` does not.
+    ``living`` includes processes that have ended but are not collected yet. ``running`` does not.
     """
 
     cpu_s: float
@@ -74,7 +77,7 @@ class Spent(NamedTuple):
 
     @staticmethod
     def now() -> Spent:
-        """Return the present reading. It stops no process."""
+        """Return the present reading."""
         import resource  # the parent imports this module on Windows, too
 
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -87,7 +90,10 @@ class Spent(NamedTuple):
         )
 
     def any_until(self, later: Spent) -> bool:
-        """Return whether a process lived at any time from this reading to ``later``."""
+        """Return whether any descendant lived between this reading and ``later``.
+
+        The page faults tell whether a process both started and ended in between.
+        """
         return bool(self.living or later.living or later.faults > self.faults)
 
 
@@ -97,11 +103,12 @@ def uptime_s() -> float:
 
 
 def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
-    """Return how many processes ended children of this one have left running in its session.
+    """Return how many processes still run in this session whose parents, our children, have ended.
 
-    Not counted are processes that end by themselves ``within_s``, that began before ``since_s`` (of
-    ``uptime_s``), or that detached themselves into another session, which perfci ends with the
-    worker. 0 where this process leads no session.
+    Not counted are processes that end by themselves ``within_s``, and processes that began before
+    ``since_s`` (by ``uptime_s``). Also not counted are processes that detached themselves into
+    another session, which perfci ends with the worker. Returns 0 if this process isn't the leader
+    of its session.
     """
     if os.getsid(0) != os.getpid():
         return 0
@@ -112,7 +119,7 @@ def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
 
 
 def _orphans(since_s: float) -> int:
-    """Return how many processes of this session run that are not below this process."""
+    """Return how many running processes of this session are not below this process."""
     own = os.getpid()
     below = {own, *(descendant.pid for descendant in _descendants())}
     processes = (_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
@@ -125,12 +132,12 @@ def _orphans(since_s: float) -> int:
 
 
 def held_by_descendants() -> int:
-    """Return the bytes that the processes below this one hold, and this one doesn't.
+    """Return the bytes that the processes below this one hold in addition to this process's own.
 
-    That is their anonymous and shared memory, each page once (the kernel divides a page among the
-    processes that share it). Of a fork only private pages count, because those that it shares are
-    counted with this process. Mapped files don't count: the number of processes that share a
-    library's pages depends on what else runs.
+    These are the pages of their anonymous and shared memory, each counted once: of a page that
+    several processes share, the kernel counts a part for each. Of a fork only private pages count,
+    because pages that it shares with this process are counted here already. Mapped files don't
+    count, because how many processes share a library's pages depends on what else runs.
     """
     own = _stat(os.getpid())
     forked = apart = shared = 0
@@ -148,11 +155,11 @@ def held_by_descendants() -> int:
 
 
 class TreePeak:
-    """The most memory of this process and those below it while the block runs, sampled.
+    """Samples the highest memory of this process and the processes below it during the block.
 
-    Nothing timed may run inside, because a thread of this process samples. Another process would
-    count the memory of a ``vfork``'s child, which is this one's, twice. Here the GIL keeps the
-    sampler waiting until the child runs another program.
+    Nothing timed may run inside, because a thread of this process samples. A sampler in another
+    process would count memory twice that a ``vfork``'s child shares with this process. The GIL
+    keeps this thread waiting until such a child runs another program.
     """
 
     _PAUSE_S = 0.001
@@ -187,12 +194,12 @@ class TreePeak:
 
 
 def resident(field: str) -> int | None:
-    """Return a size of this process's ``status`` in bytes; None where the kernel doesn't say."""
+    """Return a field of this process's ``status`` in bytes, or None if the kernel lacks it."""
     return _sizes("self/status").get(field)
 
 
 def _has_children() -> bool:
-    """Return whether this process has children, by one system call: reading /proc takes ms."""
+    """Return whether this process has children. One system call, as reading /proc takes ms."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -201,7 +208,7 @@ def _has_children() -> bool:
 
 
 def _stat(pid: int) -> _Process | None:
-    """Return a process by its ``stat``; None where it is gone."""
+    """Return a process as its ``stat`` describes it, or None if it is gone."""
     fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None
@@ -219,16 +226,17 @@ def _is_compiler(pid: int) -> bool:
 def _cpu_s(process: _Process) -> float:
     """Return the processor time of a process and of its ended children.
 
-    It is read from the clock of ``clock_getcpuclockid(3)``, as ``stat`` counts in ticks of 10 ms.
+    Its own time is read from the clock of ``clock_getcpuclockid(3)``, because ``stat`` counts in
+    ticks of 10 ms.
     """
     try:
         return time.clock_gettime((~process.pid << 3) | 2) + process.reaped_s
-    except OSError:  # it was collected meanwhile, so its parent's time has its own
+    except OSError:  # collected meanwhile: its time is part of its parent's now
         return 0.0
 
 
 def _sizes(file: str) -> dict[str, int]:
-    """Return the sizes in one of /proc's files, in bytes; none where the process is gone."""
+    """Return the sizes in one of /proc's files, in bytes. Empty if the process is gone."""
     lines = (line.split() for line in _read(file).splitlines())
     return {
         words[0].decode().rstrip(":"): int(words[1]) * _KIB
@@ -244,11 +252,11 @@ def _read(file: str) -> bytes:
         return b""
 
 
-# Memory that the kernel charges to a worker's own cgroup: each page, however briefly held.
+# Memory that the kernel charges to a worker's own cgroup. Every page counts, however briefly held.
 
 
 def own_cgroup() -> Path | None:
-    """Return the folder of this process's cgroup; None where there is no cgroup v2."""
+    """Return the folder of this process's cgroup, or None without cgroup v2."""
     try:
         lines = _OWN_CGROUP.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -258,9 +266,10 @@ def own_cgroup() -> Path | None:
 
 
 def cgroup_of(token: str) -> Path | None:
-    """Return the cgroup of the worker with ``token``; None where its session has no cgroup.
+    """Return the cgroup of the worker with ``token``, or None if the session has no cgroup.
 
-    It lies next to the session's, which this process (the parent or the worker) is in.
+    The worker's cgroup lies next to the session's. This process (the parent, or the worker before
+    it moves) is in the session's.
     """
     here = own_cgroup()
     if here is None or not _OF_A_SESSION.fullmatch(here.name):
@@ -269,10 +278,11 @@ def cgroup_of(token: str) -> Path | None:
 
 
 class Charged:
-    """The most memory that calls charged to a worker's cgroup, beyond what set-up left there.
+    """Measures the memory that calls charge to a worker's cgroup, beyond what set-up left there.
 
-    Unlike the tree's memory it includes page cache and the kernel's own memory. Calls inside of
-    ``with`` count. ``lost`` is why nothing is known: the cgroup's owner may have removed it.
+    Unlike the process tree's memory, this includes page cache and the kernel's own memory. Only
+    calls inside of ``with`` count. ``lost`` is the reason if the cgroup can't be read any more: its
+    owner may have removed it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -284,28 +294,28 @@ class Charged:
 
     @classmethod
     def entered(cls, token: str) -> Self | None:
-        """Move this process, and all that it will start, into its own cgroup, if possible."""
+        """Move this process, and all that it will start, into a new cgroup. None if impossible."""
         folder = cgroup_of(token) if token else None
         if folder is None:
             return None
         try:
             folder.mkdir()
-            if not (folder / PEAK).exists():  # before Linux 5.19, or the kernel refused it
+            if not (folder / PEAK).exists():  # Linux before 5.19, or the kernel refused it
                 folder.rmdir()
                 return None
             (folder / PROCESSES).write_text(OWN, encoding="ascii")
-        except OSError:  # the session is ending: it divides nothing any more
+        except OSError:  # the session is ending, and its cgroup is not divided any more
             return None
         return cls(folder)
 
     def note_setup(self) -> None:
-        """Remember what is charged now: set-up is done and nothing was called yet."""
+        """Note the memory charged after set-up: set-up is done, and nothing was called yet."""
         with self._while_there():
             current = (self._folder / "memory.current").read_text(encoding="ascii")
             self._after_setup = int(current)
 
     def __enter__(self) -> Self:
-        """Reset the peak for this reader. perfci makes cgroups only where the kernel can."""
+        """Reset the peak for this descriptor. Without such a kernel, perfci makes no cgroups."""
         with self._while_there():
             if self._peak is None:
                 self._peak = os.open(self._folder / PEAK, os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""pytest's tests: pytest-benchmark's, pytest-codspeed's, and those that are marked ``perfci``."""
+"""Tests of pytest that measure: by pytest-benchmark or pytest-codspeed, or marked ``perfci``."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ from perfci.suites import fit_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
 _NAMES = ("test_*.py", "*_test.py")
+"""Patterns of the files that pytest collects by default."""
 _FOLDERS = ("benchmarks", "benchmark", "tests/benchmarks", "tests/benchmark")
+"""Folders in which suites are looked for without configuration."""
 _ASKS = re.compile(
     r"^[ \t]*(?:def test\w*\([^)]*\bbenchmark\b|@pytest\.mark\.(?:benchmark|perfci)\b)",
     re.MULTILINE,
 )
-"""A test that measures; in a file of any name, as the option ``python_files`` allows."""
+"""Matches a test that measures. Its file may have any name, as ``python_files`` allows."""
 _MARKED = re.compile(r"\bmark\.(?:benchmark|perfci)\b")
+"""Matches a decorator that marks a test to be measured as a whole."""
 FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
 """The fixtures that measure."""
 
 
 def holds(file: Path, root: Path, text: str) -> bool:
-    """Return whether pytest would collect the file, by its name, or whether it has such tests."""
+    """Return whether pytest would collect the file by its name, or it has tests that measure."""
     del root
     return any(fnmatch(file.name, name) for name in _NAMES) or _ASKS.search(text) is not None
 
 
 def place(root: Path) -> tuple[str, str] | None:
-    """Return a folder of benchmarks, and the pattern of those of its files that measure."""
+    """Return a folder of benchmarks and the pattern of its files that measure, or None."""
     for folder in _FOLDERS:
         for name in _NAMES:
             files = sorted((root / folder).rglob(name))
@@ -56,7 +59,7 @@ def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
 
 
 def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
-    """Return a benchmark for each test of the files that measures; parameter sets are its axis."""
+    """Return a benchmark for each test that measures, with parameter sets as axis ``params``."""
     from perfci.suites.pytest.session import Collection, run_test
 
     return tuple(
@@ -81,7 +84,7 @@ def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
 
 
 def written(file: Path, root: Path, text: str) -> Mapping[str, None]:
-    """Return the names of the tests that measure, of those that are written in the file itself."""
+    """Return the names of the tests that measure and that the file's own text defines."""
     del root
     names = (
         ".".join((module_name(file), *owners, function.name))
@@ -94,7 +97,7 @@ def written(file: Path, root: Path, text: str) -> Mapping[str, None]:
 def _functions(
     body: Sequence[ast.stmt], owners: tuple[str, ...] = (), *, marked: bool = False
 ) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef, bool]]:
-    """Yield each function with the classes that it is in, and whether one of them is marked."""
+    """Yield each function with the classes around it, and whether it or one of these is marked."""
     for statement in body:
         if isinstance(statement, ast.ClassDef):
             inner = (*owners, statement.name)
@@ -112,7 +115,7 @@ def _asks(function: ast.FunctionDef) -> bool:
 
 
 def module_name(file: Path) -> str:
-    """Return the name of the file, with those of the packages that it is in."""
+    """Return the name of the file's module, with the names of the packages around it."""
     packages: list[str] = []
     folder = file.parent
     while (folder / "__init__.py").is_file():

@@ -1,4 +1,4 @@
-"""The fixture ``benchmark``: pytest-benchmark's and pytest-codspeed's, as far as calls go."""
+"""The fixture ``benchmark``. It takes the calls that pytest-benchmark's and codspeed's take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEASURING = ("benchmark", "codspeed")
 
 
 class Call:
-    """The fixture. Its options of timing have no effect, and like a dry run it has no ``stats``."""
+    """The fixture. Options for timing have no effect. As in a dry run, there are no ``stats``."""
 
     stats = None
     disabled = True
@@ -29,7 +29,7 @@ class Call:
         self.extra_info: dict[str, Any] = {}
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Measure ``function(*args, **kwargs)``, and return what a call of it returns."""
+        """Measure ``function(*args, **kwargs)``, then call it and return its result."""
         call = partial(function, *args, **kwargs) if args or kwargs else function
         self._hand_over(call)
         return call()
@@ -45,7 +45,7 @@ class Call:
     ) -> Any:
         """Measure the target. ``setup`` and ``teardown`` run around each call, untimed.
 
-        ``rounds``, ``iterations`` and ``warmup_rounds`` are perfci's own affair.
+        ``rounds``, ``iterations`` and ``warmup_rounds`` are ignored: perfci decides on them.
         """
         if not (setup or teardown):
             return self(target, *args, **(kwargs or {}))
@@ -64,7 +64,7 @@ class Call:
 
 
 class _PreparedCalls:
-    """Calls of ``target``, each with the arguments that ``setup`` returned for it, if it did."""
+    """Calls of ``target``. If ``setup`` returns arguments, the next call is made with them."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _PreparedCalls:
         return self._target(*self._args, **self._kwargs)
 
     def prepare(self) -> None:
-        """Tear down what the last call had, and set up the next one."""
+        """Tear down after the last call, and set up the next call."""
         self.tear_down()
         if self._setup and (arguments := self._setup()):
             self._args, self._kwargs = arguments

@@ -1,6 +1,7 @@
-"""pytest's sessions in a worker: one lists the tests of files, one runs a test to measure it.
+"""pytest's sessions in a worker: one lists the tests of files, another runs a test to measure it.
 
-pytest itself collects, and makes the fixtures. Imports pytest, which the Python that measures has.
+pytest itself collects the tests and makes the fixtures. This module imports pytest, which is
+installed in the Python that measures.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DISTURBING = (
 )
 """Plugins that would run during the calls, repeat tests, or end them early."""
 _STRICTNESS = ("--strict-markers", "--strict-config", "--strict")
-"""These would refuse the marks and keys of plugins that are off."""
+"""Options that would refuse the marks and configuration keys of plugins that are off."""
 _OPTIONS = (
     *("-q", "--capture=no", "--assert=plain"),
     *(f"-pno:{plugin}" for plugin in (*MEASURING, *_DISTURBING, MARK)),
@@ -46,20 +47,20 @@ _SECTIONS = {
     "tox.ini": "pytest",
     "setup.cfg": "tool:pytest",
 }
-"""pytest's files of configuration, in its order, each with the section that makes it one."""
+"""pytest's configuration files, in its order. A file counts only with the section named here."""
 
 
 def _options(folder: Path, root: Path) -> list[str]:
     """Return pytest's options for tests in ``folder`` of the tree ``root``.
 
-    Left alone, pytest would look for its configuration and for conftest.py above the tree, too.
+    They keep pytest from looking for its configuration and for conftest.py above the tree.
     """
     own = _configuration(folder, root) or os.devnull
     return [*_OPTIONS, f"--confcutdir={root}", f"--rootdir={root}", "-c", str(own)]
 
 
 def _configuration(folder: Path, root: Path) -> Path | None:
-    """Return the nearest configuration of pytest, from the tests' folder up to the root."""
+    """Return pytest's configuration file nearest to the tests, up to the root, or None."""
     inside = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
     return next(filter(_configures, (place / name for place in inside for name in _SECTIONS)), None)
 
@@ -80,7 +81,7 @@ class _TestRun:
         self.raised: BaseException | None = None
 
     def run(self, options: Sequence[str]) -> None:
-        """Run pytest on the places. Raises Unusable where it refuses to start."""
+        """Run pytest on the places. If it refuses to start, set ``raised`` to Unusable."""
         code = pytest.main([*options, *self._places], [self])
         if code == pytest.ExitCode.USAGE_ERROR and self.raised is None:
             message = "pytest refuses to start; the worker's log says why"
@@ -90,18 +91,18 @@ class _TestRun:
     def pytest_load_initial_conftests(
         self, parser: pytest.Parser, args: list[str]
     ) -> Generator[None, None, None]:
-        """Drop options of ``addopts`` that belong to plugins which are off, with their values."""
+        """Drop the options in ``addopts``, and their values, of plugins that are off."""
         try:
             yield
         except BaseException as error:
-            self.raised = getattr(error, "cause", error)  # of a conftest.py that fails
+            self.raised = getattr(error, "cause", error)  # pytest wraps the error of a conftest.py
             raise
         known, unknown = parser.parse_known_and_unknown_args(args)
         strangers = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
         args[:] = [word for word in args if word not in strangers]
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Keep what a hook raised: of a plugin, a conftest.py, or this one."""
+        """Keep the exception of a hook: a plugin's, a conftest.py's, or one of this class."""
         self.raised = self.raised or excinfo.value
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -110,7 +111,10 @@ class _TestRun:
 
 @dataclass(slots=True)
 class CollectedTest:
-    """A test that measures: its line, its group, and by parameter set its place, label and skip."""
+    """A test that measures. Each of its parameter sets has a place and a label.
+
+    A place is pytest's id of the test. ``skips`` has the reasons of skipped places.
+    """
 
     file: str
     line: int
@@ -133,14 +137,14 @@ class Collection(_TestRun):
 
     @pytest.fixture
     def benchmark(self) -> None:
-        """Be there, as each fixture that a test asks for must be."""
+        """Stand in for the fixture: pytest needs each fixture that a test asks for."""
 
     @pytest.fixture
     def codspeed_benchmark(self) -> None:
-        """Be there, likewise."""
+        """Stand in for the fixture, as ``benchmark`` does."""
 
     def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
-        """Keep why a file can't be collected: the exception that its import ended in."""
+        """Keep the exception of an import, if a file can't be collected."""
         if call.excinfo and self.raised is None:
             error = call.excinfo.value
             self.raised = error.__cause__ or error
@@ -193,7 +197,7 @@ def _is_parameter(item: pytest.Function, name: str) -> bool:
 def run_test(
     root: Path, go_on: Callable[[Work | Callable[..., Any]], None], *, params: str
 ) -> None:
-    """Run one test, by its place, and go on with the call it measures from within the test."""
+    """Run the test at the place ``params``. Within it, call ``go_on`` with what it measures."""
     folder = Path(params.partition("::")[0]).parent
     running = _Running(params, go_on)
     running.run(_options(folder, root))
@@ -206,7 +210,7 @@ def run_test(
 
 
 class _Running(_TestRun):
-    """One test's run; what it measures goes on to the worker."""
+    """One test's run. It hands what the test measures over to the worker."""
 
     def __init__(self, place: str, go_on: Callable[[Any], None]) -> None:
         super().__init__([place])
@@ -215,17 +219,17 @@ class _Running(_TestRun):
 
     @pytest.fixture
     def benchmark(self) -> Call:
-        """Measure what it is called with."""
+        """Return a fixture that measures the function passed to it."""
         return Call(self._measure)
 
     @pytest.fixture
     def codspeed_benchmark(self) -> Call:
-        """Measure what it is called with."""
+        """Return a fixture that measures the function passed to it."""
         return Call(self._measure)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
-        """Measure the whole of a test that is marked."""
+        """Measure a marked test as a whole. A test with a fixture that measures runs as usual."""
         if not FIXTURES.isdisjoint(pyfuncitem.fixturenames):
             return None
         parameters = inspect.signature(pyfuncitem.obj).parameters
@@ -239,7 +243,7 @@ class _Running(_TestRun):
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Keep what was raised first: in a fixture, the test, the worker, or at the end."""
+        """Keep the first exception: of a fixture, the test, the worker, or the teardown."""
         report = yield
         if call.excinfo and self.raised is None:
             self.raised = call.excinfo.value

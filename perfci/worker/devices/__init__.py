@@ -1,8 +1,8 @@
 """The devices that work runs on next to the host. Adding one takes one module.
 
 A module (of this package, or named by an entry point of the group ``perfci.devices`` in the Python
-that measures) has the attributes of ``DeviceKind``. The host itself is no device, because nothing
-runs ahead of it there.
+that measures) has the attributes of ``DeviceKind``. The host itself is not a device: its work is
+done when a call returns, so there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ class DeviceEvent(Protocol):
 
 
 class BurstDevice(metrics.Device, Protocol):
-    """One device that runs ahead of the host.
+    """One device, whose work goes on after the host's call has returned.
 
-    Methods of a metric that ``missing`` names are not called: ``event`` and ``stream`` are for
-    ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
-    for ``memory_growth``, ``uuid`` for ``energy``. A device whose cache can be flushed also has
-    ``l2_flusher()``, which returns a function that launches the flush in the current stream. One
-    that can be kept busy has ``hold(seconds)``, which launches that much idle work there: its own
-    time of a call then has no waiting for launches.
+    A metric's methods are not called if ``missing`` names the metric: ``event`` and ``stream`` are
+    for ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
+    for ``memory_growth``, and ``uuid`` for ``energy``.
+
+    Two methods are optional. A device whose cache can be flushed has ``l2_flusher()``, which
+    returns a function that launches the flush in the current stream. A device that can be kept busy
+    has ``hold(seconds)``, which launches idle work of that length in the current stream. The
+    device's own time of a call then contains no waiting for launches.
     """
 
     @property
@@ -60,7 +62,10 @@ class BurstDevice(metrics.Device, Protocol):
 
 
 class TorchDevice:
-    """A device whose memory a module of torch counts. ``device`` is its name for that module."""
+    """A device whose memory is counted by ``memory``, a module of torch.
+
+    ``name`` is the device's name as perfci writes it, ``device`` what the module is called with.
+    """
 
     def __init__(self, name: str, device: Any, memory: Any) -> None:
         self.name = name
@@ -68,11 +73,11 @@ class TorchDevice:
         self._memory = memory
 
     def reset_peaks(self) -> None:
-        """Reset the memory peaks: those of warm calls are measured without set-up."""
+        """Reset the memory peaks, so that the peaks of warm calls don't include set-up."""
         self._memory.reset_peak_memory_stats(self._device)
 
     def peaks(self) -> dict[str, float]:
-        """Return what the warm calls needed, and what the process held, in bytes."""
+        """Return the peaks since ``reset_peaks``, in bytes: of live tensors, and of memory held."""
         return {
             "peak_device_memory": float(self._memory.max_memory_allocated(self._device)),
             "peak_device_memory_reserved": float(self._memory.max_memory_reserved(self._device)),
@@ -86,8 +91,8 @@ class TorchDevice:
 class DeviceKind(Protocol):
     """A module for the devices of one kind.
 
-    It imports torch, or anything large, only in ``opened``, because every worker imports it, as a
-    part of its cold start.
+    Every worker imports such a module as a part of its cold start. So the module imports torch, or
+    anything else that is large, only in ``opened``.
     """
 
     @property
@@ -98,36 +103,39 @@ class DeviceKind(Protocol):
         """Return whether torch devices of this type are of this kind."""
 
     def in_use(self) -> str:
-        """Return the device that this process has begun to use, or an empty text."""
+        """Return the name of the device that this process has begun to use, or an empty text."""
 
     def present(self) -> bool:
         """Return whether the machine has such a device, as far as imported modules show."""
 
     def facts(self) -> Mapping[str, str]:
-        """Return facts on which its speed depends, or none without such a device."""
+        """Return facts on which the device's speed depends. Empty without such a device."""
 
     def opened(self, name: str, /) -> BurstDevice:
-        """Return the device ``name``. Raises where it can't be used or waited for."""
+        """Return the device ``name``. Raises an error if it can't be used or waited for."""
 
 
 _KIND = ("serves", "in_use", "present", "facts", "opened")
+"""Attributes that a kind's module must have."""
 _NEEDED = {
     "device_time_p50": ("event", "stream"),
     "peak_device_memory": ("reset_peaks", "peaks"),
     "memory_growth": ("allocated",),
     "energy": ("uuid",),
 }
+"""Methods that a device must have for each metric, unless its ``missing`` names the metric."""
 
 
 def registered() -> tuple[str, ...]:
-    """Return the modules that other distributions add. UsageError for a broken one."""
+    """Return the names of modules that other distributions add. UsageError if one is broken."""
     return tuple(module.__name__ for _, module in added_plugins(GROUP, _wrong))
 
 
 def kinds(others: Sequence[str]) -> tuple[DeviceKind, ...]:
-    """Return the kinds of device: ``others``, as ``registered`` found them, then perfci's own.
+    """Return the kinds of device: the modules named in ``others``, then perfci's own.
 
-    Looking for entry points takes up to 0.1 s, so a worker gets the result of discovery.
+    Discovery finds ``others`` by ``registered`` and passes them to each worker, because looking for
+    entry points takes up to 0.1 s.
     """
     modules = [importlib.import_module(name) for name in others]
     modules += [module for _, module in built_in_modules(sys.modules[__name__])]
@@ -135,7 +143,7 @@ def kinds(others: Sequence[str]) -> tuple[DeviceKind, ...]:
 
 
 def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
-    """Return the device ``name``, or None for the host. Unusable where it can't be waited for."""
+    """Return the device ``name``, or None for the host. Unusable if it can't be waited for."""
     type_ = name.partition(":")[0]
     if type_ in _HOST:
         return None
@@ -158,8 +166,8 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
 def used(kinds: Sequence[DeviceKind], output: Any) -> BurstDevice | None:
     """Return the device that a plain callable ran on, or None for the host.
 
-    Its outputs show which. If they are on no device, but the process uses one (for a step that
-    returns nothing, or a number), it is that one: otherwise the launch alone would be timed.
+    This is the device of its outputs. A step may also return nothing, or a number: then it is the
+    device that the process uses, if any. Otherwise only the step's launch would be timed.
     """
     output_devices = sorted(
         device for device in devices_of(output) if device.partition(":")[0] not in _HOST
@@ -171,7 +179,7 @@ def used(kinds: Sequence[DeviceKind], output: Any) -> BurstDevice | None:
 
 
 def devices_of(output: Any) -> frozenset[str]:
-    """Return the devices of the tensors in ``output``; none where torch isn't loaded."""
+    """Return the devices of the tensors in ``output``. Empty if torch isn't loaded."""
     torch = sys.modules.get("torch")
     if torch is None:
         return frozenset()
@@ -182,9 +190,9 @@ def devices_of(output: Any) -> frozenset[str]:
 
 
 def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
-    """Raise Unusable where an output is on a device that isn't synchronised.
+    """Raise Unusable if an output is on a device that isn't synchronised.
 
-    ``name`` is the device that the work was asked to run on, or empty where only outputs show it.
+    ``name`` is the device that the work was asked to run on, or empty if the work names none.
     """
     present = devices_of(output)
     if name:

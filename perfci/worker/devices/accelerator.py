@@ -1,8 +1,10 @@
 """Any other accelerator of torch's (XPU, MPS, a PrivateUse1 backend), by ``torch.accelerator``.
 
-torch 2.6 and newer have it. What a backend doesn't count or time is missing, never zero; one that
-can't be waited for is refused. Written from the documentation: of these devices none was at hand
-but a simulated one (``tests/worker/simulated_device.cpp``).
+``torch.accelerator`` came with torch 2.6. A metric that a backend doesn't count or time is missing,
+never zero. A device that can't be waited for is refused.
+
+This module was written from the documentation and tested with a simulated device only
+(``tests/worker/simulated_device.cpp``).
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ _MEMORY = (
     "max_memory_reserved",
     "reset_peak_memory_stats",
 )
+"""Functions that a module must have to count a device's memory."""
 _LACKS = (RuntimeError, AttributeError, TypeError, ValueError)
-"""What torch raises for what a backend doesn't have: NotImplementedError is a RuntimeError."""
+"""Errors that torch raises for features a backend lacks. RuntimeError has NotImplementedError."""
 
 
 class Accelerator(TorchDevice):
-    """A device of torch's current accelerator. Raises ValueError or torch's own where it isn't."""
+    """A device of torch's current accelerator.
+
+    Raises ValueError, or torch's own error, if ``name`` is no such device.
+    """
 
     def __init__(self, name: str) -> None:
         import torch
@@ -34,12 +40,13 @@ class Accelerator(TorchDevice):
         current = torch.accelerator.current_accelerator()
         if current is None or current.type != device.type:
             raise ValueError(f"torch.accelerator is {current.type if current else 'none'} here")
-        # Asked in any case: until something has, synchronising does nothing, and says nothing.
+        # Called even if ``name`` has an index: without an earlier call, synchronising silently
+        # does nothing.
         index = torch.accelerator.current_device_index()
         if device.index is None:
             device = torch.device(device.type, index)
         self._torch = torch
-        torch.accelerator.synchronize(device)  # one that can't be waited for is refused here
+        torch.accelerator.synchronize(device)  # raises for a device that can't be waited for
         super().__init__(str(device), device, self._counter(device))
         self._missing = {"energy": "perfci reads it of NVIDIA's and AMD's cards only"}
         if self._memory is None:
@@ -50,11 +57,11 @@ class Accelerator(TorchDevice):
             self._missing["device_time_p50"] = why
 
     def missing(self) -> dict[str, str]:
-        """Return why it has no such metric, by metric."""
+        """Return the metrics that the device lacks, each with the reason."""
         return self._missing
 
     def synchronize(self) -> None:
-        """Wait until all that was launched has ended."""
+        """Wait until all launched work has ended."""
         self._torch.accelerator.synchronize(self._device)
 
     def event(self) -> Any:
@@ -66,11 +73,14 @@ class Accelerator(TorchDevice):
         return self._torch.accelerator.current_stream(self._device)
 
     def uuid(self) -> str:
-        """Return nothing: NVML doesn't know it."""
+        """Return an empty text: NVML doesn't know the device."""
         return ""
 
     def _counter(self, device: Any) -> Any:
-        """Return what counts the device's memory: torch 2.9's, or the backend's own module."""
+        """Return the module that counts the device's memory, or None.
+
+        It is ``torch.accelerator`` from torch 2.9 on, or else the backend's own module.
+        """
         for module in (self._torch.accelerator, getattr(self._torch, device.type, None)):
             try:
                 for name in _MEMORY:
@@ -94,12 +104,15 @@ class Accelerator(TorchDevice):
 
 
 def serves(type_: str) -> bool:
-    """Say whether tensors on a torch device of this type are its work: all but CUDA's."""
+    """Return whether this module serves torch devices of this type: all types except CUDA."""
     return type_ != "cuda"
 
 
 def in_use() -> str:
-    """Return its current device, where it is initialised or can't say whether it is."""
+    """Return the accelerator's current device, or an empty text if it isn't initialised.
+
+    A backend without ``is_initialized`` counts as initialised.
+    """
     module = _module()
     if module is None or not getattr(module, "is_initialized", lambda: True)():
         return ""
@@ -108,12 +121,12 @@ def in_use() -> str:
 
 
 def present() -> bool:
-    """Say whether an imported torch sees such a device."""
+    """Return whether torch is imported and sees such a device."""
     return _module() is not None
 
 
 def facts() -> dict[str, str]:
-    """Return the accelerator's type, and its first device."""
+    """Return the accelerator's type, its first device's name, and the number of devices."""
     module = _module()
     if module is None:
         return {}
@@ -133,11 +146,11 @@ def opened(name: str) -> Accelerator:
 
 
 def _module() -> Any:
-    """Return torch's module of an accelerator that is here and isn't CUDA's, or None."""
+    """Return torch's module of the machine's accelerator. None if it has none, or CUDA."""
     torch: Any = sys.modules.get("torch")
     accelerator: Any = getattr(torch, "accelerator", None)
     current = accelerator.current_accelerator() if accelerator else None
     if current is None or current.type == "cuda":
         return None
-    module = getattr(torch, current.type, None)  # a backend that is half registered has none
+    module = getattr(torch, current.type, None)  # missing if the backend is half registered
     return module if module is not None and accelerator.is_available() else None

@@ -1,4 +1,4 @@
-"""CUDA devices of torch's; ROCm's too, which torch calls by the same names."""
+"""torch's CUDA devices. ROCm's are included: torch uses CUDA's names for them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from perfci.errors import Unusable
 from perfci.worker.devices import TorchDevice
 
 _SHARED = (0, 0)
-"""The id of the allocator's pool for all work that is no graph's."""
+"""Id of the allocator's common pool, for work outside CUDA graphs. Each graph has its own pool."""
 _TRIAL_CYCLES = 1_000_000
+"""Cycles of the spinning kernel that measures the device's cycles per second."""
 _LONGEST_HOLD_S = 0.05
 DRIVER = Path("/proc/driver/nvidia/version")
+"""NVIDIA's driver writes its version here. The file doesn't exist without the driver."""
 
 
 class Cuda(TorchDevice):
-    """A CUDA device. Made only where a work is known, or has, to run on one."""
+    """A CUDA device. Created only if the work names it, or was seen to run on it."""
 
     def __init__(self, name: str) -> None:
         import torch
@@ -31,25 +33,26 @@ class Cuda(TorchDevice):
         self._cycles_per_s = 0.0
 
     def missing(self) -> dict[str, str]:
-        """Return why it has no such metric, by metric."""
+        """Return the metrics that the device lacks: none."""
         return {}
 
     def uuid(self) -> str:
-        """Return its UUID without NVML's prefix, or an empty text where torch doesn't know it.
+        """Return the UUID without NVML's prefix, or an empty text if torch doesn't know it.
 
-        An AMD card's is ``amd:`` and its serial number.
+        For an AMD card, return ``amd:`` and the serial number.
         """
         uuid = str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
         return f"amd:{_serial_in(uuid)}" if self._rocm else uuid
 
     def synchronize(self) -> None:
-        """Wait until all that was launched has ended."""
+        """Wait until all launched work has ended."""
         self._cuda.synchronize(self.name)
 
     def peaks(self) -> dict[str, float]:
-        """Return the peaks, in bytes. A CUDA graph's replays use its private pool as a whole.
+        """Return the peaks since ``reset_peaks``, in bytes, CUDA graphs' private pools included.
 
-        The allocator counts what calls took of that pool only while the graph was captured.
+        A replay uses its graph's whole pool, but the allocator counts a pool's memory only while
+        the graph is captured. So the unallocated rest of each pool is added here.
         """
         peaks = super().peaks()
         index = self._cuda.current_device() if ":" not in self.name else int(self.name[5:])
@@ -71,7 +74,7 @@ class Cuda(TorchDevice):
         self._cuda._sleep(int(min(seconds, _LONGEST_HOLD_S) * self._cycles_per_s))  # noqa: SLF001
 
     def _spin_rate(self) -> float:
-        """Return how many cycles the spinning kernel makes in a second: the better of two runs."""
+        """Return the spinning kernel's cycles per second, by the faster of two runs."""
         first, last = self.event(), self.event()
         best_ms = math.inf
         for _ in range(2):
@@ -83,9 +86,9 @@ class Cuda(TorchDevice):
         return _TRIAL_CYCLES / (best_ms / 1e3)
 
     def l2_flusher(self) -> Callable[[], object]:
-        """Return what writes over a buffer as large as the L2 cache, as NVBench does.
+        """Return a function that overwrites a buffer as large as the L2 cache, as NVBench does.
 
-        It stays allocated: the peaks of the device's memory have it.
+        The buffer stays allocated, so the device's memory peaks include it.
         """
         import torch
 
@@ -100,15 +103,15 @@ class Cuda(TorchDevice):
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in.
 
-        Named to each event: the device may not be torch's current one.
+        Events are recorded with it explicitly, because torch's current device may be another one.
         """
         return self._cuda.current_stream(self.name)
 
 
 def _serial_in(uuid: str) -> str:
-    """Return the serial number of an AMD card: HIP has its hexadecimal digits as the UUID's bytes.
+    """Return an AMD card's serial number, or an empty text if the UUID doesn't hold one.
 
-    An empty text for a UUID that holds none.
+    HIP writes the serial number's hexadecimal digits, as ASCII text, into the UUID's bytes.
     """
     try:
         serial = bytes.fromhex(uuid.replace("-", "")).decode("ascii").lower()
@@ -119,12 +122,12 @@ def _serial_in(uuid: str) -> str:
 
 
 def serves(type_: str) -> bool:
-    """Say whether tensors on a torch device of this type are its work."""
+    """Return whether this module serves torch devices of this type."""
     return type_ == "cuda"
 
 
 def in_use() -> str:
-    """Return torch's current device where the process has initialised CUDA."""
+    """Return torch's current device, or an empty text if the process hasn't initialised CUDA."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return ""
@@ -132,13 +135,13 @@ def in_use() -> str:
 
 
 def present() -> bool:
-    """Say whether there is NVIDIA's driver, or a device that an imported torch sees."""
+    """Return whether NVIDIA's driver is there, or torch is imported and sees a device."""
     torch = sys.modules.get("torch")
     return DRIVER.exists() or (torch is not None and torch.cuda.is_available())
 
 
 def facts() -> dict[str, str]:
-    """Return torch's CUDA, and its first device where it has one."""
+    """Return torch's CUDA version, and facts about its devices if it sees any."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return {}
@@ -159,7 +162,7 @@ def opened(name: str) -> Cuda:
 
 
 def driver_version(path: Path) -> str | None:
-    """Return NVIDIA's kernel driver version; torch knows only the CUDA version it serves."""
+    """Return NVIDIA's kernel driver version, or None. torch knows only its CUDA version."""
     if not path.exists():
         return None
     match = re.search(

@@ -1,5 +1,6 @@
-"""The folder put before a side's Python processes: its own tree first, a watch on what runs.
+"""The folder put first on the ``PYTHONPATH`` of a worker's Python children.
 
-``sitecustomize.py`` brings it into every Python child of a worker, by ``PYTHONPATH``; there
-``perfci_watch`` is a package of the top level, and nothing of perfci can be imported.
+Each child runs ``sitecustomize.py`` from it, which installs ``perfci_watch``: the child imports its
+side's own tree first, and records what it runs. In a child, ``perfci_watch`` is a top-level
+package, and the rest of perfci can't be imported.
 """

@@ -1,4 +1,4 @@
-"""Run by ``site`` in each Python child of a worker: the same finder, the same watch."""
+"""Run by ``site`` in each Python child of a worker. Installs the worker's finder and watch."""
 
 import sys
 from importlib.machinery import PathFinder
@@ -9,7 +9,7 @@ begin_in_child()
 
 
 def _run_the_shadowed_one() -> None:
-    """Run the ``sitecustomize`` of the environment, if it has one, which this one stands before."""
+    """Run the environment's own ``sitecustomize``, if any: this file is found in its place."""
     here = __file__.rpartition("/")[0]
     spec = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if entry != here])
     if spec is not None and spec.loader is not None:

@@ -1,5 +1,6 @@
-"""One process of a side: its own tree is imported first, and what it runs is written down.
+"""Makes a side's process import its own tree first, and records what the process runs.
 
-Imported by a worker as part of perfci, and by its Python children from ``PYTHONPATH``, where it is
-a package of the top level: it imports nothing but itself, and little of the standard library.
+A worker imports this package as part of perfci. The worker's Python children import it from
+``PYTHONPATH``, as a top-level package. So it imports nothing else of perfci, and little of the
+standard library.
 """

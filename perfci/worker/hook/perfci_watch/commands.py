@@ -1,4 +1,4 @@
-"""The children of a watched process that will not be watched, by their command lines."""
+"""Finds, from the command line of a child, the parts of it that can't be watched."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 _OPAQUE = frozenset("IES")
 """Python's options under which a child ignores ``PYTHONPATH`` or has no ``site``."""
 _NAMED = r"\b(?:python|pypy)[0-9.]*\b"
+"""The name of a Python in a shell's text."""
 _KEPT = r"PYTHONPATH=[^\s;]*\$\{?PYTHONPATH\b|\$\{?PYTHONPATH\b|\bexport\s+PYTHONPATH(?!=)"
 """Uses of ``PYTHONPATH`` in a shell that keep the folders on it."""
 _COMMENT = r"(?m)^\s*#.*$"
 _CLEARED = r"PYTHONPATH|PERFCI_WATCH|\bexec\s+-[al]*c"
+"""Parts of a shell's text that may clear or replace the hook's variables, unless ``_KEPT``."""
 _SUSPECT = r"\benv\b|\s[\"']?-[a-zA-Z]*[IES]"
 """Parts of a shell's command that may keep its Python from being watched."""
 _EMPTIED = r"-[a-zA-Z0]*i[a-zA-Z]*|--ignore-environment"
@@ -30,11 +32,11 @@ _WRAPPERS = frozenset(
         *("timeout", "unshare", "valgrind", "xargs"),
     }
 )
-"""Programs that run the program that their arguments name."""
+"""Programs that run another program, which their arguments name."""
 _SCRIPT_BYTES = 1 << 16
-"""Bytes of a shell's script that are read."""
+"""Most bytes of a shell's script that are read."""
 _RESOLVED: dict[tuple[str, str], bool] = {}
-"""Whether a word is a Python, with the ``PATH`` that it was looked for on."""
+"""Remembers, by word and value of ``PATH``, whether the word is a Python."""
 
 
 def unwatched(
@@ -42,8 +44,8 @@ def unwatched(
 ) -> Iterator[tuple[str, str]]:
     """Yield ``(how, what)`` for each part of a child that perfci can't see.
 
-    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for any
-    other program, whose reads aren't seen.
+    ``how`` is ``unwatched`` for a Python that perfci's hook doesn't reach, and ``program`` for a
+    program that isn't a Python, whose reads aren't seen.
     """
     reached = environment is None or _reaches(environment)
     variables = os.environ if environment is None else environment
@@ -76,7 +78,7 @@ def unwatched(
 def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: bool) -> bool:
     """Return whether each Python that a shell is to start will be watched.
 
-    Its words and those of its script are read, but not what the script starts.
+    The shell's words and its script's text are read. Other scripts that it starts are not.
     """
     import re
 
@@ -86,7 +88,7 @@ def _in_shell(options: Sequence[str], variables: Mapping[Any, Any], *, reached: 
     names_one = any(re.search(_NAMED, text) for text in texts) or any(map(_runs_python, options))
     if names_one and not reached:
         return False
-    given = next(filter(_runs_python, options), "")  # what `$0`, `$1` or `$@` may be
+    given = next(filter(_runs_python, options), "")  # `$0`, `$1` or `$@` may stand for this word
     for text in texts:
         if re.search(_CLEARED, text) and re.search(_CLEARED, re.sub(_KEPT, "", text)):
             return False
@@ -111,7 +113,7 @@ def _expanded(token: str, variables: Mapping[str, str], given: str) -> str:
 
 
 def _clears(options: Sequence[str]) -> bool:
-    """Return whether ``env`` with these options, up to the program, takes the variables away."""
+    """Return whether the options of ``env``, up to the program, remove the hook's variables."""
     import re
 
     for option in options:
@@ -123,7 +125,7 @@ def _clears(options: Sequence[str]) -> bool:
 
 
 def _split(options: Sequence[str]) -> list[str]:
-    """Return the words of ``env``, with those that its ``-S`` splits."""
+    """Return the words of ``env``, with the text of its option ``-S`` split into words."""
     import re
 
     words: list[str] = []
@@ -136,7 +138,7 @@ def _split(options: Sequence[str]) -> list[str]:
 
 
 def _starts(word: str) -> bool:
-    """Return whether a wrapper's word is the Python, the shell or the script that it runs."""
+    """Return whether a wrapper's word is a Python, a shell or a script, which the wrapper runs."""
     if _runs_python(word) or os.path.basename(word) in _SHELLS:
         return True
     path = which(word)
@@ -144,7 +146,7 @@ def _starts(word: str) -> bool:
 
 
 def _runs_python(program: str) -> bool:
-    """Return whether ``program`` is a Python by its name, or by that of its link's target."""
+    """Return whether ``program`` is a Python by its own name, or by the name of a link's target."""
     if is_python(program):
         return True
     key = program, os.environ.get("PATH", "")
@@ -157,7 +159,7 @@ def _text_of(script: str) -> str:
     try:
         with open(script, "rb") as file:
             return os.fsdecode(file.read(_SCRIPT_BYTES))
-    except OSError:  # nor can the shell read it
+    except OSError:  # the shell can't read it either
         return ""
 
 
@@ -169,9 +171,9 @@ def is_python(program: str) -> bool:
 
 
 def _reaches(environment: Mapping[Any, Any]) -> bool:
-    """Return whether a Python with this environment finds perfci's hook, and no other before it.
+    """Return whether a Python with this environment finds perfci's ``sitecustomize`` first.
 
-    Inductor hands its children ``sys.path``, at whose head a benchmark may have put a folder.
+    Inductor passes ``sys.path`` on to its children, and a benchmark may have put a folder first.
     """
     texts = {os.fsdecode(key): os.fsdecode(value) for key, value in environment.items()}
     folders = texts.get("PYTHONPATH", "").split(os.pathsep)
@@ -182,7 +184,7 @@ def _reaches(environment: Mapping[Any, Any]) -> bool:
 
 
 def _letters(options: Sequence[str]) -> Iterator[str]:
-    """Yield the letters of Python's own options, which end where the program begins."""
+    """Yield the letters of Python's own options, up to the program that Python runs."""
     waiting = iter(options)
     for option in waiting:
         if not option.startswith("-") or option in {"-", "--"}:
@@ -211,7 +213,7 @@ def _shebang(program: str) -> list[str]:
 
 
 def which(program: str) -> str:
-    """Return the path of a program; its name where it isn't on ``PATH``."""
+    """Return the path of a program, or its name if it isn't on ``PATH``."""
     if "/" in program:
         return program
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

@@ -1,4 +1,7 @@
-"""The owner of a file, by the settings of ``CodePlaces``, and a finder of the side's own code."""
+"""Tells which tree a file belongs to, by the settings of ``CodePlaces``, and finds own code first.
+
+"Own" is the tree of the side that this process measures.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 
-TYPE_CHECKING = False  # typing, json and re would double the start of a child
+TYPE_CHECKING = False  # importing typing, json and re would double a child's start time
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
@@ -14,18 +17,20 @@ if TYPE_CHECKING:
     from .watch import CodeWatch
 
 VARIABLE = "PERFCI_WATCH"
-"""Holds the settings, as ``encoded`` gives them. A child without it is not watched."""
+"""The variable with the settings, as ``encoded`` writes them. A child without it isn't watched."""
 HOOK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""The folder that a child has on its path."""
+"""The folder that is put on a child's ``PYTHONPATH``."""
 
 _ENTRY, _BETWEEN = "\x1e", "\x1f"
+"""Characters between two settings, and between a setting's name and its values."""
 _SYSTEM = ("/usr/lib", "/usr/local/lib/", "/usr/bin/", "/usr/sbin/", "/lib", "/bin/", "/sbin/")
 """Folders of the system's libraries and programs, which are the same for both sides."""
 _RUNS = frozenset({"import", "load", "map"})
+"""Events that mean that a file's code is run."""
 
 
 class Ownership:
-    """The folders of this process's side, and those of all others."""
+    """The folders of this process's side, and the folders that belong to others."""
 
     def __init__(self, settings: Mapping[str, tuple[str, ...]], *, in_child: bool) -> None:
         self.folders = settings["python_path"]
@@ -35,7 +40,7 @@ class Ownership:
         self.twins = settings["twins"]
         self.changed = frozenset(settings["changed"])
         self.distributions = frozenset(settings["distributions"])
-        # a child has no business in the perfci that measures, but for this folder
+        # the only part of the measuring perfci that a child may use is this folder
         harness = (f"{HOOK}/",) if in_child else settings["harness"]
         self.spared = (*settings["spared"], *harness)
         prefix = f"{os.path.realpath(sys.prefix)}/"  # a child may run another environment's Python
@@ -65,9 +70,10 @@ class Ownership:
         return next(matching, "strange" if path.startswith(self.clones) else "")
 
     def matters(self, how: str, real: str, name: str) -> bool:
-        """Return whether to record that ``real`` was run or read, which is so in a known place.
+        """Return whether to record that ``real`` was run or read.
 
-        Code from an unknown place matters, too, as each side may have another there.
+        That is so for files whose owner is known, and for code from an unknown place, as its
+        content may differ between the sides.
         """
         place = self.place(real)
         nowhere = not place and not real.startswith(self._usual)
@@ -79,7 +85,7 @@ class Ownership:
         return foreign or (place not in {"", "spared"})
 
     def declares_entry_points(self, path: str) -> bool:
-        """Return whether the file has entry points that the sides declare differently."""
+        """Return whether the file declares entry points of a distribution whose sides differ."""
         if not self.distributions or os.path.basename(path) != "entry_points.txt":
             return False
         folder = os.path.basename(os.path.dirname(path)).partition("-")[0]
@@ -87,32 +93,32 @@ class Ownership:
         return name.replace("_", "-").replace(".", "-").lower() in self.distributions
 
     def is_strange(self, path: str) -> bool:
-        """Return whether the path belongs to another tree, and is not for this side to import."""
+        """Return whether the path belongs to another tree, so that this side must not import it."""
         place = self.place(self.real(path) + ("/" if os.path.isdir(path) else ""))
         return place in {"strange", "checkout"}
 
     def real(self, path: str) -> str:
-        """Return the real path; each folder is resolved once."""
+        """Return the real path. Each folder is resolved only once."""
         folder, _, leaf = os.path.abspath(path).rpartition("/")
         whole = f"{self._real_folder(folder)}{leaf}"
         return os.path.realpath(whole) if os.path.islink(whole) else whole
 
     def real_folder(self, path: str) -> str:
-        """Return the real path of a folder, with a slash at its end; it is resolved once."""
+        """Return the real path of a folder, with a slash at its end. It is resolved only once."""
         return self._real_folder(os.path.abspath(path))
 
     def _real_folder(self, folder: str) -> str:
         real, behind = self._real_folders.get(folder, ("", None))
         if not real or (behind is not None and behind != _identity(folder)):
             real = f"{os.path.realpath(folder or '/').rstrip('/')}/"
-            # a link may be pointed elsewhere later on
+            # a link's target may change later: remember which folder it led to
             behind = _identity(folder) if real != f"{folder}/" else None
             self._real_folders[folder] = real, behind
         return real
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:
-    """Return settings as a variable's text. No path has these characters, nor a NUL."""
+    """Return the settings as a variable's text. Paths don't contain the separators."""
     return _ENTRY.join(_BETWEEN.join((name, *values)) for name, values in settings.items())
 
 
@@ -133,20 +139,20 @@ def _identity(folder: str) -> tuple[int, int] | None:
 class OwnCodeFirst:
     """A finder that looks in the side's own folders first, whatever else is on ``meta_path``.
 
-    Editable installs put their finders before Python's, which answer with the user's checkout.
-    Modules that only the checkout or another tree has don't exist for this side: such an answer is
-    written down and refused.
+    The finders of editable installs come before Python's and would find the user's checkout. A
+    module that only the checkout or another tree has doesn't exist for this side: if another finder
+    finds such a module, that is recorded and refused.
     """
 
     def __init__(self, watch: CodeWatch) -> None:
         self._watch = watch
         self._side = watch.side
-        self._plain: set[str] = set()  # folders of the side's own that no link leads to
+        self._plain: set[str] = set()  # own folders whose path is their real path
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of the module, or None where others are to be asked."""
+        """Return the module's spec, or None to let the other finders look for it."""
         if path.__class__ is list and len(path) == 1 and path[0] in self._plain:
             spec = PathFinder.find_spec(name, path, target)
             if spec is not None and spec.origin is not None:
@@ -178,7 +184,8 @@ class OwnCodeFirst:
             self._missed(name, path, entries)
         if spec is None or spec.submodule_search_locations is None:
             return self._not_strange(name, other)
-        # A folder without `__init__.py`: a package of that name goes before it, as in Python.
+        # The spec is a folder without `__init__.py`. As in Python, a package of the same name that
+        # has one wins, wherever it lies.
         if (
             other is not None
             and other.origin is not None
@@ -194,10 +201,10 @@ class OwnCodeFirst:
         return _namespace(name, places)
 
     def _own_path(self) -> list[str]:
-        """Return the part of ``sys.path`` that is this side's, with all its folders in their order.
+        """Return the own entries of ``sys.path``, each own folder in the side's order.
 
-        A child's path begins with the current folder, the tree's root. That must not hide what was
-        built in a folder that comes before it.
+        A child's path begins with the current folder, the tree's root. The root must not hide what
+        was built in a folder that comes before the root in the side's order.
         """
         folders = self._side.folders
         searched: list[str] = []
@@ -209,7 +216,7 @@ class OwnCodeFirst:
     def _spec_of_others(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        """Return the answer of the other finders."""
+        """Return the spec that the other finders give, or None."""
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:
@@ -220,7 +227,7 @@ class OwnCodeFirst:
         return None
 
     def _missed(self, name: str, path: Sequence[str] | None, entries: Sequence[str]) -> None:
-        """Write down a missing module, and what the checkout has compiled under its name."""
+        """Record a missing module, and any extension module of its name in the checkout."""
         if path is not None or name in self._side.names:
             self._watch.record.say("missing", "", name)
         leaf = name.rpartition(".")[2]

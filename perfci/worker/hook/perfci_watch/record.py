@@ -1,8 +1,9 @@
-"""The events of a process, in a file that the parent reads.
+"""Records the events of a process in a file that the parent reads.
 
-Each event is written at once, so that a process loses nothing by ``os._exit`` or a signal. A
-library below Python (``looks.c``) writes which files any code looks at. Its orders are paths that
-are given to ``access(2)``: without the library, they don't exist.
+Each event is written at once, so that ``os._exit`` or a signal loses nothing. A C library that is
+preloaded (``looks.c``) also writes which files any code of the process looks at. It takes orders in
+the form of paths passed to ``access(2)``. Without the library, these paths don't exist, and the
+orders do nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ask = os.access
+"""Gives the library an order: ``ask(order, 0)``. Returns its answer."""
 _CONTROL = b"/\x01perfci-looks/"
 PAUSE, GO_ON = _CONTROL + b"+", _CONTROL + b"-"
-"""Orders, for ``ask(order, 0)``: ignore what this thread looks at; record it again."""
+"""Orders: ignore the files that this thread looks at; record them again."""
 _BETWEEN, _END = "\x1f", "\0"
+"""Characters between an event's fields, and after an event."""
 _GREETING_S = 2.0
+"""Longest wait for children to report that they are watched."""
 _BELOW = frozenset({"exec", "list", "open", "stat"})
-"""Events that ``looks.c`` writes, which this process doesn't know."""
+"""Events that the library writes by itself: ``Record`` doesn't keep them."""
 
 
 class Record:
@@ -48,23 +52,23 @@ class Record:
         self._write("watched", sys.executable or "", str(os.getpid()))
 
     def looked(self) -> None:
-        """Write down that this process has looked at all that it had loaded."""
+        """Write down that this process has recorded everything that it had loaded."""
         self._write("looked", "", str(os.getpid()))
 
     def go_on_in(self, file: str) -> None:
-        """Go on in this fork's own file, which gets the events so far, too."""
+        """Continue in this fork's own file. Events so far are written to it first."""
         with open(self._file, "rb") as before:
             seen_below = [event for event in decoded_events(before.read()) if event[0] in _BELOW]
         self._forget_descriptor()
         self._file = file
-        self._late.clear()  # these are among the events below
+        self._late.clear()  # unwritten lines are written again below
         for how, path, name in (*self._seen, *seen_below):
             self._write(how, path, name)
         self.greet()
 
     def begin_in_fork(self) -> None:
-        """Go on in the same file, as a process of its own."""
-        self._late.clear()  # the parent process writes that
+        """Continue in the same file, as a process of its own."""
+        self._late.clear()  # the parent process writes these lines
         self.greet()
 
     def await_greetings(self, pids: Sequence[str]) -> None:
@@ -74,7 +78,7 @@ class Record:
             try:
                 with open(self._file, "rb") as file:
                     events = decoded_events(file.read())
-            except OSError:  # it was removed, and the parent says so
+            except OSError:  # the file was removed, which perfci's parent process reports
                 return
             if set(pids) <= {name for how, _, name in events if how == "watched"}:
                 return
@@ -85,9 +89,10 @@ class Record:
         return self._why_late if self._late else ""
 
     def _write(self, how: str, path: str, name: str) -> None:
-        """Write a line at once, or with the next one if it can't be written.
+        """Write an event at once. If that fails, write it with the next event.
 
-        A removed folder or a full disk is no error of the user's code, which may be importing.
+        Raises nothing for a removed folder or a full disk, because the user's code that runs just
+        now, such as an import, didn't cause it.
         """
         late, self._late = self._late, []
         lines = b"".join((*late, os.fsencode(_BETWEEN.join((how, path, name)) + _END)))
@@ -99,9 +104,10 @@ class Record:
             self._late.append(lines)
 
     def _opened(self) -> int:
-        """Return the file's descriptor. It is opened once, and again where the user closed it.
+        """Return the file's descriptor. Open the file first if it isn't open any more.
 
-        Another file may have its number by then: the inode says which it is.
+        If the user's code closed the descriptor, its number may belong to another file by now. The
+        inode shows that.
         """
         if self._descriptor >= 0:
             try:
@@ -118,7 +124,7 @@ class Record:
         return self._descriptor
 
     def _forget_descriptor(self) -> None:
-        """Close the file, unless the user did, and its number may be another file's."""
+        """Close the file, unless the user's code did: its number may belong to another file."""
         if self._descriptor >= 0:
             try:
                 status = os.fstat(self._descriptor)
@@ -135,23 +141,23 @@ def decoded_events(text: bytes) -> list[list[str]]:
 
 
 def begin_looks() -> bool:
-    """Have the library record what this process looks at. Return whether it does."""
+    """Have the library record the files that this process looks at. Return whether it does."""
     return ask(_CONTROL + b"b", 0)
 
 
 def keep_looks() -> None:
-    """Have the library keep lines until ``are_looks_complete`` asks for them.
+    """Have the library keep its lines in memory until ``are_looks_complete`` asks for them.
 
-    A fork writes each at once again.
+    In a fork of this process, the library writes each line at once again.
     """
     ask(_CONTROL + b"k", 0)
 
 
 def are_looks_complete() -> bool:
-    """Have the library write what it kept. Return whether all that it saw is written."""
+    """Have the library write the lines that it kept. Return whether all its lines are written."""
     return ask(_CONTROL + b"c", 0)
 
 
 def leave_out_listing() -> None:
-    """Have the library leave out the folder that this thread is about to list."""
+    """Have the library not record the folder that this thread is about to list."""
     ask(_CONTROL + b"l", 0)

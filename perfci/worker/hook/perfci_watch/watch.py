@@ -1,4 +1,4 @@
-"""The watch on the files that this process imports, opens and loads, and what it starts."""
+"""Records the files that this process imports, opens and loads, and the programs it starts."""
 
 from __future__ import annotations
 
@@ -29,31 +29,34 @@ if TYPE_CHECKING:
 
 _WRITES = os.O_WRONLY | os.O_TRUNC
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
-"""Modules that make interpreters, which have finders of their own."""
+"""Modules that create subinterpreters, whose imports this process's finders don't see."""
 _WALKS = ("os", "glob", "pathlib", "pathlib/__init__", "pathlib/_local", "pathlib/_os")
 _WALKERS = frozenset(
     {"<frozen os>", *(f"{os.path.dirname(os.__file__)}/{name}.py" for name in _WALKS)}
 )
+"""Files of Python's own code that walks folders. Of an entry, it asks for its kind only."""
 _METADATA_READERS = ("/importlib/metadata/__init__.py", "/importlib_metadata/__init__.py")
+"""Ends of the files whose code reads the metadata of distributions."""
 _READERS_OF_A_GROUP = (*_METADATA_READERS, "/pluggy/_manager.py", "/perfci/plugins.py")
+"""Ends of the files whose code reads a group of entry points."""
 
 
 def begin_in_child() -> None:
-    """Watch this process, where a worker started it."""
+    """Watch this process, if a worker started it."""
     text = os.environ.get(VARIABLE)
     if text:
         import atexit
 
         watch = CodeWatch(text, in_child=True)
         watch.install()
-        for script in sys.orig_argv[1:2]:  # a shell may have started it
+        for script in sys.orig_argv[1:2]:  # recorded here, as a shell may have started the script
             if not script.startswith("-"):
                 watch.note("run", script)
         atexit.register(watch.look)
 
 
 def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
-    """Watch this worker and its children. Return None where no watch was asked for."""
+    """Watch this worker and its children. Return None if no watch was asked for."""
     text = environment.get(VARIABLE)
     if not text:
         return None
@@ -61,13 +64,13 @@ def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
     passed = os.environ.get("PYTHONPATH")
     folders = (HOOK, *watch.side.folders, *([passed] if passed else []))
     os.environ["PYTHONPATH"] = os.pathsep.join(folders)
-    sys.path.insert(0, HOOK)  # some hand their children this one: Inductor does
+    sys.path.insert(0, HOOK)  # some libraries, like Inductor, pass `sys.path` on to children
     watch.install()
     return watch
 
 
 class CodeWatch:
-    """The watch of this process."""
+    """Watches this process: an audit hook, a finder, and the library below Python."""
 
     def __init__(self, text: str, *, in_child: bool) -> None:
         settings = decoded(text)
@@ -75,9 +78,9 @@ class CodeWatch:
         self.record = Record(settings["events"][0])
         self._known: set[str] = set()
         self._modules: dict[tuple[str, str], None] = {}  # (folder, name) that a finder looked for
-        self._plain: set[str] = set()  # folders of the side's own that no link leads to
+        self._plain: set[str] = set()  # own folders whose path is their real path
         self._in_child = in_child
-        self._is_seen = False  # by the library below Python
+        self._is_seen = False  # whether the library below Python records this process
         self._keeps = False  # the library keeps its records until the last look
         self._due: set[int] = set()  # threads that are about to load a library
 
@@ -92,12 +95,12 @@ class CodeWatch:
         self._see_from_below(keeps=not self._in_child)
 
     def go_on(self, environment: Mapping[str, str]) -> None:
-        """Go on as a fork with its own file of events, which gets those so far, too."""
+        """Continue as a fork with its own file of events, which also gets the events so far."""
         self.record.go_on_in(decoded(environment[VARIABLE])["events"][0])
         self._see_from_below(keeps=True)
 
     def note(self, how: str, path: str, name: str = "") -> None:
-        """Write down that ``path`` was run or read, where that matters."""
+        """Write down that ``path`` was run or read, if that matters."""
         self._note_real(how, self.side.real(path), name)
 
     def _note_real(self, how: str, real: str, name: str = "") -> None:
@@ -107,9 +110,9 @@ class CodeWatch:
     def look(self) -> None:
         """Write down all modules and all files mapped into this process and its living children.
 
-        What C code opened is seen nowhere else.
+        A file that C code mapped may have been seen nowhere else.
         """
-        ask(PAUSE, 0)  # for good: this process ends, or takes no more orders
+        ask(PAUSE, 0)  # for good: the process ends after this, or runs no more of the user's code
         self._say_modules()
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
@@ -121,7 +124,7 @@ class CodeWatch:
             try:
                 program = os.readlink(f"/proc/{pid}/exe")
                 self._look_at_maps(pid)
-            except OSError:  # it has ended meanwhile, and has written down what it ran
+            except OSError:  # the child has ended meanwhile, and has written down what it ran
                 continue
             if is_python(program):
                 self.record.say("living", program, pid)
@@ -155,20 +158,20 @@ class CodeWatch:
         due = self._due
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
-            if due and (thread := get_ident()) in due:  # what it was about to load is there now
+            if due and (thread := get_ident()) in due:  # the library is mapped by now
                 due.discard(thread)
                 self._look_at_maps("self")
             if event == "open":
                 self._opened(*arguments)
             elif event == "import" and arguments[1] is None and arguments[0] not in _INTERPRETERS:
-                return  # a finder is asked, and says so
+                return  # an import by a finder, which reports it
             elif (handler := handler_of(event)) is not None:
                 self.unrecorded(handler, *arguments)
 
         return hook
 
     def unrecorded(self, act: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the result of ``act``, without recording the files that it looks at."""
+        """Call ``act`` and return its result. Files that it looks at are not recorded."""
         ask(PAUSE, 0)
         try:
             return act(*arguments)
@@ -179,7 +182,8 @@ class CodeWatch:
         if path in self._known or isinstance(path, int) or (flags or 0) & _WRITES:
             return
         bytecode = isinstance(path, str) and path.endswith(".pyc")
-        if not (bytecode and path.rpartition("/")[0] in self._plain):  # these are seen from below
+        # the library below Python already records bytecode in plain own folders
+        if not (bytecode and path.rpartition("/")[0] in self._plain):
             self.unrecorded(self._note_opened, path, mode)
 
     def _note_opened(self, path: Any, mode: Any) -> None:
@@ -188,21 +192,25 @@ class CodeWatch:
         if self._is_seen and real == text and real.startswith(self.side.own):
             self._plain.add(real.rpartition("/")[0])
         self._note_real("open", real)
-        if self.side.declares_entry_points(real):  # each group that is asked for counts
+        # not remembered as known: each read of entry points may ask for another group
+        if self.side.declares_entry_points(real):
             self.record.say("entry points", real, _asked_group())
             return
-        if not text.startswith("/"):  # another one after a chdir
-            if mode is None:  # os.open, whose `dir_fd` is in no event
+        if not text.startswith("/"):  # after a chdir, the same text is another file
+            if mode is None:  # from os.open, whose `dir_fd` the event doesn't have
                 self._opened_below(text)
-        elif real == text:  # a link may lead elsewhere the next time
+        elif real == text:  # not a link, which may lead elsewhere the next time
             self._known.add(text)
 
     def _opened_below(self, path: str) -> None:
-        """Write down the files that ``path`` is below the folders that this process has open."""
+        """Write down the file ``path`` below each folder that this process has open, if it exists.
+
+        One of these folders is the unknown ``dir_fd``.
+        """
         for descriptor in os.listdir("/proc/self/fd"):
             try:
                 file = os.path.join(os.readlink(f"/proc/self/fd/{descriptor}"), path)
-            except OSError:  # the one that listed them
+            except OSError:  # the descriptor of this listing, closed by now
                 continue
             if os.path.isfile(file):
                 self.note("open", file)
@@ -221,7 +229,7 @@ class CodeWatch:
             self.record.say("unwatched", sys.executable or "", f"a subinterpreter ({name})")
         if isinstance(file, str):  # an extension module's shared library
             self.note("load", file, str(name))
-            if self.side.place(self.side.real(file)):  # what it is linked with may be anybody's
+            if self.side.place(self.side.real(file)):  # it may be linked with any other library
                 self._due.add(get_ident())
 
     def _loaded(self, path: Any) -> None:
@@ -231,12 +239,12 @@ class CodeWatch:
             self._due.add(get_ident())
 
     def _killed(self, pid: int, number: int) -> None:
-        """Look at the mapped files of a process that this one is about to end."""
+        """Write down the files mapped into a process that this process is about to end."""
         if number:
             for descendant in (str(pid),) if pid > 0 else tuple(_descendants(os.getpid())):
                 try:
                     self._look_at_maps(descendant)
-                except OSError:  # it has ended, or is another user's
+                except OSError:  # the process has ended, or belongs to another user
                     continue
 
     def _started(self, program: Any, words: Any, folder: Any, environment: Any) -> None:
@@ -244,7 +252,7 @@ class CodeWatch:
             is_single = isinstance(words, (str, bytes, os.PathLike))
             texts = [os.fsdecode(word) for word in ([words] if is_single else words)]
             path = which(os.fsdecode(program) if program else texts[0])
-        except (TypeError, IndexError, ValueError):  # the code that starts this gets the error
+        except (TypeError, IndexError, ValueError):  # wrong arguments: the caller gets the error
             return
         self.record.say("started", path, "")
         self.note("run", path)
@@ -273,7 +281,7 @@ class CodeWatch:
         self._say_modules()
 
     def _exit_after_a_look(self) -> None:
-        """Have ``os._exit``, by which forks of ``multiprocessing`` end, look first."""
+        """Make ``os._exit`` record mapped files first: forks of ``multiprocessing`` end by it."""
         leave = os._exit
 
         def look_and_leave(status: int) -> NoReturn:
@@ -285,9 +293,10 @@ class CodeWatch:
         os._exit = look_and_leave
 
     def _see_from_below(self, *, keeps: bool) -> None:
-        """Have the library begin, which sees the files that any code of this process looks at.
+        """Have the library below Python begin to record the files that any code looks at.
 
-        A worker ``keeps`` its records until its last look. A child may end without one.
+        In a worker, the library ``keeps`` its records until the last look. A child may end without
+        a last look, so there each record is written at once.
         """
         self._is_seen = begin_looks()
         self._keeps = keeps
@@ -297,12 +306,13 @@ class CodeWatch:
             self.record.say("blind", sys.executable or "", "the library isn't loaded")
 
     def _see_modules_asked_for(self) -> None:
-        """Have finders report which module they look for where, and hide what they look at.
+        """Make finders report which module they look for in which folder.
 
-        That means nothing, because finders keep a folder's listing and answer from it.
+        The files that finders look at are not recorded. They would say nothing, because a finder
+        keeps a folder's listing and answers from it.
         """
         find, modules, order = FileFinder.find_spec, self._modules, ask
-        pause, go_on = PAUSE, GO_ON  # the module's own are gone at an interpreter's end
+        pause, go_on = PAUSE, GO_ON  # the module's globals are gone when the interpreter ends
 
         def find_spec(
             finder: FileFinder, name: str, target: ModuleType | None = None
@@ -330,14 +340,15 @@ class CodeWatch:
             self.record.say("module", f"{real}{name.rpartition('.')[2]}", "")
 
     def _listed(self, path: Any, *, entries: bool = False) -> None:
-        """Write down that a folder of the side's own was listed, except by Python's imports.
+        """Write down that an own folder was listed, and which entries or facts of them may matter.
 
-        Imports look for known names, and what they find is written down. Readers of packages'
-        metadata don't look at other entries. What ``entries`` are asked for is unknown: Python's
-        own walks ask for their kind, other code may ask for their sizes.
+        Listings by Python's imports are left out: imports look for known names, and the modules
+        they find are recorded. Readers of packages' metadata use only the entries of distributions.
+        If the caller gets ``entries`` (``os.scandir``), it may use more than their names: Python's
+        own walks use their kind, other code may use their sizes.
         """
         leave_out_listing()
-        frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (behind the hook)
+        frame = sys._getframe(4 if entries else 3)  # noqa: SLF001 (the caller, above the hook)
         caller = frame.f_code.co_filename
         if caller.startswith("<frozen importlib"):
             return
@@ -354,10 +365,10 @@ class CodeWatch:
             self.record.say(how, real, "")
 
     def _reached(self, _: Any, address: Any) -> None:
-        """Write down that a server was reached, because its answers are unknown.
+        """Write down that the process connected to a server, whose answers are unknown.
 
-        Not so a server of this process's children, which listens in its temporary folder or under
-        a name of ``multiprocessing``'s.
+        Servers of this process's own children are left out. They listen in its temporary folder or
+        under a name of ``multiprocessing``'s.
         """
         if isinstance(address, (str, bytes)):
             text = os.fsdecode(address)
@@ -369,9 +380,9 @@ class CodeWatch:
 
 
 def _asked_group() -> str:
-    """Return the group of entry points that the caller asks for; empty where that isn't known.
+    """Return the group of entry points that the caller asks for, or an empty text if unknown.
 
-    All groups are read for it. A reader may keep the others for later.
+    A reader reads the file with all groups, whichever it wants, so the file alone doesn't tell.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     while frame is not None:
@@ -402,5 +413,5 @@ def _descendants(pid: int) -> Iterator[str]:
                     children = file.read().split()
                 yield from children
                 waiting += children
-        except OSError:  # it has ended, or this kernel lists no children
+        except OSError:  # the process has ended, or the kernel doesn't list children
             continue
