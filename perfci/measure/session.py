@@ -128,6 +128,7 @@ class Session:
         sides = [side.name for side in self._plan.sides]
         self._states = states = case_states(cases, sides)
         changed = files_reaching_changes(self._plan, {case.file for case in cases})
+        self._code.ignore_openings()  # the line above read files that differ
         tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         order = by_priority(states, changed, self._options.records, rng)

@@ -54,9 +54,8 @@ def arrange(
     ``order`` holds the branch's commits, the oldest first. It is empty if no repository can be
     asked. A shortened hash counts as the one commit that begins with it, if there is just one.
     ``aliases`` map an old benchmark name or case id to its new one. If a run has values under both
-    names, those under the new name count. Renames that no alias names are searched for. If a metric
-    was recorded in two units, the older values are converted to the newest unit. Values that can't
-    be converted are left out.
+    names, those under the new name count. Renames that no alias names are searched for. Values in
+    an older unit of a metric are converted to its newest unit, or left out.
     """
     import numpy as np
 
