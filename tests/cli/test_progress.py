@@ -21,7 +21,7 @@ CASE = "attention_with_a_long_name[batch=16,variant=a_rather_long_name_of_a_vari
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have standard error be a terminal of 80 columns."""
     monkeypatch.setattr(printing, "is_terminal", lambda *, err=False: err)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: os.terminal_size((80, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((80, 24)))
 
 
 def shown(progress: Progress, capsys: pytest.CaptureFixture[str]) -> str:
