@@ -132,7 +132,7 @@ class Explained:
 @pytest.mark.torch
 def test_extra_copies_are_named_with_their_line(explained: Explained) -> None:
     first = explained.lines["net"][0]
-    assert first.startswith("`aten::copy_` 0 → 12 calls, +"), first
+    assert first.startswith("`aten::copy_` 0 → 12 calls, "), first
     assert first.endswith(", model.py:6 (a changed line)"), first
 
 
