@@ -20,6 +20,8 @@ from perfci.api.scripts import script
 from perfci.collector import Work
 from perfci.errors import BenchmarkError, Unusable
 
+pytestmark = pytest.mark.torch
+
 TIMERS = """\
 import argparse
 from torch.utils.benchmark import Compare, Timer
