@@ -71,18 +71,8 @@ def _took(repository: Path, turns: int) -> float:
 
 
 def _status(repository: Path) -> str:
-    line = [
-        sys.executable,
-        "-m",
-        "perfci",
-        "compare",
-        "HEAD",
-        ".",
-        "--allow-same-commit",
-        "--json",
-        "-",
-        "-q",
-    ]
+    options = ("--allow-same-commit", "--json", "-", "-q")
+    line = [sys.executable, "-m", "perfci", "compare", "HEAD", ".", *options]
     ran = subprocess.run(line, cwd=repository, capture_output=True, text=True, check=False)
     results = json.loads(ran.stdout)["results"]
     [row] = [one for one in results if one["metric"] == "latency_p50"]

@@ -84,18 +84,8 @@ def _serve(repository: Path, **phases: float) -> None:
 
 
 def _report(repository: Path, words: str) -> dict[str, Any]:
-    line = [
-        sys.executable,
-        "-m",
-        "perfci",
-        "compare",
-        "HEAD",
-        ".",
-        "--allow-same-commit",
-        "--json",
-        "-",
-        "-q",
-    ]
+    options = ("--allow-same-commit", "--json", "-", "-q")
+    line = [sys.executable, "-m", "perfci", "compare", "HEAD", ".", *options]
     line += ["-k", words] if words else []
     ran = subprocess.run(line, cwd=repository, capture_output=True, text=True, check=False)
     report: dict[str, Any] = json.loads(ran.stdout)

@@ -101,10 +101,6 @@ class CodeRan:
         self._openings = OpenedFiles(differing)
         self._imported: frozenset[str] = frozenset()
 
-    def ignore_openings(self) -> None:
-        """Count what was opened until now as opened by no worker: the parent has read it."""
-        self._openings.taken()
-
     def begin_group(self) -> None:
         """Count what was opened since the last round as opened by what forks the next workers."""
         self._imported = self._openings.taken()

@@ -34,8 +34,6 @@ _CALLS, _ROUNDS_WITH_CALLS = 100, 3
 """Number of single calls that are kept of a worker, and of a case's first rounds that keep them."""
 _BITS = 26
 """Bits that are kept of a value's mantissa. More would be noise, which doesn't compress."""
-_MOST_BYTES = 256 << 20
-"""Size of the largest file that is read, unpacked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from perfci.measure.plan import SessionPlan
@@ -17,7 +18,12 @@ def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str
     root = plan.head_root
     changed = {root / name for names in plan.changes.values() for name in names}
     folders = (root / plan.config.benchmarks, *map(Path, plan.python_path_of(plan.sides[-1])))
-    return {file for file in files if reaches(root / file, changed, folders)}
+
+    @cache  # benchmark files import the same library: each of its files is parsed once
+    def imported(path: Path) -> frozenset[Path]:
+        return frozenset(_imported_files(path, folders))
+
+    return {file for file in files if _reaches(root / file, changed, imported)}
 
 
 def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
@@ -26,14 +32,20 @@ def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> b
     Modules are looked for in ``folders``. An import by a computed name isn't seen, nor is a file
     that is read or loaded otherwise. That is enough, because this only orders cases.
     """
+    return _reaches(file, changed, lambda path: frozenset(_imported_files(path, folders)))
+
+
+def _reaches(
+    file: Path, changed: Collection[Path], imported: Callable[[Path], frozenset[Path]]
+) -> bool:
     waiting, seen = [file], {file}
     while waiting:
         path = waiting.pop()
         if path in changed:
             return True
-        imported = set(_imported_files(path, folders)) - seen
-        seen |= imported
-        waiting += imported
+        following = imported(path) - seen
+        seen |= following
+        waiting += following
     return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -89,8 +89,9 @@ def measure_cases(
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
     if len({environment.key for environment in workplace.environments.values()}) > 1:
         options = replace(options, everything=True)
+    changed = files_reaching_changes(workplace.plan, {case.file for case in chosen})
     try:
-        result = Session(workplace, options).measure(chosen)
+        result = Session(workplace, options).measure(chosen, changed)
         if options.keeper:
             _write_kept(options.keeper, workplace, result)
         return replace(result, failures=tuple(_written_trees(workplace.plan)))
@@ -123,12 +124,15 @@ class Session:
         self._round_time_s = 0.0
         self._started = self._executor.now()
 
-    def measure(self, cases: tuple[Case, ...]) -> SessionResult:
-        """Measure ``cases`` until all are decided, the budget ends, or the user interrupts."""
+    def measure(
+        self, cases: tuple[Case, ...], changed: Collection[str] = frozenset()
+    ) -> SessionResult:
+        """Measure ``cases`` until all are decided, the budget ends, or the user interrupts.
+
+        ``changed`` are the benchmark files that reach changed code: their cases come first.
+        """
         sides = [side.name for side in self._plan.sides]
         self._states = states = case_states(cases, sides)
-        changed = files_reaching_changes(self._plan, {case.file for case in cases})
-        self._code.ignore_openings()  # the line above read files that differ
         tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         order = by_priority(states, changed, self._options.records, rng)

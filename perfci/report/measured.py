@@ -52,7 +52,7 @@ def head_values(report: Report, scales: Scales) -> Iterator[HeadValue]:
         )
 
 
-def axes_of(case: str) -> dict[str, str]:
+def axis_labels(case: str) -> dict[str, str]:
     """Return the axes in a case's id, each with its label."""
     inner = case.partition("[")[2].removesuffix("]")
     pairs = (part.partition("=") for part in inner.split(","))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import Clean, clean_line
-from perfci.report.measured import HeadValue, axes_of, head_values
+from perfci.report.measured import HeadValue, axis_labels, head_values
 
 if TYPE_CHECKING:
     from perfci.model.report import Report
@@ -28,7 +28,7 @@ def render(report: Report) -> Clean:
 
 
 def _record(value: HeadValue, device: dict[str, str]) -> dict[str, Any]:
-    axes = axes_of(value.case)
+    axes = axis_labels(value.case)
     unit = f"({value.unit})" if value.unit else ""
     return {
         "benchmark": {
