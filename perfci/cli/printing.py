@@ -347,7 +347,9 @@ class ProgressLine:
 
 
 def with_common_options(command: click.Command) -> click.Command:
-    """Return ``command``, and each command of a group, with ``--log-format`` and ``-q``."""
+    """Return ``command``, and each command of a group, with ``-h``, ``-q`` and ``--log-format``."""
+    # a command keeps the help option of its first context, which tests make without cli's settings
+    command.context_settings["help_option_names"] = ["-h", "--help"]
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
             with_common_options(subcommand)
