@@ -52,8 +52,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 273,
-    "lines": 69_200,
+    "modules": 290,
+    "lines": 71_200,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
