@@ -136,6 +136,8 @@ def again(kept: Kept) -> Iterator[Look]:
         for name, of_state in line["states"].items():
             _bring_up(states[name], of_state)
         if "elapsed_s" in line:
+            if not any(state.rounds for state in states.values()):
+                remaining.began(line["elapsed_s"])
             said = remaining.seconds(
                 list(states.values()), line["family"], line["elapsed_s"], line["budget_s"]
             )

@@ -10,13 +10,13 @@ from typing import Any
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 INDEX = DATA / "sessions.jsonl"
-PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "imports": "cold_start"}
+PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "imports": "import_time"}
 """The metric that a kind's planted share makes worse; of the others it is the median latency."""
 
 FEWEST = 8
 """Rounds of a case that is scored: as one of twenty, a change isn't believed before the eighth."""
 _PART = {"imports": 0.9}
-"""The part of a kind's metric that grows: the rest of a start is Python's and perfci's."""
+"""The part of a kind's metric that grows: the rest of the import is the standard library's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,13 +229,13 @@ def _provisional_text(rows: Sequence[Comparison]) -> str:
     return f"Provisional, after the first rounds: {shown}"
 
 
-def _counts(progress: Progress) -> Iterator[str]:
+def _counts(progress: Progress, left_s: float | None) -> Iterator[str]:
     """Yield the rounds, the time that has passed, and the time that is left as far as known."""
     more = f"/{progress.planned}" if progress.done < progress.planned else ""
     yield f"{progress.done}{more} rounds"
     yield format_duration(progress.elapsed_s)
-    if progress.left_s is not None:
-        yield f"{format_duration(progress.left_s)} left"
+    if left_s is not None:
+        yield f"{format_duration(left_s)} left"
 
 
 def _bar(progress: Progress, width: int) -> Clean:
@@ -249,9 +249,10 @@ def _bar(progress: Progress, width: int) -> Clean:
 
     from perfci.report.terminal import text_console
 
-    whole = progress.elapsed_s + (progress.left_s or 0.0)
+    left_s = progress.remaining()
+    whole = progress.elapsed_s + (left_s or 0.0)
     share = progress.done / max(progress.planned, 1)
-    if progress.left_s is not None and whole > 0.0:
+    if left_s is not None and whole > 0.0:
         share = progress.elapsed_s / whole
     line = Table.grid(padding=(0, 1), expand=True)
     line.add_column(width=min(_BAR_WIDTH, width // 4))
@@ -259,7 +260,7 @@ def _bar(progress: Progress, width: int) -> Clean:
     line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     line.add_row(
         ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green"),
-        ", ".join(_counts(progress)),
+        ", ".join(_counts(progress, left_s)),
         Text(one_line(progress.case)),
     )
     out = io.StringIO()
@@ -315,7 +316,8 @@ class ProgressLine:
             rewrite_styled(_bar(progress, shutil.get_terminal_size().columns - 1))
             self._open = True
         else:
-            self._show(f"[{', '.join(_counts(progress))}] {progress.case}")
+            counts = ", ".join(_counts(progress, progress.remaining()))
+            self._show(f"[{counts}] {progress.case}")
 
     def count(self, text: str, **fields: object) -> None:
         """Show the progress of something that counts quickly, in a log as the event ``progress``.

@@ -368,7 +368,7 @@ class _BlockProgress:
                 done=self._done + progress.done,
                 planned=self._done + progress.planned,
                 elapsed_s=now - self._started,
-                left_s=max(0.0, self._end - now),
+                remaining=lambda: max(0.0, self._end - now),
                 provisional=(),
             )
         )

@@ -249,7 +249,8 @@ def _project(
         show(text)
 
     def say_round(done: Progress) -> None:
-        left = "" if done.left_s is None else f", {format_duration(done.left_s)} left"
+        left_s = done.remaining()
+        left = "" if left_s is None else f", {format_duration(left_s)} left"
         show(f"{done.case}: round {done.done} of {done.planned}{left}")
 
     folder = Path(repository).absolute()

@@ -103,6 +103,10 @@ class RemainingTime:
         self._more: dict[str, tuple[int, int]] = {}  # by case: rounds so far, and how many more
         self._began_s = 0.0
 
+    def began(self, elapsed_s: float) -> None:
+        """Note that the first round begins. The first ancestor's imports come only once."""
+        self._began_s = elapsed_s
+
     def seconds(
         self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
     ) -> float | None:
@@ -113,7 +117,6 @@ class RemainingTime:
         """
         known = [state for state in states if state.rounds]
         if not known:
-            self._began_s = elapsed_s  # the first ancestor's imports, which come once
             return None
         within_s = sum(state.wall_s for state in known)
         between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
@@ -130,6 +133,8 @@ class RemainingTime:
         decide the begun ones. No case is begun in the last part of the budget (``_SURE``). At least
         one case is always among the ids.
         """
+        if self._all_fit(states, start_s=start_s, left_s=left_s):
+            return {state.case.id for state in states}
         begun = sorted((s for s in states if s.rounds), key=lambda state: -state.rounds)
         affordable: set[str] = set()
         total = _Total(start_s)
@@ -147,6 +152,18 @@ class RemainingTime:
                     break
                 affordable.add(state.case.id)
         return affordable
+
+    def _all_fit(self, states: Sequence[CaseState], *, start_s: float, left_s: float) -> bool:
+        """Return whether there is time for all rounds that any case may get.
+
+        That is seen without comparing the cases.
+        """
+        known = [state for state in states if state.rounds]
+        if not known:
+            return False
+        rounds = [self._needs.maximum_rounds(state) - state.rounds for state in states]
+        longest_s = max(state.longest_round_s for state in known)
+        return (start_s + longest_s) * sum(rounds) <= left_s * _SURE
 
     def all_s(
         self, states: Sequence[CaseState], family: int, *, start_s: float, elapsed_s: float

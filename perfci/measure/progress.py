@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,10 +40,12 @@ MOST_LOOKED_INTO = 8
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a session. ``left_s`` is an estimate of the time to go, or None at first.
+    """The progress of a session.
 
-    ``provisional`` are gating comparisons that looked worse after the first rounds of all cases.
-    ``shortage`` says that the budget isn't enough for all cases, once that shows.
+    ``remaining`` estimates the time to go in s, or returns None at first. An estimate compares all
+    cases, so it is made only if it is shown. ``provisional`` are gating comparisons that
+    looked worse after the first rounds of all cases. ``shortage`` says that the budget isn't enough
+    for all cases, once that shows.
     """
 
     case: str
@@ -51,7 +53,7 @@ class Progress:
     done: int
     planned: int
     elapsed_s: float
-    left_s: float | None
+    remaining: Callable[[], float | None]
     provisional: tuple[Comparison, ...] = ()
     shortage: Shortage | None = None
 

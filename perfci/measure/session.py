@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from perfci.errors import OutsideError, refusal
@@ -346,15 +347,13 @@ class Session:
 
     def _rounds_of_ancestor(self, state: CaseState) -> int:
         """Return how many rounds of the case its next ancestor serves."""
-        if self._options.fail_fast:
+        least = self._needs.minimum_rounds(state)
+        if self._options.fail_fast or state.rounds < least:  # before any comparison
             return 1
-        if self._options.keeper and state.rounds >= self._needs.minimum_rounds(state):
+        if self._options.keeper:
             return ROUNDS_OF_AN_ANCESTOR
         return rounds_of_ancestor(
-            state.compared(self._policy),
-            state.undecided,
-            rounds=state.rounds,
-            least=self._needs.minimum_rounds(state),
+            state.compared(self._policy), state.undecided, rounds=state.rounds, least=least
         )
 
     def _round(self, state: CaseState, starters: OpenStarters | None) -> bool:
@@ -397,9 +396,9 @@ class Session:
         return True
 
     def _show(self, case: str, number: int) -> None:
-        elapsed_s, states = self._elapsed_s(), self._states
-        left_s = self._remaining.seconds(states, self._family, elapsed_s, self._left_s())
-        provisional = self._provisional()
+        elapsed_s, provisional = self._elapsed_s(), self._provisional()
+        if not self._rounds:
+            self._remaining.began(elapsed_s)
         self._workplace.shown.progress(
             Progress(
                 case,
@@ -407,7 +406,13 @@ class Session:
                 self._rounds,
                 self._budget.shortage.rounds if self._budget.shortage else self._planned,
                 elapsed_s,
-                left_s,
+                partial(
+                    self._remaining.seconds,
+                    self._states,
+                    self._family,
+                    elapsed_s,
+                    self._left_s(),
+                ),
                 provisional,
                 self._budget.shortage,
             )

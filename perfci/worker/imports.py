@@ -165,15 +165,21 @@ class ImportRecord:
             imported = ""
         if not imported:
             return self._import(name, globals, locals, fromlist or (), level)
-        self._nested[-1].modules[imported] = None
+        importer = self._importing(globals)
+        importer.modules |= dict.fromkeys(_with_parents(imported))
+        children = [f"{imported}.{child}" for child in fromlist or ()]
+        for child in children:  # before it runs, so that its imports count as its own
+            self._trace_of(child)
         self._nested.append(self._trace_of(imported))
         try:
             return self._import(name, globals, locals, fromlist or (), level)
         finally:
             self._nested.pop()
-            for child in fromlist or ():
-                if f"{imported}.{child}" in sys.modules:
-                    self._nested[-1].modules[f"{imported}.{child}"] = None
+            importer.modules |= {child: None for child in children if child in sys.modules}
+
+    def _importing(self, importer: Mapping[str, Any] | None) -> _ImportTrace:
+        """Return the trace of the importing module, or of the import under way if it has none."""
+        return self._traces.get((importer or {}).get("__name__", ""), self._nested[-1])
 
     def _is_by_own_importer(self, importer: Mapping[str, Any] | None) -> bool:
         """Return whether the importing module (its globals) is the side's own code."""
@@ -233,6 +239,12 @@ class ImportRecord:
                 return "tool"
             frame = frame.f_back
         return "import"
+
+
+def _with_parents(name: str) -> tuple[str, ...]:
+    """Return a module's packages, outermost first, and the module."""
+    parts = name.split(".")
+    return tuple(".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def _change(arguments: tuple[Any, ...]) -> str:

@@ -32,13 +32,13 @@ def shown(progress: Progress, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_terminal_has_a_bar_with_the_time_that_passed_and_is_left(
     terminal: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = shown(Progress(CASE, 1, 9, 18, 25.0, 75.0), capsys)
+    line = shown(Progress(CASE, 1, 9, 18, 25.0, lambda: 75.0), capsys)
     assert len(line) == 79
     assert "9/18 rounds, 25 s, 1 min 15 s left attention_with" in line
     assert line.endswith("…")
     bar = line.partition(" ")[0]
     assert set(bar) <= set("━╸╺")
-    begun = shown(Progress("encoder", 1, 0, 18, 2.0, None), capsys)
+    begun = shown(Progress("encoder", 1, 0, 18, 2.0, lambda: None), capsys)
     assert "0/18 rounds, 2 s encoder" in begun
 
 
@@ -46,20 +46,27 @@ def test_more_rounds_than_were_planned_are_no_share_of_them(
     terminal: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert " 19 rounds, 3 s, 1 s left encoder" in shown(
-        Progress("encoder", 1, 19, 18, 3.0, 1.0), capsys
+        Progress("encoder", 1, 19, 18, 3.0, lambda: 1.0), capsys
     )
 
 
 def test_elsewhere_the_progress_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
-    line = shown(Progress("encoder", 1, 9, 18, 25.0, 75.0), capsys)
+    line = shown(Progress("encoder", 1, 9, 18, 25.0, lambda: 75.0), capsys)
     assert line == "[9/18 rounds, 25 s, 1 min 15 s left] encoder\n"
-    assert shown(Progress("x", 1, 19, 18, 3.0, 1.0), capsys) == "[19 rounds, 3 s, 1 s left] x\n"
+    assert (
+        shown(Progress("x", 1, 19, 18, 3.0, lambda: 1.0), capsys)
+        == "[19 rounds, 3 s, 1 s left] x\n"
+    )
 
 
 def test_a_budget_that_is_too_short_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     line = ProgressLine()
     for number in range(2):
-        line(Progress("encoder", 1, number, 9, 1.0, 2.0, shortage=Shortage(40, 12, 60, 540.0, 60)))
+        line(
+            Progress(
+                "encoder", 1, number, 9, 1.0, lambda: 2.0, shortage=Shortage(40, 12, 60, 540.0, 60)
+            )
+        )
     told = "40 cases need about 9 min 0 s; 1 min 0 s given: about 12 are measured"
     assert capsys.readouterr().err.count(told) == 1
 

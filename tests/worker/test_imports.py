@@ -69,6 +69,21 @@ def test_each_file_is_asked_for_what_it_needs_though_another_has_imported_it(
     assert folders.of(str(folders.tree / "second.py")).modules == ("lib_a",)
 
 
+def test_what_a_module_imports_is_no_matter_of_its_package(folders: Folders) -> None:
+    package = folders.tree / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("import lib_of_all", encoding="utf-8")
+    (package / "heavy.py").write_text("import lib_heavy", encoding="utf-8")
+    (package / "lean.py").write_text("from . import other\nimport lib_lean", encoding="utf-8")
+    (package / "other.py").write_text("", encoding="utf-8")
+    libraries = {"lib_of_all": "", "lib_heavy": "", "lib_lean": ""}
+    first = folders.imports(bench="from package import heavy", **libraries)
+    assert first.modules == ("lib_of_all", "lib_heavy")
+    for text in ("from package import lean", "import package.lean"):
+        (folders.tree / "second.py").write_text(text, encoding="utf-8")
+        assert folders.of(str(folders.tree / "second.py")).modules == ("lib_of_all", "lib_lean")
+
+
 def test_what_own_code_and_libraries_do_to_the_environment_is_known(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
