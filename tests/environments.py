@@ -58,8 +58,13 @@ WITH_PYTHON = (
     f"{_DIRECT}::test_children_import_their_sides_code_before_any_import_hook",
 )
 """What workers run is of the standard library alone, and differs with Python: two real comparisons
-are among them. Of several Pythons the newest alone also calls the libraries.
+are among them.
 """
+EACH_LIBRARY = (
+    *("cli/test_commands.py", "commands/test_library.py", "config", "history/test_store.py"),
+    *("report/test_markdown.py", "stats/test_tests_of_significance.py", "trend/test_timelines.py"),
+)
+"""Of several Pythons the newest alone also calls the libraries, a little of each."""
 
 
 def main(names: list[str]) -> int:
@@ -69,11 +74,10 @@ def main(names: list[str]) -> int:
 
 def chosen(name: str, names: list[str]) -> list[str]:
     """Return what may end otherwise in an environment than in the others."""
-    calling = list(dict.fromkeys(path for paths in CALLING.values() for path in paths))
     if name == "lowest":
-        return calling
+        return list(dict.fromkeys(path for paths in CALLING.values() for path in paths))
     newest = max(names, key=lambda each: [int(part) for part in each.split(".") if part.isdigit()])
-    return [*calling, *WITH_PYTHON] if name == newest else [*WITH_PYTHON]
+    return [*EACH_LIBRARY, *WITH_PYTHON] if name == newest else [*WITH_PYTHON]
 
 
 def tested(name: str, paths: list[str]) -> int:

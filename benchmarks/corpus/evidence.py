@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.corpus import peers
 from benchmarks.corpus.replay import SUITE
-from benchmarks.corpus.score import all_outcomes, tables
+from benchmarks.corpus.score import BEFORE_AND_AFTER, all_outcomes, tables
 from benchmarks.corpus.sessions import DATA, recorded_sessions
 from benchmarks.statistics.scoring import markdown
 from benchmarks.time_left_kept import opened
@@ -34,6 +34,12 @@ They are too few for an error rate, which is [simulated](statistics.md#in-short)
 
 {tables}
 
+## The last change of the rules
+
+Before: what [statistics](statistics.md#when-measuring-stops) says of improvements, two speeds and
+tails wasn't there. The columns are those above.
+
+{before_and_after}
 ## Other tools' rules on the same bursts
 
 How often each calls head slower. Under a rule without a threshold, 1 % is rightly found.
@@ -57,6 +63,7 @@ def page(folder: Path = DATA) -> str:
         rounds=sum(recorded.rounds for recorded in recorded_sessions(folder)),
         suite=SUITE,
         tables=tables(("here", outcomes)),
+        before_and_after=BEFORE_AND_AFTER.read_text(encoding="utf-8"),
         peers=peers.table(folder, outcomes),
         measured=_measured(),
     )
