@@ -84,6 +84,7 @@ _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 _PERCENTAGE = {"pattern": r"^\s*([0-9.]+\s*%|0?\.[0-9]+)\s*$"}
 
 Environments = Literal["shared", "own"]
+Residency = Literal["together", "alternate"]
 Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"')]
 FilePattern = Annotated[
     str,
@@ -383,6 +384,13 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     flush_l2: Annotated[bool, about("Flush a device's L2 cache before each call.")] = (
         _MEASURE.flush_l2
     )
+    residency: Annotated[
+        Residency,
+        about(
+            "`alternate`: one side's worker lives at a time, where memory isn't enough for both.",
+            "alternate",
+        ),
+    ] = "together"
     strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
     allow_broken: Annotated[
         tuple[Text, ...],

@@ -17,7 +17,7 @@ from perfci.errors import OutsideError
 from perfci.files import read_regular, write_file
 from perfci.instruments import Instrument, Recorded, added, instruments, words
 from perfci.instruments.trace import trace_text
-from perfci.measure.plan import SessionPlan
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded, move
@@ -57,36 +57,51 @@ def explain_case(
 
     The two workers start one after the other, and record in turn. If a worker ends under an
     instrument, that instrument is unavailable. The others go on in new workers while there is time.
+    If one side lives at a time, one side's workers record after the other side's.
     """
     cold = any(row.metric == "compile_time" for row in moved)
-    explainer = _Explainer(workplace, state, within_s, cold=cold, tracing=traces is not None)
-    while explainer.waiting and explainer.left_s > 0:
-        explainer.attempt()
-    over = f"the {within_s:g} s that a case may take were over; {explainer.advice}"
-    explainer.give_up(tuple(explainer.waiting), over)
+    sides = workplace.plan.sides
+    alternate = workplace.plan.config.settings.residency == "alternate"
+    groups = [(side,) for side in sides] if alternate else [sides]
+    explainers = [
+        _Explainer(
+            workplace, state, group, within_s / len(groups), cold=cold, tracing=traces is not None
+        )
+        for group in groups
+    ]
+    for explainer in explainers:
+        while explainer.waiting and explainer.left_s > 0:
+            explainer.attempt()
+        over = f"the {within_s:g} s that a case may take were over; {explainer.advice}"
+        explainer.give_up(tuple(explainer.waiting), over)
+    explainer, *others = explainers
+    for other in others:
+        explainer.join(other)
     if traces:
         explainer.write_traces(traces)
     return explainer.why(moved)
 
 
 class _Explainer:
-    """Runs pairs of workers, one after the other, and keeps their recordings.
+    """Runs a worker of each of ``sides``, again where one ended, and keeps their recordings.
 
     ``recorded`` is by instrument and side. ``unavailable`` has the reason for each instrument
     without a recording. ``waiting`` are the instruments that are neither. If the case is ``cold``,
-    the first pair compiles with an empty cache.
+    the first workers compile with an empty cache.
     """
 
     def __init__(
         self,
         workplace: Workplace,
         state: CaseState,
+        sides: Sequence[SidePlan],
         within_s: float,
         *,
         cold: bool,
         tracing: bool,
     ) -> None:
         self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
+        self._sides = sides
         self._round = _COLD_ROUND if cold else _WARM_ROUND
         self._hinting = workplace.plan.config.settings.hints
         on_demand = {"trace": tracing, "hints": self._hinting}
@@ -109,12 +124,21 @@ class _Explainer:
             self.unavailable[instrument.name] = why
             self.waiting.remove(instrument)
 
+    def join(self, other: _Explainer) -> None:
+        """Add the other side's recordings. Without them, an instrument is unavailable."""
+        self.unavailable = {**other.unavailable, **self.unavailable}
+        self.recorded = {
+            name: {**recorded, **other.recorded[name]}
+            for name, recorded in self.recorded.items()
+            if name in other.recorded
+        }
+
     def _keep(self, instrument: Instrument, recorded: dict[str, list[Recorded]]) -> None:
         self.recorded[instrument.name] = recorded
         self.waiting.remove(instrument)
 
     def attempt(self) -> None:
-        """Start both sides to record. At least one instrument is then done or given up."""
+        """Start the sides to record. At least one instrument is then done or given up."""
         chosen = tuple(self.waiting)
         began = self._executor.now()
         with ExitStack() as stack:
@@ -177,7 +201,7 @@ class _Explainer:
         case, slug = self._state.case, self._state.slug
         self._plan.forget_cold_caches(slug)
         workers: list[Worker] = []
-        for side in self._plan.sides:
+        for side in self._sides:
             task = self._plan.task(side, case, self._round, slug, exact=())
             if task.watched:
                 stack.callback(task.watched.events.unlink, missing_ok=True)

@@ -82,8 +82,8 @@ def no_room_for_both(failure: Failure, side: str) -> Failure:
         kind=NO_ROOM_FOR_BOTH,
         message=f"both sides don't fit at once: next to the other one {failure.side} failed in "
         f"{failure.stage}, and alone it ran: {first_line}\n"
-        "Make the benchmark smaller (its batch, say), or measure where there is more memory: a "
-        "round needs it for both sides.",
+        'Set `residency = "alternate"`, with which one side lives at a time, or make the benchmark '
+        "smaller (its batch, say).",
     )
 
 
@@ -108,7 +108,11 @@ def measure_round(
 
     def measure(slots: Sequence[RoundSide]) -> None:
         forking = starters if starters and starters.alive() else None
-        _RoundWorkers(slots, round_number, settings, executor, budget_end, forking, gpu).run()
+        workers = _RoundWorkers(slots, round_number, settings, executor, budget_end, forking, gpu)
+        if settings.residency == "alternate":
+            workers.run_alternately()
+        else:
+            workers.run()
 
     measure(slots)
     if starters and starters.ancestor and not starters.alive():
@@ -156,17 +160,22 @@ class _RoundWorkers:
     budget_end: float
     forking: OpenStarters | None
     gpu: GpuWatches
+    fixed_plan: BurstPlan | None = None
 
-    def run(self) -> None:
-        """Measure the round, so that every slot has its result. No worker outlives the call."""
+    def run(self) -> BurstPlan | None:
+        """Measure the round, so that every slot has its result. No worker outlives the call.
+
+        Return the plan by which the blocks ended, or None if no worker got so far.
+        """
         slots = self.slots
+        plan = None
         if len(slots) > 1:
             for slot, end in zip(slots, socket.socketpair(), strict=True):
                 slot.turns = end
         try:
             for slot in slots:  # one after the other: cold starts never overlap
                 self._attempt(slot, self._start)
-            self._blocks()
+            plan = self._blocks()
             for slot in slots:
                 self._attempt(slot, RoundSide.watch_alone)
             self._replace_short_turns()
@@ -177,6 +186,16 @@ class _RoundWorkers:
                 if slot.turns:
                     slot.turns.close()
                 slot.end(self.round_number)
+        return plan
+
+    def run_alternately(self) -> None:
+        """Measure the round with one living worker at a time. Both sides make as many calls.
+
+        The next round begins with the other side, so that two rounds are turns ABBA.
+        """
+        plan = None
+        for slot in self.slots:
+            plan = replace(self, slots=(slot,), fixed_plan=plan).run() or plan
 
     def _finish(self) -> None:
         """Have one worker after the other make its last calls.
@@ -217,6 +236,7 @@ class _RoundWorkers:
     def _start(self, slot: RoundSide) -> None:
         """Start one worker: forked by its side's starter, or as a fresh process."""
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
+        began = self.executor.now()
         if self.forking:
             slot.ancestor = self.forking.ancestor
             order = replace(
@@ -236,8 +256,9 @@ class _RoundWorkers:
         if slot.turns:
             slot.turns.close()  # the worker has its own copy, which closes when the worker ends
         slot.await_ready(self.gpu)
+        slot.start_s = slot.living.now() - began
 
-    def _blocks(self) -> None:
+    def _blocks(self) -> BurstPlan:
         """Fill the round with blocks. Plan again if the first blocks show far shorter calls.
 
         The plan comes from the warm-up, which other work of the machine may have prolonged.
@@ -254,6 +275,7 @@ class _RoundWorkers:
                     slot.learn_call()
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
+        return plan
 
     def _replace_short_turns(self) -> None:
         """Measure again in long turns if a case reached its card's power limit for the first time.
@@ -273,6 +295,8 @@ class _RoundWorkers:
         slowest = max(slot.call_s for slot in self.slots)
         if self.slots[0].task.order.case in self.gpu.at_power_limit:
             return slowest, long_turns(slowest)
+        if self.fixed_plan:
+            return slowest, self.fixed_plan
         return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
 
     def _block(self, plan: BurstPlan, number: int) -> None:
@@ -325,7 +349,8 @@ class WorkerTask:
 class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``call_s`` is the time of a call. ``measurement`` is what the worker sent. ``bursts`` has the
+    ``start_s`` is the time until the worker was warm, and ``call_s`` that of a call.
+    ``measurement`` is what the worker sent. ``bursts`` has the
     latency of each burst, None for an excluded one. ``crowded`` says that memory ran out while the
     other side's worker was alive.
     """
@@ -335,7 +360,7 @@ class RoundSide:
         self.ancestor = 0
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
-        self.call_s = 0.0
+        self.start_s = self.call_s = 0.0
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False

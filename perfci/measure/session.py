@@ -121,6 +121,7 @@ class Session:
         self._family = 0
         self._looks: tuple[Comparison, ...] | None = None
         self._measured_s = 0.0
+        self._starts, self._starts_s = 0, 0.0
         self._rounds = 0
         self._round_time_s = 0.0
         self._started = self._executor.now()
@@ -172,6 +173,7 @@ class Session:
             ended=ended,
             notes=(
                 *notes,
+                *self._residency_notes(),
                 *_unpassed_notes(self._plan, states),
                 *self._code.notes(),
                 *self._starters.notes(),
@@ -383,6 +385,8 @@ class Session:
         self._rounds += 1
         self._round_time_s += took
         self._measured_s += sum(side.measured_s for side in measured)
+        self._starts += len(measured)
+        self._starts_s += sum(side.start_s for side in measured)
         self._accuse(state)
         self._code.add(state, {side.side: side.ran for side in measured if side.ran})
         for side in measured:
@@ -467,6 +471,14 @@ class Session:
         )
         self._plan.forget_cold_caches(state.slug)
         return measured
+
+    def _residency_notes(self) -> list[str]:
+        """Return a note on the starts of workers if one side lived at a time."""
+        if self._settings.residency != "alternate" or len(self._plan.sides) < 2:
+            return []
+        starts = f"{self._starts} workers started one after the other, in {self._starts_s:.3g} s"
+        of_rounds = f"of the rounds' {self._round_time_s:.3g} s. No bursts lay side by side."
+        return [f"One side lived at a time (`residency`): {starts} {of_rounds}"]
 
     def _provisional(self) -> tuple[Comparison, ...]:
         """Return the comparisons that looked worse after the first rounds. Empty before that."""

@@ -261,7 +261,8 @@ class MeasureSettings:
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads`` 0: as many as there are. ``cores`` 0: chosen
     automatically. ``memory_limit`` 0: no limit. Without ``hints`` explanations have no hints.
-    With ``flush_l2`` a device's cache is flushed before each call.
+    With ``flush_l2`` a device's cache is flushed before each call. ``residency`` is ``together`` if
+    both sides' workers of a round live at once, and ``alternate`` if one lives after the other.
 
     The last two fields can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse
     on purpose, by shares. The first ``cold_start_rounds`` rounds of a case measure cold start
@@ -282,6 +283,7 @@ class MeasureSettings:
     memory_limit: int = 0
     hints: bool = True
     flush_l2: bool = False
+    residency: str = "together"
     inject: Mapping[str, float] = field(default_factory=dict)
     cold_start_rounds: int | None = None
 

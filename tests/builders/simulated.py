@@ -69,6 +69,7 @@ class Simulated:
     measures it finds. ``delayed`` is how many bursts of each block the kernel keeps off their core,
     for as long as two of their calls take. ``ancestors`` is what these did, ``living`` how many
     have not ended; under ``slow_imports`` nobody sees one's imports end that does not wait for it.
+    ``begun`` is the side of each worker of a case, ``at_once`` how many lived together at most.
     """
 
     def __init__(
@@ -90,6 +91,8 @@ class Simulated:
         self.started: Counter[tuple[str, str]] = Counter()
         self.ancestors: list[str] = []
         self.living = 0
+        self.begun: list[str] = []
+        self.alive = self.at_once = 0
         self.slow_imports = False
         self.time = 1000.0
 
@@ -182,6 +185,10 @@ class SimulatedChannel:
         self._random = Random(0)
         self._died: tuple[str, str] | None = None
         self._slept_s = 0.0
+        if order.case:
+            executor.begun.append(order.side)
+            executor.alive += 1
+            executor.at_once = max(executor.at_once, executor.alive)
 
     @property
     def log(self) -> str:
@@ -191,6 +198,7 @@ class SimulatedChannel:
         pass
 
     def close(self, *, done: bool) -> int:
+        self._executor.alive -= bool(self._order.case)
         return 0
 
     def receive(self, deadline: float) -> dict[str, Any] | None:

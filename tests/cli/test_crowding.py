@@ -78,8 +78,22 @@ def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_bla
             assert failure["kind"] == "no_room_for_both", case
             assert "don't fit at once" in failure["message"]
             assert "Tried to allocate 50.00 GiB" in failure["message"]
+            assert 'Set `residency = "alternate"`' in failure["message"]
     assert any("fails on both sides" in reason for reason in report["verdict"]["reasons"])
     assert rows(report, "small")["latency_p50"]["status"] == "inconclusive"
+
+
+def test_sides_that_do_not_fit_at_once_are_measured_one_at_a_time(written: Project) -> None:
+    path = written.folder / "pyproject.toml"
+    path.write_text(f'{path.read_text()}residency = "alternate"\n')
+    report = written.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
+    assert report["failures"] == []
+    for case in LARGE:
+        assert rows(report, case)["latency_p50"]["base"]["workers"] == 2, case
+    written.commit("more", **{"lib.py": "fits = sorted([True])\n"})
+    done = written.perfci("explain", "HEAD~1", "HEAD", "-k", "at_setup")
+    assert done.code == 0, done.text
+    assert "OutOfMemoryError" not in done.text
 
 
 def test_a_head_that_has_no_room_alone_is_to_blame(written: Project) -> None:
@@ -112,3 +126,29 @@ def test_a_head_that_has_no_room_alone_is_to_blame(written: Project) -> None:
 )
 def test_what_is_a_failure_for_memory(kind: str, message: str, memory: bool) -> None:
     assert ran_out_of_memory(Failure("c", "head", "setup", kind, message)) is memory
+
+
+ON_A_CARD = """\
+import perfci
+import torch
+
+@perfci.benchmark
+def large():
+    total = torch.cuda.mem_get_info()[1]
+    held = torch.empty(int(0.6 * total), dtype=torch.uint8, device="cuda")
+    return lambda: held[:1].add_(1)
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.torch
+def test_sides_that_take_most_of_a_real_card_are_measured_one_at_a_time(project: Project) -> None:
+    project.commit("base", **{"benchmarks/bench_large.py": ON_A_CARD})
+    options = ("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
+    kinds = {failure["kind"] for failure in project.report(*options)["failures"]}
+    assert kinds == {"no_room_for_both"}
+    path = project.folder / "pyproject.toml"
+    path.write_text(f'{path.read_text()}residency = "alternate"\n')
+    report = project.report(*options)
+    assert report["failures"] == []
+    assert rows(report, "large")["latency_p50"]["base"]["workers"] == 2

@@ -316,6 +316,30 @@ def test_no_room_for_both_sides_is_neithers_fault(project: Project, workers: Sim
     }
 
 
+@pytest.mark.parametrize("fork", ["true", "false"])
+def test_alternate_sides_live_one_at_a_time_in_turns_abba(
+    project: Project, workers: Simulated, fork: str
+) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_text(f'{path.read_text()}residency = "alternate"\nquiet.fork = {fork}\n')
+    workers.latency = lambda work, _: 0.002 if work.side == "head" else 0.001
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady", code=1)
+    assert workers.at_once == 1
+    assert workers.begun[:8] == ["base", "head", "head", "base"] * 2
+    row = rows(report, "steady")["latency_p50"]
+    assert (row["status"], round(row["ratio"], 1)) == ("regressed", 2.0)
+    (note,) = (note for note in report["notes"] if "residency" in note)
+    assert f"{len(workers.begun)} workers started one after the other" in note
+
+
+def test_sides_that_live_together_are_noted_by_nothing(
+    project: Project, workers: Simulated
+) -> None:
+    report = project.report(*SAME, "--rounds", "5", "-k", "steady", code=0)
+    assert workers.at_once == 2
+    assert not any("residency" in note for note in report["notes"])
+
+
 def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: Simulated) -> None:
     workers.before = lambda work, _: ("RuntimeError", "boom") if work.side == "head" else None
     report = project.report(*SAME, "--fail-fast", code=3)
