@@ -11,7 +11,8 @@ from perfci import version as _version
 TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers know this name
 if TYPE_CHECKING:
     from perfci.api.definition import benchmark, inference, metric, training_step
-    from perfci.api.distributed import distributed
+    from perfci.api.distributed import distributed, torchrun
+    from perfci.api.distributed.script_rank import step
     from perfci.api.generation import generate
     from perfci.api.programs import command, server
     from perfci.api.scripts import script, timer
@@ -40,7 +41,9 @@ __all__ = [
     "metric",
     "script",
     "server",
+    "step",
     "timer",
+    "torchrun",
     "training_step",
 ]
 
@@ -50,7 +53,8 @@ _MODULES = {
     **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
     **dict.fromkeys(("command", "server"), "perfci.api.programs"),
     **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
-    "distributed": "perfci.api.distributed",
+    **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
+    "step": "perfci.api.distributed.script_rank",
     "generate": "perfci.api.generation",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.store",

@@ -58,6 +58,9 @@ class Ranks(Protocol):
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more call."""
 
+    def losses(self) -> Sequence[Mapping[int, float]]:
+        """Return each rank's losses, by the number of the step. It may make all steps left."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeafSketch:
@@ -88,8 +91,9 @@ class Steps:
     """Some steps of one rank, with times in s of one clock.
 
     ``collectives`` has the kind and the bytes of each collective. ``under_way`` has the begin and
-    end of each, or of NCCL's kernels if there are any. ``cores`` are the processor cores that the
-    rank may run on. ``host`` is the node of a launched rank.
+    end of each, or of NCCL's kernels if there are any. ``computing`` is the same for everything
+    else that ran. ``cores`` are the processor cores that the rank may run on. ``host`` is the node
+    of a launched rank.
     """
 
     count: int
@@ -99,11 +103,19 @@ class Steps:
     under_way: tuple[tuple[float, float], ...]
     cores: tuple[int, ...]
     host: str = ""
+    computing: tuple[tuple[float, float], ...] = ()
 
     def waited(self) -> float:
         """Return for how long at least one collective was under way."""
+        return self._covered(self.under_way)
+
+    def exposed(self) -> float:
+        """Return for how long collectives were under way and nothing else ran."""
+        return self._covered((*self.under_way, *self.computing)) - self._covered(self.computing)
+
+    def _covered(self, ranges: Sequence[tuple[float, float]]) -> float:
         total, until = 0.0, self.began
-        for began, ended in sorted(self.under_way):
+        for began, ended in sorted(ranges):
             last = min(ended, self.ended)
             total += max(0.0, last - max(began, until))
             until = max(until, last)
@@ -134,7 +146,8 @@ class Work:
     the benchmark's own. ``remarks`` returns remarks by metric. ``observer`` collects other costs of
     calls. ``ranks`` leads the processes that make a call together. ``prepare`` runs before each
     call, untimed, and readies what a call uses up. ``spared_s`` is the part of this set-up's time
-    that later workers of the session don't need.
+    that later workers of the session don't need. ``most_calls`` are the most that the bursts may
+    make, 0 for any number. Work with such a limit has warmed up in its set-up.
     """
 
     call: Callable[[], Any]
@@ -149,6 +162,7 @@ class Work:
     ranks: Ranks | None = None
     prepare: Callable[[], object] | None = None
     spared_s: float = 0.0
+    most_calls: int = 0
 
     def prepared_call(self) -> Any:
         """Prepare a call, make it, and return its output."""

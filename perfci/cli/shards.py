@@ -85,6 +85,8 @@ _ENGINE_OPTIONS = stack(
         help="Where --engine keeps its job (default: in the cache folder).",
     ),
 )
+_MOST_JOBS = 256
+"""The most jobs that a matrix of GitHub Actions may have."""
 _WORDS = f"{__name__}.words"
 """The key of the command line's words in click's context."""
 
@@ -236,6 +238,8 @@ def plan_command(
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json exclude each other")
+    if matrix and wanted > _MOST_JOBS:
+        raise click.UsageError(f"a matrix of GitHub Actions has {_MOST_JOBS} jobs at most")
     from perfci.commands.compare import list_cases
     from perfci.commands.project import load_durations, open_project
 

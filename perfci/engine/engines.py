@@ -182,6 +182,8 @@ class SlurmEngine:
         script = self.folder.path / "array.sh"
         script.write_text(array_script(plan, self.folder), encoding="utf-8")
         kept = self.folder.submitted()
+        # Slurm may have taken an array whose number isn't known: perfci was killed before it had it
+        self.folder.keep_submitted(kept | dict.fromkeys(map(str, numbers), ""))
         minutes = math.ceil(plan.time_limit_s / 60)
         job = self._run(
             "sbatch", "--parsable", f"--job-name={self.name}", "--no-requeue",
@@ -197,9 +199,12 @@ class SlurmEngine:
         kept = self.folder.submitted()
         queued = self._queued()
         if queued is None:
-            away = CommandState("waiting", "Slurm's controller to answer")
+            why = "Slurm's controller to answer"
             return {
-                each: away if str(each) in kept else CommandState("absent") for each in plan.numbers
+                each: CommandState("waiting" if kept[str(each)] else "unknown", why)
+                if str(each) in kept
+                else CommandState("absent")
+                for each in plan.numbers
             }
         return {
             number: queued.get(number) or self._ended(number, kept.get(str(number), ""))

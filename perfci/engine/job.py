@@ -23,8 +23,8 @@ _LAST_BYTES = 1 << 16
 """How much of a log's end is read."""
 _FIRST_PAUSE_S = 0.1
 """The first pause between two polls. Each pause is twice the last, up to ``pause_s``."""
-Phase = Literal["absent", "waiting", "running", "ended"]
-"""``absent``: never submitted."""
+Phase = Literal["absent", "unknown", "waiting", "running", "ended"]
+"""``absent``: never submitted. ``unknown``: perhaps submitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +234,11 @@ def gather(
     ``finished(report)`` tells whether an earlier report is complete: its command is then skipped.
     """
     began = engine.poll(plan)
+    while any(state.phase == "unknown" for state in began.values()):
+        # what was submitted by a process that was killed then must not run twice
+        shown(progress_text(began, []))
+        time.sleep(pause_s)
+        began = engine.poll(plan)
     again = []
     for number in plan.numbers:
         path = folder.report(plan, number)
@@ -290,11 +295,12 @@ def progress_text(states: Mapping[int, CommandState], there: list[int]) -> str:
     """Return how many shards have reported, run and wait, and for what."""
     phases = Counter(state.phase for number, state in states.items() if number not in there)
     parts = [f"{len(there)} of {len(states)} shards have reported"]
-    parts += [f"{phases[name]} {name}" for name in ("running", "waiting") if phases[name]]
+    named: tuple[Phase, ...] = ("running", "waiting", "unknown")
+    parts += [f"{phases[name]} {name}" for name in named if phases[name]]
     if phases["ended"]:
         parts.append(f"{phases['ended']} without a report")
-    waits = sorted({state.why for state in states.values() if state.phase == "waiting"} - {""})
-    return ", ".join(parts) + (f" ({', '.join(waits)})" if waits else "")
+    waits = {state.why for state in states.values() if state.phase in {"waiting", "unknown"}} - {""}
+    return ", ".join(parts) + (f" ({', '.join(sorted(waits))})" if waits else "")
 
 
 def _end_of(state: CommandState, *, cancelled: bool) -> str:

@@ -270,7 +270,7 @@ class _RoundWorkers:
             if self.forking:
                 self.forking.meanwhile()
             number += 1
-            if number == _REPLAN_AFTER:
+            if number == _REPLAN_AFTER and not self._most_calls():
                 for slot in self.slots:
                     slot.learn_call()
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
@@ -295,9 +295,13 @@ class _RoundWorkers:
         slowest = max(slot.call_s for slot in self.slots)
         if self.slots[0].task.order.case in self.gpu.at_power_limit:
             return slowest, long_turns(slowest)
-        if self.fixed_plan:
-            return slowest, self.fixed_plan
-        return slowest, turns(slowest, self.settings.burst, self.settings.round_time)
+        plan = self.fixed_plan or turns(slowest, self.settings.burst, self.settings.round_time)
+        return slowest, plan.within(self._most_calls())
+
+    def _most_calls(self) -> int:
+        """Return the most calls that each side's bursts may make, 0 for any number."""
+        limits = [slot.most_calls for slot in self.slots if slot.most_calls]
+        return min(limits, default=0)
 
     def _block(self, plan: BurstPlan, number: int) -> None:
         """Order a block from each living worker, and take what each one measured."""
@@ -361,6 +365,7 @@ class RoundSide:
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
         self.start_s = self.call_s = 0.0
+        self.most_calls = 0
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False
@@ -400,6 +405,7 @@ class RoundSide:
         """Wait until the worker is warm. Raises WorkerEnded and BudgetEnded."""
         answer = self.living.expect("ready", self.task.timeout_s)
         self.call_s = max(0.0, self.living.field(answer, "call_s", float))
+        self.most_calls = self.living.field({"most_calls": 0, **answer}, "most_calls", int)
         self.on_device = self.living.field(answer, "on_device", bool)
         if self.on_device:
             self.card = gpu.of(self.living.field(answer, "uuid", str))

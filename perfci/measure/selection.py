@@ -321,6 +321,15 @@ class BurstPlan:
         """Return the time in s that one side's calls take in one block."""
         return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
 
+    def within(self, most_calls: int) -> BurstPlan:
+        """Return the plan with as many bursts as ``most_calls`` calls allow (0: any number)."""
+        of_burst = self.lead_in + self.calls
+        if not most_calls or self.blocks * self.bursts * of_burst <= most_calls:
+            return self
+        of_burst = min(of_burst, max(1, most_calls // LEAST_BURSTS))
+        lead_in = min(self.lead_in, of_burst - 1)
+        return BurstPlan(of_burst - lead_in, lead_in, max(2, most_calls // of_burst // 2), blocks=2)
+
 
 def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
     """Return the plan of a round, given the slower side's time of a call in s.

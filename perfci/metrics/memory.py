@@ -267,6 +267,8 @@ class Memory(Collector):
         """Return the growth."""
         if not self.scene.order.growth:
             return NOTHING
+        if self.scene.work.most_calls:
+            return _no_growth("its calls are too few")
         device = self.scene.device
         if device and (why := self.scene.missing_reason("memory_growth")):
             return _no_growth(why)

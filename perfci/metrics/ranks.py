@@ -6,6 +6,7 @@ the slowest rank. So the whole steps of all ranks take equally long, whichever r
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -25,6 +26,10 @@ METRICS = {
     Metric("communication_share", "ratio", "per_worker", 0.05, "info", absolute=True): (
         "share of a step in which a collective was under way, waiting included; mean of the ranks"
     ),
+    Metric("exposed_communication", "ratio", "per_worker", 0.05, "warn", absolute=True): (
+        "share of a step in which a collective was under way and nothing else ran; mean of the "
+        "ranks. Communication that overlaps with computing isn't exposed"
+    ),
     Metric("collectives", "count", "exact", 0.0, "warn", absolute=True): (
         "collectives in a step, of the rank with the most"
     ),
@@ -36,6 +41,10 @@ METRICS = {
     ),
     Metric("rank_peak_device_memory", "bytes", "exact", 0.10, "warn"): (
         "peak of device memory by torch's allocator in these steps, of the rank with the most"
+    ),
+    Metric("training_loss", "ratio", "exact", 0.01, "warn"): (
+        "mean loss of the measured steps of [a script](distributed.md#a-training-script), if it "
+        "gives its losses"
     ),
 }
 _PEAKS = ("rank_peak_memory", "rank_peak_device_memory")
@@ -76,6 +85,17 @@ class OfRanks(Collector):
         nodes = os.environ.get("SLURM_JOB_NUM_NODES", "1")
         return reading_of(self.scene.work.ranks.inspected(count), int(nodes))
 
+    def last(self) -> Reading:
+        """Return the mean of the losses, which are those of the same steps in each worker."""
+        if not self.scene.work.ranks or not self.scene.order.accuracy:
+            return NOTHING
+        losses = [loss for rank in self.scene.work.ranks.losses() for loss in rank.values()]
+        if not losses:
+            return NOTHING
+        if not all(map(math.isfinite, losses)):
+            return Reading(missing={"training_loss": "a loss was infinite, or no number"})
+        return Reading({"training_loss": fmean(losses)})
+
 
 COLLECTOR = OfRanks
 
@@ -90,11 +110,20 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
         "communication_share": fmean(
             part / whole for part, whole in zip(waited, took, strict=True)
         ),
+        "exposed_communication": fmean(
+            steps.exposed() / whole for steps, whole in zip(ranks, took, strict=True)
+        ),
         "rank_imbalance": max(own) / fmean(own),
         "collectives": max(counts),
         "collective_bytes": max(sizes),
     }
     remarks = _by_kind(ranks[counts.index(max(counts))])
+    if any(waited):
+        remarks["exposed_communication"] = finding(
+            "exposed-communication",
+            waited=fmean(part / steps.count for part, steps in zip(waited, ranks, strict=True)),
+            exposed=fmean(steps.exposed() / steps.count for steps in ranks),
+        )
     if values["rank_imbalance"] > _LEAST_IMBALANCE:
         slowest = own.index(max(own))
         others = fmean(time for rank, time in enumerate(own) if rank != slowest)

@@ -7,8 +7,9 @@ NaN. The error names the place in the document.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +29,7 @@ def encode(record: Any) -> str:
 
 def to_plain(record: Any) -> Any:
     """Return ``record`` as dicts, lists and scalars. CodecError on a non-finite number."""
-    return _finite(msgspec.to_builtins(record), "$")
+    return _finite(msgspec.to_builtins(record))
 
 
 def decode(text: str | bytes, kind: type[T]) -> T:
@@ -49,21 +50,30 @@ def from_plain(plain: Any, kind: type[T]) -> T:
     unknown = _first_unknown(plain, record, "$")
     if unknown:
         raise CodecError(f"unknown field `{unknown}`")
-    _finite(plain, "$")
+    _finite(plain)
     return record
 
 
-def _finite(plain: Any, path: str) -> Any:
+def _finite(plain: Any) -> Any:
     """Return ``plain`` as it is. CodecError where it holds a non-finite number."""
+    try:
+        json.dumps(plain, allow_nan=False)  # in C: a tenth of the time of looking at each value
+    except ValueError:
+        path = next(_not_finite(plain, "$"))
+        raise CodecError(f"not a finite number at `{path}`") from None
+    return plain
+
+
+def _not_finite(plain: Any, path: str) -> Iterator[str]:
+    """Yield the path of each number that isn't finite."""
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise CodecError(f"not a finite number at `{path}`")
-    if isinstance(plain, dict):
+        yield path
+    elif isinstance(plain, dict):
         for key, value in plain.items():
-            _finite(value, f"{path}.{key}")
+            yield from _not_finite(value, f"{path}.{key}")
     elif isinstance(plain, (list, tuple)):
         for index, value in enumerate(plain):
-            _finite(value, f"{path}[{index}]")
-    return plain
+            yield from _not_finite(value, f"{path}[{index}]")
 
 
 def _first_unknown(plain: Any, record: Any, path: str) -> str:

@@ -19,7 +19,7 @@ OF_WORKERS = frozenset(
     {
         "guard-failed", "spare-dynamic", "spare-buckets", "flop-share",
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
-        "output-nan",
+        "exposed-communication", "output-nan",
     }
 )  # fmt: skip
 """Codes of the remarks that a worker may make on a metric. The parent refuses other codes."""

@@ -186,6 +186,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "step, outside of collectives"
     ),
     "rank-most": "rank {rank} has the most",
+    "exposed-communication": lambda *, waited, exposed: (
+        f"of {format_value(waited, 's')} a step in collectives, {format_value(exposed, 's')} don't "
+        "overlap with computing"
+    ),
     "rank-differs": lambda *, rank, other, where, apart=None: (
         f"rank {rank} returns something else than rank {other}: `{where}` "
         + ("differs" if apart is None else f"lies {apart:.2g} eps apart")

@@ -6,7 +6,7 @@ and nothing here relies on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import DamagedFile, UsageError
@@ -24,6 +24,8 @@ Named = tuple[str, Report]
 """The name of a report's file, for messages, and the report."""
 _Traits = Mapping[str, Callable[[Report], object]]
 
+_NAMED_SHARDS = 5
+"""Most shards that a note names."""
 _ALIKE_IN_A_RUN: _Traits = {
     "perfci's version": lambda report: report.perfci_version,
     "the command": lambda report: report.command,
@@ -150,7 +152,8 @@ def _merged(
     )
     rows = readjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
-    all_notes = dict.fromkeys((*known, *_elsewhere(missing, environments), *notes))
+    unlike = _differing_facts(shards)
+    all_notes = dict.fromkeys((*known, *_elsewhere(missing, environments), *unlike, *notes))
     joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
     return Merged(replace(report, verdict=_incomplete(report.verdict, missing)), missing)
@@ -261,6 +264,31 @@ def _elsewhere(
         for key, shards in environments.items()
         if shard in shards
     )
+
+
+def _differing_facts(shards: Mapping[Shard, Report]) -> Iterator[str]:
+    """Yield a note for each fact in which shards of one environment differ."""
+    for side in ("base_environment", "environment"):
+        by_shard = {
+            shard: environment.facts
+            for shard, report in shards.items()
+            if (environment := getattr(report, side))
+        }
+        for name in sorted({name for facts in by_shard.values() for name in facts}):
+            numbers: dict[str, list[int]] = {}
+            for shard, facts in by_shard.items():
+                numbers.setdefault(facts.get(name, "unknown"), []).append(shard.number)
+            if len(numbers) > 1:
+                values = "; ".join(
+                    f"{value} in {_numbers(of_value)}" for value, of_value in numbers.items()
+                )
+                yield f"The shards are of one environment, but their `{name}` differs: {values}."
+
+
+def _numbers(of_shards: Sequence[int]) -> str:
+    """Return the shards' numbers, the first few by name."""
+    first, more = of_shards[:_NAMED_SHARDS], len(of_shards) - _NAMED_SHARDS
+    return ", ".join(map(str, first)) + (f" and {more} more" if more > 0 else "")
 
 
 def joined_ran(reports: Sequence[Report]) -> Ran | None:

@@ -7,6 +7,7 @@ and their known durations, so that every machine computes the same split by itse
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import math
 import re
@@ -16,11 +17,10 @@ from dataclasses import dataclass, replace
 from perfci.model.case import Case
 from perfci.stats.quantile import median
 
-MOST_SHARDS = 256
-"""The most jobs that a matrix of GitHub Actions may have."""
+MOST_SHARDS = 2_000
 _SET_UP_S = 600.0
 """Time limit of a machine's first check-out and build, and of the report."""
-_WRITTEN = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
+_WRITTEN = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,13 +101,16 @@ def split(
     SIAM Journal on Applied Mathematics 17:416-429).
     """
     cost = expected_s(cases, durations)
-    loads = [0.0] * count
-    shares: list[set[str]] = [set() for _ in range(count)]
+    loads = [(0.0, 0, index) for index in range(count)]  # with the number of cases, as a heap
+    chosen: dict[str, int] = {}
     for case in sorted(cases, key=lambda case: (-cost[case.id], case.id)):
-        lightest = min(range(count), key=lambda index: (loads[index], len(shares[index])))
-        loads[lightest] += cost[case.id]
-        shares[lightest].add(case.id)
-    return tuple(tuple(case for case in cases if case.id in share) for share in shares)
+        load, length, lightest = loads[0]
+        heapq.heapreplace(loads, (load + cost[case.id], length + 1, lightest))
+        chosen[case.id] = lightest
+    shares: list[list[Case]] = [[] for _ in range(count)]
+    for case in cases:
+        shares[chosen[case.id]].append(case)
+    return tuple(map(tuple, shares))
 
 
 def part_of(

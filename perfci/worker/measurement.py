@@ -122,13 +122,14 @@ class _Measuring:
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
         channel.enter("warmup")
         early = array("q", [int(first.took_s * 1e9)])
-        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, order.warmup_s)
+        warmup_s = _warmup_s(order, work)
+        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, warmup_s)
         scene.call_s += session.preparing_s
         self.copies.require_none()
         stop_collecting()
         channel.enter("measure")
         self._collectors.tell("warm")
-        channel.send("ready", call_s=scene.call_s, **_on_device(first.device))
+        channel.send("ready", call_s=scene.call_s, **_on_device(first.device), **_limit(work))
         _blocks_as_ordered(session, channel)
         self._collectors.take("after_bursts")
         del kept
@@ -221,6 +222,14 @@ def _warm(session: Bursts, early: array[int], samples: array[int], seconds: floa
     """Make a block of warm-up calls. Add samples to ``early`` until it has enough."""
     session.warm(samples, seconds)
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
+
+
+def _warmup_s(order: WorkOrder, work: Work) -> float:
+    return 0.0 if work.most_calls else order.warmup_s
+
+
+def _limit(work: Work) -> dict[str, int]:
+    return {"most_calls": work.most_calls} if work.most_calls else {}
 
 
 def _on_device(device: BurstDevice | None) -> dict[str, Any]:
@@ -363,7 +372,8 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             scene.once = bursts.once
             channel.enter("warmup")
             recordings.take_early()
-            scene.call_s = warm_up(bursts.warm, first_s, order.warmup_s) + bursts.preparing_s
+            scene.call_s = warm_up(bursts.warm, first_s, _warmup_s(order, work))
+            scene.call_s += bursts.preparing_s
             stop_collecting()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)

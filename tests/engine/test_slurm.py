@@ -128,6 +128,36 @@ def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_fir
         run(shell("echo > $R", folder=tmp_path), tmp_path, shown=pytest.fail)
 
 
+def test_an_array_whose_number_was_lost_does_not_run_twice(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = shell("echo >> ran; sleep 1; echo > $R", folder=tmp_path)
+    job = JobFolder(tmp_path / "job")
+    job.open(plan)
+    keep = JobFolder.keep_submitted
+
+    def killed(folder: JobFolder, kept: dict[str, str]) -> None:
+        if any(kept.values()):
+            raise SystemExit
+        keep(folder, kept)
+
+    engine = SlurmEngine(job, f"perfci-{tmp_path.name}")
+    with monkeypatch.context() as patch:
+        patch.setattr(JobFolder, "keep_submitted", killed)
+        with pytest.raises(SystemExit):
+            engine.submit(plan, [1])
+    (state / "away").touch()
+    said: list[str] = []
+
+    def shown(text: str) -> None:
+        said.append(text)
+        (state / "away").unlink(missing_ok=True)
+
+    assert run(plan, tmp_path, shown=shown).reports
+    assert said[0] == "0 of 1 shards have reported, 1 unknown (Slurm's controller to answer)"
+    assert (tmp_path / "ran").read_text() == "\n"
+
+
 SUBMITTER = """\
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it

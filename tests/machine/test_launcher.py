@@ -38,6 +38,9 @@ def test_what_becomes_python_is_a_launcher(
         (("/nowhere/launcher",), "can't be started: No such file"),
         (("false",), "no open descriptor of perfci's (exit code 1)"),
         (("env", "--chdir=/"), "leaves the folder"),
+        (("env", "-i"), "keeps the variables of perfci's workers from Python"),
+        (("docker", "run", "--rm", "torch"), "in a container by another process, which passes no"),
+        (("nice", "/opt/apptainer", "exec", "torch.sif"), "stays alive next to Python"),
     ],
 )
 def test_what_does_not_is_refused_in_a_sentence(launcher: tuple[str, ...], said: str) -> None:

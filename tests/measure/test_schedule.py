@@ -59,6 +59,19 @@ def test_calls_that_are_not_long_are_recorded_warm(call_s: float, lead_in: int, 
     assert (plan.lead_in, plan.calls) == (lead_in, calls)
 
 
+@pytest.mark.parametrize("call_s", [1e-5, 4e-4, 4e-3, 1e-2, 0.5])
+@pytest.mark.parametrize("burst_s", [0.0025, 2.0])
+@pytest.mark.parametrize("most_calls", [10, 60])
+def test_a_round_keeps_to_the_most_calls_that_its_work_can_make(
+    call_s: float, burst_s: float, most_calls: int
+) -> None:
+    plan = turns(call_s, burst_s, 0.3).within(most_calls)
+    assert plan.blocks * plan.bursts * (plan.lead_in + plan.calls) <= most_calls
+    assert plan.blocks * plan.bursts >= LEAST_BURSTS
+    assert plan.calls >= 1
+    assert turns(call_s, burst_s, 0.3).within(0) == turns(call_s, burst_s, 0.3)
+
+
 def test_slow_calls_are_few() -> None:
     assert turns(5.0, 0.0025, 0.3) == BurstPlan(calls=1, lead_in=0, bursts=2, blocks=2)
 

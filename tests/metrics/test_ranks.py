@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from perfci.collector import Steps
@@ -40,7 +42,18 @@ def test_collectives_under_way_at_once_and_over_the_end_are_waited_for_once() ->
 
 def test_ranks_that_are_alike_are_not_named() -> None:
     reading = reading_of((steps((10.0, 10.5)), steps((10.0, 10.45))))
-    assert {*reading.remarks} == {"collectives", "collective_bytes"}
+    assert {*reading.remarks} == {"collectives", "collective_bytes", "exposed_communication"}
+
+
+def test_collectives_that_nothing_else_overlaps_are_exposed() -> None:
+    hidden = replace(steps((10.0, 10.4), (11.0, 11.4)), computing=((9.0, 10.3), (10.9, 12.0)))
+    lost = replace(steps((10.3, 10.7), (11.5, 11.9)), computing=((9.0, 10.3), (10.9, 11.5)))
+    assert (hidden.exposed(), lost.exposed()) == (pytest.approx(0.1), pytest.approx(0.8))
+    reading = reading_of((hidden, lost))
+    assert reading.values["exposed_communication"] == pytest.approx((0.05 + 0.4) / 2)
+    assert words(reading.remarks["exposed_communication"]) == (
+        "of 400 ms a step in collectives, 225 ms don't overlap with computing"
+    )
 
 
 def test_collectives_are_counted_by_their_kind_a_step() -> None:

@@ -55,6 +55,20 @@ def test_what_is_significant_among_few_is_judged_among_all() -> None:
     assert "slow" in whole.verdict.reasons[0]
 
 
+def test_a_fact_that_differs_under_one_key_is_named() -> None:
+    key = "linux-x86_64-cpu-1a2b3c4d"
+    kernels = ["6.1", "6.8", "6.1"]
+    whole = merged(
+        *(
+            shard(number, 3, environment=Environment(key, {"cpu": "EPYC", "note_kernel": kernel}))
+            for number, kernel in enumerate(kernels, start=1)
+        )
+    )
+    (note,) = (note for note in whole.notes if "one environment" in note)
+    assert note.endswith("but their `note_kernel` differs: 6.1 in 1, 3; 6.8 in 2.")
+    assert not any("environment" in note for note in merged(shard(1, 2), shard(2, 2)).notes)
+
+
 def test_a_clear_regression_of_one_shard_fails_the_whole() -> None:
     whole = merged(shard(1, 2, paired("slow", 1.08)), shard(2, 2, *steady("a", "b")))
     assert whole.verdict.status == "fail"

@@ -130,11 +130,11 @@ def test_another_split_has_another_digest() -> None:
 
 def test_a_shard_is_read_as_it_is_written() -> None:
     assert parse_shard("2/4") == Shard(2, 4)
-    assert str(parse_shard("256/256")) == "256/256"
+    assert str(parse_shard("2000/2000")) == "2000/2000"
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2", "0/4", "5/4", "2/0", "02/4", "2/4 ", "-1/4", "a/b", "1/257", "٢/4", "1/4/8"]
+    "text", ["", "2", "0/4", "5/4", "2/0", "02/4", "2/4 ", "-1/4", "a/b", "1/2001", "٢/4", "1/4/8"]
 )
 def test_what_names_no_shard_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"2/4|at most|the last of"):

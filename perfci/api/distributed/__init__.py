@@ -1,7 +1,7 @@
-"""``perfci.distributed``: the ranks of a process group as work, led by their worker.
+"""``perfci.distributed`` and ``perfci.torchrun``: ranks as work, led by their worker.
 
-``rank`` runs in a rank's process. ``member`` is the worker's view of a rank. ``launched`` is its
-view of ranks that a launcher starts, on any node.
+``rank``, ``script_rank`` and ``orders`` run in a rank's process. ``member`` is the worker's view of
+a rank. ``launched`` is its view of ranks that a launcher starts, on any node.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import time
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from multiprocessing.connection import Connection
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from perfci.api import all_of, is_count, require_right, user_frame
@@ -38,13 +40,13 @@ from perfci.api.distributed.member import (
     hanging_failure,
     standing,
 )
+from perfci.api.distributed.orders import RAISED, RankTrouble
 from perfci.api.distributed.rank import (
     LOOPBACK,
-    RAISED,
     RankJob,
     RankPlace,
     RankTask,
-    RankTrouble,
+    Script,
     environment,
     serve,
 )
@@ -57,6 +59,11 @@ BACKENDS, START_METHODS = ("gloo", "nccl"), ("spawn", "fork")
 _STACK_S = 5.0
 """Time for a rank that hangs to write its stack, on a node that may be busy or far."""
 _LONGEST_POLL_MS = 2**31 - 1
+LATER_STEPS = 40
+"""Steps of a script that are kept for what is measured after the bursts."""
+LEAST_STEPS = LATER_STEPS + 10
+_STEPS_OF_LOSSES = 100
+"""Steps whose time limits are those of the wait for losses, which takes all that are left."""
 
 
 def distributed(
@@ -82,17 +89,14 @@ def distributed(
     require_right(
         "distributed",
         "bad-distributed",
-        _wrongs(fn, ranks, backend, args, items, timeout, start_method, launcher),
+        chain(
+            _wrongs_of_function(fn, backend, args),
+            _wrongs_of_group(ranks, items, timeout, start_method, launcher),
+        ),
         "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function of "
         "the benchmark's file that sets up one rank and returns its step. What can't be sent to a "
         "rank as one of `args`, make in that function.",
     )
-    words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
-    if not words and start_method == "fork" and (why := unforkable_reason()):
-        raise Unusable(
-            "rank_unforkable",
-            f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
-        )
     job = RankJob(
         fn.__module__,
         fn.__qualname__,
@@ -102,21 +106,74 @@ def distributed(
         random.getrandbits(32),
         kept_pages(),
     )
-    start = partial(launch, words, timeout) if words else partial(start_children, start_method)
-    group = RankGroup(ranks, timeout, partial(start, job))
+    group = _started(job, timeout, start_method, launcher)
     return Work(group, items=items, ranks=group)
 
 
-def _wrongs(
-    function: Any,
-    ranks: Any,
-    backend: Any,
-    args: Any,
-    items: Any,
-    timeout: Any,
-    start_method: Any,
-    launcher: Any,
-) -> Iterator[str]:
+def torchrun(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    ranks: int,
+    steps: tuple[int, int] = (20, 120),
+    items: float | None = None,
+    timeout: float = 600.0,
+    start_method: str = "spawn",
+    launcher: str | Sequence[str] = "",
+) -> Work:
+    """Return the work of one training step of a script that runs in ``ranks`` processes.
+
+    ``command`` is the script, relative to the side's tree, or ``"-m"`` and a module, with its
+    arguments. Each rank runs it as ``torchrun`` does, and waits at the end of a step until the next
+    one is to be measured. A step ends when the first optimizer's ``step`` does, or at the script's
+    own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
+    last one that is measured; a rank is ended before the script is. ``items`` are those that a step
+    of all ranks handles, ``timeout`` s are for the way to the first measured step, and for a step.
+    Raises BenchmarkError, with file and line, where it is written wrongly.
+    """
+    require_right(
+        "torchrun",
+        "bad-torchrun",
+        chain(
+            _wrongs_of_script(command, steps),
+            _wrongs_of_group(ranks, items, timeout, start_method, launcher),
+        ),
+        'Write perfci.torchrun(["train.py", "--config", "small.yaml"], ranks=2, steps=(20, 120)).',
+    )
+    script = Script(tuple(os.fspath(word) for word in command), *steps)
+    seed = random.getrandbits(32)
+    job = RankJob("", "", b"", "", ranks, seed, kept_pages(), script)
+    group = _started(job, timeout, start_method, launcher)
+    most_calls = script.last - script.first - LATER_STEPS
+    return Work(group, items=items, ranks=group, most_calls=most_calls)
+
+
+def _started(
+    job: RankJob, timeout: float, start_method: str, launcher: str | Sequence[str]
+) -> RankGroup:
+    words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
+    if not words and start_method == "fork" and (why := unforkable_reason()):
+        raise Unusable(
+            "rank_unforkable",
+            f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
+        )
+    start = partial(launch, words, timeout) if words else partial(start_children, start_method)
+    return RankGroup(job.world, timeout, partial(start, job))
+
+
+def _wrongs_of_script(command: Any, steps: Any) -> Iterator[str]:
+    if not all_of(command, str, os.PathLike) or list(command) == ["-m"]:
+        yield f"the command is {command!r}, not a list of a script and its arguments"
+        return
+    script = Path(str(next(iter(command))))
+    if script != Path("-m") and not script.is_file():
+        yield f"there is no {script} in {Path.cwd()}"
+    if not (isinstance(steps, (tuple, list)) and len(steps) == 2 and all(map(is_count, steps))):
+        yield f"`steps` is {steps!r}, not how many warm up, and the number of the last measured"
+    elif steps[1] - steps[0] < LEAST_STEPS:
+        yield f"`steps` is {steps!r}: between both there have to be {LEAST_STEPS} at least"
+
+
+def _wrongs_of_function(function: Any, backend: Any, args: Any) -> Iterator[str]:
     name = getattr(function, "__qualname__", "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     try:
@@ -125,10 +182,22 @@ def _wrongs(
         importable = None
     if not callable(function) or importable is not function:
         yield f"{function!r} is no function that another process can import by its name"
-    if not is_count(ranks):
-        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
     if backend not in BACKENDS:
         yield f"`backend` is {backend!r}, not one of {', '.join(BACKENDS)}"
+    if not isinstance(args, (tuple, list)):
+        yield f"`args` is {repr(args)[:80]}, not a tuple of arguments"
+        return
+    try:
+        pickle.dumps(tuple(args))
+    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything)
+        yield f"`args` can't be pickled: {error}"
+
+
+def _wrongs_of_group(
+    ranks: Any, items: Any, timeout: Any, start_method: Any, launcher: Any
+) -> Iterator[str]:
+    if not is_count(ranks):
+        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
     if start_method not in START_METHODS:
         yield f"`start_method` is {start_method!r}, not one of {', '.join(START_METHODS)}"
     if not (isinstance(launcher, str) and _can_be_split(launcher)) and not all_of(launcher, str):
@@ -137,13 +206,6 @@ def _wrongs(
         yield f"`timeout` is {timeout!r}, not a time in s: more than 0"
     if items is not None and not (isinstance(items, (int, float)) and 0 < items < math.inf):
         yield f"`items` is {items!r}, not how many a step of all ranks handles: more than 0"
-    if not isinstance(args, (tuple, list)):
-        yield f"`args` is {repr(args)[:80]}, not a tuple of arguments"
-        return
-    try:
-        pickle.dumps(tuple(args))
-    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything)
-        yield f"`args` can't be pickled: {error}"
 
 
 def _can_be_split(words: str) -> bool:
@@ -195,6 +257,10 @@ class RankGroup:
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more step."""
         return self._all("outputs")
+
+    def losses(self) -> Sequence[Mapping[int, float]]:
+        """Return each rank's losses, by the number of the step, up to the last measured step."""
+        return self._all("losses", times=_STEPS_OF_LOSSES)
 
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Send an order to every rank and return their answers."""

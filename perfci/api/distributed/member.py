@@ -14,7 +14,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from perfci.api import how_it_ended
-from perfci.api.distributed.rank import WHERE_IT_IS, RankTrouble
+from perfci.api.distributed.orders import RankTrouble
+from perfci.api.distributed.rank import WHERE_IT_IS
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

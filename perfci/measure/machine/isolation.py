@@ -35,6 +35,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -53,14 +54,29 @@ _PROBE = "(: < /proc/$1/environ) 2>/dev/null && echo open || echo closed"
 """A shell script that says whether it may read the environment of process ``$1``."""
 _LAUNCHER_ANSWER_S = 60.0
 """Longest time that a launcher may take to become Python."""
+_MARK = "PERFCI_LAUNCHED"
+"""Variable that a launcher has to pass on, as it has to pass on all of a worker's."""
 _LAUNCHER_PROBE = (
-    "import os, sys; os.write(int(sys.argv[1]), f'{os.getpid()} {os.getcwd()}'.encode())"
+    "import os, sys; "
+    "os.write(int(sys.argv[1]), "
+    "f'{os.getpid()} {os.environ.get(sys.argv[2])} {os.getcwd()}'.encode())"
 )
 _ADVICE = (
-    "ssh, docker run and srun start another process, elsewhere: put them before perfci itself, as "
-    "in `docker run IMAGE perfci compare …`, or submit by --engine. What becomes the command that "
-    "it is given works: numactl, taskset, setarch, env, chroot, nsenter."
+    "ssh, docker run, apptainer exec and srun start another process: put them before perfci, as in "
+    "`docker run IMAGE perfci compare …`, or submit by --engine. What becomes the command that it "
+    "is given works: numactl, taskset, setarch, env, chroot, nsenter."
 )
+_CONTAINERS = {
+    **dict.fromkeys(
+        ("docker", "podman", "nerdctl"),
+        "starts Python in a container by another process, which passes no open descriptor on",
+    ),
+    **dict.fromkeys(
+        ("apptainer", "singularity"),
+        "stays alive next to Python, which is then not the process that perfci started",
+    ),
+}
+"""Programs whose ``run`` and ``exec`` can't launch workers, with the reason."""
 TOKEN_NAMES = (
     "GITHUB_TOKEN",
     "GH_TOKEN",
@@ -210,14 +226,18 @@ def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
 
 def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
     """Raise UsageError unless ``launcher`` becomes ``python`` and passes on what it inherits."""
+    for program, verb in pairwise(launcher):
+        reason = _CONTAINERS.get(Path(program).name)
+        if reason and verb in {"run", "exec"}:
+            raise _refused(launcher, reason)
     here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
     answers, end = os.pipe()
     with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
         try:
             process = subprocess.Popen(
-                [*launcher, python, "-c", _LAUNCHER_PROBE, str(end)],
+                [*launcher, python, "-c", _LAUNCHER_PROBE, str(end), _MARK],
                 pass_fds=(end,),
-                env=environment,
+                env={**environment, _MARK: "1"},
                 cwd=here,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -236,12 +256,14 @@ def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str,
             process.kill()
             process.communicate()
             raise _refused(launcher, f"gives no answer within {_LAUNCHER_ANSWER_S:g} s") from None
-        pid, _, folder = answer.read().decode(errors="replace").partition(" ")
+        pid, mark, folder = (answer.read().decode(errors="replace").split(" ", 2) + 3 * [""])[:3]
     if not pid:
         last = output.splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise _refused(launcher, f"gives Python no open descriptor of perfci's ({last[0]})")
     if int(pid) != process.pid:
         raise _refused(launcher, "starts Python as another process than its own")
+    if mark != "1":
+        raise _refused(launcher, "keeps the variables of perfci's workers from Python")
     if folder != here:
         raise _refused(launcher, f"leaves the folder that it was started in, {here}, for {folder}")
 

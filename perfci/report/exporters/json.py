@@ -157,14 +157,18 @@ def render(report: Report) -> Clean:
     """
     import msgspec
 
-    from perfci.model.codec import from_plain, to_plain
+    from perfci.model.codec import to_plain
 
     # once through the record's types, so that whole numbers in float fields become floats
-    plain = encodable(to_plain(from_plain(to_plain(report), Report)))
+    plain = msgspec.to_builtins(msgspec.convert(to_plain(report), Report))
+    try:
+        msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        plain = encodable(plain)
     share = 1
     while True:
         fitted = fit(plain, share)
-        fitted = _with_words(fitted, from_plain(fitted, Report))
+        fitted = _with_words(fitted, msgspec.convert(fitted, Report))
         ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
         encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
         if len(encoded) < MOST_BYTES:

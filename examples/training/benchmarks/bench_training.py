@@ -1,0 +1,19 @@
+"""Steps of ``train.py``, as ``torchrun --nproc-per-node 2 train.py`` makes them.
+
+cd examples/training && perfci run
+"""
+
+import perfci
+
+RANKS, BATCH = 2, 8
+
+
+@perfci.benchmark(parallel=["ddp", "fsdp2"])
+def training(parallel):
+    return perfci.torchrun(
+        ["train.py", "--parallel", parallel],
+        ranks=RANKS,
+        steps=(5, 65),
+        items=RANKS * BATCH,
+        start_method="fork",
+    )

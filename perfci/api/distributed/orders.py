@@ -1,0 +1,248 @@
+"""Orders that a worker gives to a rank, and what a rank does for them.
+
+An order that needs steps is a generator, which yields for each of them. So the process that carries
+it out may call the step itself, or be inside of a script that makes the step.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from perfci.collector import OutputSketch, Steps
+from perfci.metrics.accuracy import sketched
+from perfci.metrics.observed.allocator import give_back
+from perfci.metrics.observed.processes import resident
+
+_COLLECTIVES = ("gloo:", "nccl:")
+"""Prefixes of torch's names for a collective's range, from its call until it is done."""
+_KERNELS = ("ncclDevKernel", "ncclKernel")
+"""Prefixes of the names of NCCL's kernels."""
+_BETWEEN_S = 20e-6
+"""Time between two operators that counts as a part of computing: Python's, or a launch."""
+_STEPS = "perfci:steps"
+"""Name of the range around the profiled steps."""
+_SIZES = {
+    **dict.fromkeys(("bool", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("c10::Half", "c10::BFloat16", "short int", "short"), 2),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("double", "long int", "long", "c10::complex<float>"), 8),
+    "c10::complex<double>": 16,
+}
+"""Bytes of an element, by the name of its type in a profile. Other types count as one byte."""
+_PEAK_STEPS = 3
+"""Steps for a peak of memory."""
+RAISED = "raised "
+"""Prefix of the message of a rank's exception."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RankTrouble:
+    """Reason why a rank can't go on. Of several reasons, the least (earliest) is the cause."""
+
+    when_ns: int
+    rank: int
+    kind: str
+    message: str
+
+
+class Orders:
+    """The worker's orders to a rank, and the rank's answers."""
+
+    def __init__(self, channel: Connection, number: int) -> None:
+        self._channel = channel
+        self._number = number
+        self._pending: Generator[None, Any, Any] | None = None
+        self.output: Any = None
+        """Output of the last step, for the order that it was made for."""
+
+    def want_step(self, rank: Rank) -> bool:
+        """Carry out orders until one needs a step. Return False if the worker has hung up."""
+        while True:
+            order: Any = None
+            if self._pending is None:
+                try:
+                    order = self._channel.recv()
+                except (EOFError, ConnectionError):
+                    return False
+            try:
+                if self._begin(rank, order) if order else self._go_on():
+                    return True
+            except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported)
+                self.fail(error)
+
+    def _begin(self, rank: Rank, order: Sequence[Any]) -> bool:
+        result: Any = getattr(rank, order[0])(*order[1:])
+        if isinstance(result, Generator):
+            self._pending = result
+            return self._go_on()
+        self._channel.send(result)
+        return False
+
+    def _go_on(self) -> bool:
+        assert self._pending  # noqa: S101 (both callers have seen to that)
+        output, self.output = self.output, None  # not kept while this process waits
+        try:
+            self._pending.send(output)
+        except StopIteration as end:
+            self._pending = None
+            self._channel.send(end.value)
+            return False
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        """Answer the order that is under way by what was raised."""
+        when_ns = time.monotonic_ns()
+        traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
+        sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        self.refuse("rank_raised", f"{RAISED}{text.removesuffix(':')[:500]}", when_ns)
+
+    def refuse(self, kind: str, message: str, when_ns: int = 0) -> None:
+        """Answer the order that is under way by the reason why the rank can't go on."""
+        self._pending = None
+        trouble = RankTrouble(when_ns or time.monotonic_ns(), self._number, kind, message)
+        self._channel.send(trouble)
+
+
+def _beyond(trace: TracebackType | None) -> TracebackType | None:
+    """Return ``trace`` without its outermost frames that are perfci's or ``runpy``'s."""
+    folder = str(Path(__file__).parent)
+    while trace and trace.tb_frame.f_code.co_filename.startswith((folder, "<frozen runpy")):
+        trace = trace.tb_next
+    return trace
+
+
+class Rank(ABC):
+    """Carries out the orders that are the same for all ranks."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+
+    @abstractmethod
+    def serve(self, orders: Orders) -> None:
+        """Carry out the orders until the worker hangs up."""
+
+    @abstractmethod
+    def on_cuda(self) -> bool:
+        """Return whether the steps use CUDA."""
+
+    def losses(self) -> Mapping[int, float] | Generator[None, Any, Mapping[int, float]]:
+        """Return the loss of each measured step, as far as it is known."""
+        return {}
+
+    def step(self) -> Generator[None, Any, None]:
+        """Make one step, and wait for its end."""
+        yield
+
+    def begin(self) -> None:
+        """Get ready for the bursts: garbage collections skip all objects that exist by now."""
+        if os.environ.get("PERFCI_GC") != "1":
+            gc.freeze()
+
+    def peaks(self) -> Generator[None, Any, dict[str, float]]:
+        """Return the peaks of memory of a few more steps, by metric, as far as they are known.
+
+        Before each step the heap gives back its free pages, as it does for a worker's own peak.
+        """
+        import torch
+
+        if self.on_cuda():
+            torch.cuda.reset_peak_memory_stats()
+        most = 0
+        for _ in range(_PEAK_STEPS):
+            gc.collect()
+            give_back()
+            try:
+                Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            except OSError:  # this kernel has no high-water mark that can be reset
+                return {}
+            yield
+            most = max(most, resident("VmHWM") or 0)
+        bytes_by_metric = {"rank_peak_memory": float(most)}
+        if self.on_cuda():
+            bytes_by_metric["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
+        return bytes_by_metric
+
+    def inspected(self, count: int) -> Generator[None, Any, Steps]:
+        """Make ``count`` more steps under torch's profiler, and return them.
+
+        The profiler is ``torch.autograd``'s, because ``torch.profiler`` imports all of
+        torch._dynamo, which takes seconds.
+        """
+        from torch.autograd.profiler import profile, record_function
+
+        with profile(record_shapes=True, use_device="cuda" if self.on_cuda() else None) as seen:
+            yield  # brings the ranks, whose profilers begin at different times, into step
+            with record_function(_STEPS):
+                for _ in range(count):
+                    yield
+        return _steps_of(seen.kineto_results.events(), count, self._host)
+
+    def outputs(self) -> Generator[None, Any, OutputSketch]:
+        """Return a sketch of what one more step returns."""
+        return sketched((yield))
+
+
+def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
+    ((began, ended),) = (_times(event) for event in events if event.name() == _STEPS)
+    calls = [
+        event
+        for event in events
+        if event.name().startswith(_COLLECTIVES) and began <= _times(event)[0] < ended
+    ]
+    # NCCL's range covers only the call, so use the times of NCCL's kernels
+    kernels = [event for event in events if event.name().startswith(_KERNELS)]
+    return Steps(
+        count,
+        began,
+        ended,
+        tuple((call.name().partition(":")[2], _bytes_of(call)) for call in calls),
+        tuple(_times(event) for event in kernels or calls),
+        tuple(os.sched_getaffinity(0)),
+        host,
+        _computing(events, began, ended, on_device=bool(kernels)),
+    )
+
+
+def _computing(
+    events: Sequence[Any], began: float, ended: float, *, on_device: bool
+) -> tuple[tuple[float, float], ...]:
+    """Return the times of operators, or of a device's kernels and copies, joined to a few."""
+    joined: list[tuple[float, float]] = []
+    ranges = (
+        _times(event)
+        for event in events
+        if (
+            str(event.device_type()).endswith("CUDA") and not event.name().startswith(_KERNELS)
+            if on_device
+            else event.name().startswith("aten::")
+        )
+    )
+    for start, end in sorted(ranges):
+        if joined and start - joined[-1][1] < _BETWEEN_S:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        elif began <= start < ended:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def _times(event: Any) -> tuple[float, float]:
+    began = event.start_ns()
+    return began / 1e9, (began + event.duration_ns()) / 1e9
+
+
+def _bytes_of(event: Any) -> float:
+    tensors = zip(event.shapes(), event.dtypes(), strict=False)
+    return float(sum(prod(shape) * _SIZES.get(kind, 1) for shape, kind in tensors))
