@@ -209,7 +209,7 @@ def test_a_shard_without_cases_passes(slowed: Project) -> None:
     assert "Shard 9/9 has nothing to measure." in report["notes"]
 
 
-@pytest.mark.parametrize("text", ["2", "0/2", "3/2", "a/b", "1/257"])
+@pytest.mark.parametrize("text", ["2", "0/2", "3/2", "a/b", "1/2001"])
 def test_a_wrong_shard_is_refused_before_anything_is_measured(slowed: Project, text: str) -> None:
     done = slowed.perfci("compare", "main", "feature", "--shard", text)
     assert done.code == 2
