@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfci.api.programs import command, server
     from perfci.api.scripts import script, timer
     from perfci.baselines.store import Baselines
-    from perfci.commands.library import check, compare, load
+    from perfci.commands.library import check, compare, load, triage
     from perfci.errors import PerfciError
     from perfci.history.arrays import History
     from perfci.model.report import Report
@@ -45,6 +45,7 @@ __all__ = [
     "timer",
     "torchrun",
     "training_step",
+    "triage",
 ]
 
 _LIBRARY = "perfci.commands.library"
@@ -56,7 +57,7 @@ _MODULES = {
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
     "step": "perfci.api.distributed.script_rank",
     "generate": "perfci.api.generation",
-    **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
+    **dict.fromkeys(("check", "compare", "load", "triage"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
     "History": "perfci.history.arrays",
     "PerfciError": "perfci.errors",

@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,8 +89,16 @@ def look_at(process: psutil.Process) -> tuple[int, dict[int, float]]:
 
 
 def first_page(site: Path) -> int:
-    """Return all that the overview may load, in bytes."""
-    files = [site / "index.html", site / "data" / "search.js", *(site / "assets").iterdir()]
+    """Return what the overview loads before anything is searched or unfolded, in bytes."""
+    page, search = site / "index.html", site / "data" / "search.js"
+    named = re.findall(r'(?:src|href)="(assets/[^"]+)"', page.read_text(encoding="utf-8"))
+    own_accord = re.search(
+        r"OWN_ACCORD = ([\d_]+)", (site / "assets" / "overview.js").read_text(encoding="utf-8")
+    )
+    assert own_accord
+    files = [page, *(site / name for name in set(named))]
+    if search.stat().st_size <= int(own_accord[1]):
+        files.append(search)
     return sum(file.stat().st_size for file in files)
 
 

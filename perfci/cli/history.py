@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,6 +16,7 @@ from perfci.cli.options import (
     config_option,
     history_option,
     hour_option,
+    metrics,
     python_option,
     refs,
     root_here,
@@ -186,6 +187,77 @@ def acknowledge(
     with _opened(history, config_path) as opened:
         done = opened.acknowledge(change, note, undo=undo)
         say(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
+
+
+@history_command.command(
+    "triage", epilog="Example: perfci history triage 1a2b3c --assign ann --state wont_fix"
+)
+@click.argument("change", metavar="ID")
+@click.option(
+    "--state",
+    type=click.Choice(["open", "acknowledged", "fixed", "wont_fix", "wrong"]),
+    help="Settle it, or open it again. A wrong one is no real change.",
+)
+@click.option("--reason", default="", help="Why (default: as before).")
+@click.option("--assign", "assignee", metavar="NAME", help="Who looks after it ('': no one).")
+@history_option
+@config_option
+def triage(
+    change: str,
+    state: str | None,
+    reason: str,
+    assignee: str | None,
+    history: str | None,
+    config_path: Path | None,
+) -> None:
+    """Settle or assign the event or change ID (or the beginning of it) of `perfci trend`."""
+    with _opened(history, config_path) as opened:
+        done = opened.triage(change, cast("Any", state), reason, assignee)
+    what = [state or "", f"assigned to {assignee or 'no one'}" if assignee is not None else ""]
+    say(clean_line(f"{done}: {', '.join(filter(None, what)) or 'reason changed'}", 200))
+
+
+@history_command.command(
+    "diff", epilog="Example: perfci history diff 2026-01-01 2026-03-31 -k encoder"
+)
+@click.argument("old")
+@click.argument("new")
+@click.option("-k", "word", default="", metavar="TEXT", help="Only cases whose id contains this.")
+@click.option("--metric", default="", shell_complete=metrics, help="Only this metric.")
+@click.option("--branch", metavar="NAME", shell_complete=refs, help="Its commits' order.")
+@click.option("--all", "everything", is_flag=True, help="Show differences within the noise, too.")
+@history_option
+@config_option
+def diff(
+    old: str,
+    new: str,
+    word: str,
+    metric: str,
+    branch: str | None,
+    everything: bool,
+    history: str | None,
+    config_path: Path | None,
+) -> None:
+    """Compare the recorded values of two moments: dates, commits or ids of runs, OLD and NEW.
+
+    A date stands for the last run up to its end. The noise is what two runs of one level stay
+    within, in 95 of 100 pairs.
+    """
+    from perfci.commands.project import configuration, repository_at
+    from perfci.commands.trend import compare_moments
+    from perfci.report.site.words import moment_line
+
+    aliases = configuration(root_here(), config_path).aliases
+    with _opened(history, config_path) as opened:
+        repository = repository_at(Path.cwd())
+        pairs = compare_moments(opened, repository, aliases, (old, new), branch=branch)
+    wanted = [
+        pair for pair in pairs if word in pair.series.case and metric in {"", pair.series.metric}
+    ]
+    moved = [pair for pair in wanted if pair.beyond_noise]
+    say(f"{len(wanted):,} series at both: {len(moved):,} differ by more than their noise.")
+    for pair in wanted if everything else moved:
+        say(moment_line(pair))
 
 
 def _opened(

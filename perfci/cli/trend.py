@@ -36,7 +36,7 @@ from perfci.outputs import (
 )
 
 if TYPE_CHECKING:
-    from perfci.commands.trend import Notifications
+    from perfci.commands.notifications import Notifications
     from perfci.trend import Trend
 
 _UNMEASURED = (
@@ -53,7 +53,32 @@ notification_options = stack(
         "--webhook",
         envvar="PERFCI_WEBHOOK",
         metavar="URL",
-        help="Send new change points there, as Slack's JSON (default: $PERFCI_WEBHOOK; a secret).",
+        help="Send new change points there, as JSON (default: $PERFCI_WEBHOOK; a secret).",
+    ),
+    click.option(
+        "--webhook-format",
+        type=click.Choice(["slack", "teams"]),
+        help="JSON of Slack or of Teams (default: by the webhook's host).",
+    ),
+    click.option(
+        "--email",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Send new change points there. Repeatable.",
+    ),
+    click.option(
+        "--email-from",
+        default="",
+        metavar="ADDRESS",
+        help="Their sender (default: the first --email).",
+    ),
+    click.option(
+        "--smtp",
+        envvar="PERFCI_SMTP",
+        default="",
+        metavar="URL",
+        help="The mail server, smtp://USER:PASSWORD@HOST:PORT or smtps://… (default: $PERFCI_SMTP; "
+        "a secret).",
     ),
     click.option(
         "--github-issue", is_flag=True, help="Open or update an issue for each new regression."
@@ -89,7 +114,7 @@ notification_options = stack(
 
 def notifications_of(**given: Any) -> Notifications:
     """Return the recipients that ``notification_options`` name."""
-    from perfci.commands.trend import Notifications
+    from perfci.commands.notifications import Notifications
     from perfci.forges import actions
 
     given["webhook"] = (given["webhook"] or "").strip()

@@ -6,30 +6,27 @@ The history is loaded, put in the order of the branch's commits, and searched fo
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfci.errors import OutsideError, UsageError
-from perfci.files import require_writable, write_file
-from perfci.forges import actions
-from perfci.outputs import STANDARD_OUTPUT, Say, silent, writing
+from perfci.commands.notifications import Notifications
+from perfci.errors import OutsideError
+from perfci.outputs import Say, silent
 from perfci.trend import Change, KnownChange, Trend
 
 if TYPE_CHECKING:
     from perfci.config.loading import Config
-    from perfci.forges.github import GitHubClient
     from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
     from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings, Withdrawal
+    from perfci.trend.moments import MomentPair
+    from perfci.trend.timelines import ArrangedHistory
 
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
-"""A web address that is safe to link as it is."""
 RUNS_WITH_WORKERS = 14
 """Number of an environment's newest runs whose workers' own values go into the site."""
 _MOST_CHANGES = 200
@@ -37,97 +34,6 @@ _MOST_CHANGES = 200
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 _SERIES_WORTH_A_PROCESS = 300
 """With fewer series, starting a second process takes longer than the analysis."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notifications:
-    """The recipients of a trend's news. ``webhook`` is a secret address, or empty.
-
-    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. If ``openmetrics`` is
-    ``-``, the caller prints it.
-    """
-
-    openmetrics: Path | None = None
-    webhook: str = ""
-    github_issue: bool = False
-    repository: str | None = None
-    issue_author: str = "github-actions[bot]"
-    report_url: str = ""
-    most_wait_s: float = 120.0
-
-    def files(self) -> dict[str, Path]:
-        """Return the files that are written, by their options."""
-        return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
-
-    def check(self, *, remember: bool = True) -> None:
-        """Raise an error early if a recipient could not be reached afterwards.
-
-        Without ``remember``, news would stay new and be sent each time. That is refused.
-        """
-        if not remember and (self.webhook or self.github_issue):
-            raise UsageError(
-                "notified-twice",
-                "--no-remember is given with --webhook or --github-issue",
-                "News that are not remembered would be sent each time. Leave one of them out "
-                "(PERFCI_WEBHOOK= switches the webhook off).",
-            )
-        if self.report_url and not _ADDRESS.fullmatch(self.report_url):
-            raise UsageError(
-                "bad-address",
-                f"--report-url is {self.report_url!r}, no address that can be linked",
-                "Give it as in https://example.org/report, without blanks and brackets.",
-            )
-        if self.webhook:
-            from perfci.forges.webhook import require_webhook
-
-            require_webhook(self.webhook)
-        if self.github_issue:
-            self._client().close()
-        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
-            with writing(self.openmetrics):
-                require_writable(self.openmetrics)
-
-    def send(self, trend: Trend, say: Say) -> None:
-        """Send the news. OutsideError if a recipient can't be reached.
-
-        The webhook comes last, because its message can't be taken back. After a failure, the
-        issues that were written are found again.
-        """
-        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
-            from perfci.report.trend import render_openmetrics
-
-            with writing(self.openmetrics):
-                write_file(self.openmetrics, render_openmetrics(trend))
-        if self.github_issue:
-            self._write_issues(trend, say)
-        if self.webhook:
-            self._send_message(trend, say)
-
-    def _write_issues(self, trend: Trend, say: Say) -> None:
-        from perfci.forges.issues import tell_issues
-
-        with closing(self._client()) as client:
-            outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
-        for outcome in outcomes:
-            refused = outcome.kind == "refused"
-            before = "issue not written, the token may not: " if refused else ""
-            say(before + outcome.text, err=refused)
-
-    def _send_message(self, trend: Trend, say: Say) -> None:
-        from perfci.forges.webhook import MaybeDelivered, send, webhook_body
-
-        body = webhook_body(trend, report_url=self.report_url)
-        if body is None:
-            return
-        try:
-            send(self.webhook, body)
-        except MaybeDelivered as unsure:  # it may have arrived, so it is not sent again
-            say(f"perfci: {unsure.message}. {unsure.advice}", err=True)
-        else:
-            say("sent the news to the webhook")
-
-    def _client(self) -> GitHubClient:
-        return actions.client(self.repository, self.most_wait_s, "issues: write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +127,9 @@ def trend_of(
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
     from perfci.trend.health import health, replaced_environments, replacements, series_gone
-    from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 
-    loaded = history.load_arrays()
-    git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
-    arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
+    loaded, git, arranged = _arranged(history, repository, aliases, branch)
     known = _renamed(history.known_changes(), arranged.aliases, git.order)
     replaced = replaced_environments(arranged.timelines)
     with run_all_on_cores(len(arranged.series)) as run_all:
@@ -265,6 +168,37 @@ def trend_of(
         aliases=arranged.aliases,
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
     )
+
+
+def _arranged(
+    history: OpenHistory,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    branch: str | None,
+) -> tuple[LoadedHistory, _BranchOrder, ArrangedHistory]:
+    from perfci.trend.timelines import arrange
+
+    loaded = history.load_arrays()
+    git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
+    return loaded, git, arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
+
+
+def compare_moments(
+    history: OpenHistory,
+    repository: Repository | None,
+    aliases: Mapping[str, str],
+    moments: tuple[str, str],
+    *,
+    branch: str | None = None,
+) -> tuple[MomentPair, ...]:
+    """Return each series' values at two ``moments``, the surest differences first.
+
+    A moment is a date, a commit's hash or the beginning of it, or a run's id.
+    """
+    from perfci.trend.moments import pairs_at
+
+    _, _, arranged = _arranged(history, repository, aliases, branch)
+    return pairs_at(arranged.series, arranged.timelines, *moments)
 
 
 def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:

@@ -32,9 +32,10 @@ from perfci.report.site.words import (
     ratio_text,
     short,
     size_text,
+    state_text,
 )
 from perfci.trend import Change, Trend, TrendEvent
-from perfci.units import counted
+from perfci.units import counted, listed
 
 MOST = 10
 """New issues per report. No one reads more."""
@@ -261,12 +262,14 @@ def _state(changes: Sequence[Change]) -> str:
 
 def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
     close = _close(changes)
+    note = next((change.note for change in changes if change.note), "")
+    noted = f": {escape(note, 500)}" if note else "."
     if close == "completed":
-        return ("**Fixed**: the old level is back.",)
+        by_people = any(change.resolution == "fixed" for change in changes)
+        return (f"**Fixed**{noted}" if by_people else "**Fixed**: the old level is back.",)
     if close == "not_planned":
-        note = next((change.note for change in changes if change.note), "")
-        noted = f": {escape(note, 500)}" if note else "."
-        return (f"**Acknowledged**{noted}",)
+        states = sorted({state_text(change.state) for change in changes})
+        return (f"**{listed(states).capitalize()}**{noted}",)
     command = f"perfci history acknowledge {id_} --note '…'"
     return (f"Meant? Then say so: {code(command)}",)
 

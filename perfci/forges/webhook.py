@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import SplitResult
@@ -40,6 +40,8 @@ from perfci.report.site.words import (
     event_size,
     event_text,
     names_text,
+    news_of,
+    news_title,
     size_text,
     surety_text,
 )
@@ -151,13 +153,12 @@ def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
 
     ``report_url`` (http or https) is linked, because it comes from the user who runs perfci.
     """
-    news = [event for event in trend.events if event.news]
+    news = news_of(trend)
     if not news:
         return None
-    news.sort(key=lambda event: not event.worse)  # stable: the newest stay first
     units = {series.key: series.unit for series in trend.series}
     shown = news[:_MOST_SHOWN]
-    title = _title(news)
+    title = news_title(news)
     blocks = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}},
         *(_section(_event_text(event, units)) for event in shown),
@@ -168,17 +169,6 @@ def webhook_body(trend: Trend, *, report_url: str = "") -> bytes | None:
         blocks.append(_section(f"<{_address(report_url)}|The whole report>"))
     text = f"{title}: {_head(shown[0])}" + (" and others" if len(news) > 1 else "")
     return msgspec.json.encode({"text": text, "blocks": blocks})
-
-
-def _title(news: Sequence[TrendEvent]) -> str:
-    worse = sum(event.worse for event in news)
-    parts = (
-        counted(worse, "new regression") if worse else "",
-        counted(len(news) - worse, "new improvement") if worse < len(news) else "",
-    )
-    series = sum(event.series for event in news)
-    many = f" ({series:,} series)" if series > len(news) else ""
-    return f"perfci: {' and '.join(filter(None, parts))}{many}"
 
 
 def _event_text(event: TrendEvent, units: Mapping[SeriesKey, str]) -> str:

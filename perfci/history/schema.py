@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0005"
 """Revision of the first release. No release wrote an earlier revision."""
-REVISION = "0006"
+REVISION = "0007"
 """Revision of the newest migration. A test compares it with those in ``migrations/versions``."""
 VERSION_TABLE = "perfci_history_version"
 MIGRATION_LOCK = 7_305_410_326
@@ -139,6 +139,8 @@ known_changes = Table(
     Column("event", Text, nullable=False, server_default="", index=True),
     Column("state", Text, nullable=False, server_default="open"),
     Column("reason", Text, nullable=False, server_default=""),
+    Column("resolution", Text, nullable=False, server_default=""),
+    Column("assignee", Text, nullable=False, server_default=""),
 )
 
 

@@ -30,7 +30,7 @@ from perfci.history.runs import (
 )
 from perfci.history.schema import unpacked, unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
-from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey
+from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey, TriageState
 
 _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
@@ -38,7 +38,7 @@ _SHORTEST_ID = 4
 """Least number of characters by which a user may name a change's id."""
 _CHANGE_FIELDS = (
     "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event", "state",
-    "reason",
+    "reason", "resolution", "assignee",
 )  # fmt: skip
 """Columns that have the names of ``KnownChange``'s fields."""
 _RENEWED = (
@@ -311,8 +311,8 @@ class OpenHistory:
     def remember(self, changes: Sequence[KnownChange]) -> None:
         """Add or renew changes.
 
-        A change that is known already keeps its ``first_seen_at``, its acknowledgement and its
-        note, because an imported change may be older.
+        A change that is known already keeps its ``first_seen_at`` and its triage, because an
+        imported change may be older.
         """
         self._database.writing(partial(_write_changes, changes=changes))
 
@@ -327,13 +327,35 @@ class OpenHistory:
         self._database.writing(write_and_undo)
 
     def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
-        """Acknowledge a change, and return its id.
+        """Acknowledge a change by ``triage``, or take its acknowledgement and its note back."""
+        return self.triage(change, "open" if undo else "acknowledged", note)
+
+    def triage(
+        self,
+        change: str,
+        state: TriageState | None = None,
+        reason: str = "",
+        assignee: str | None = None,
+    ) -> str:
+        """Set the state of a change or assign it to a person, and return its id.
 
         ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
-        of its changes. Without ``note`` an earlier note stays. ``undo`` removes an acknowledgement
-        and its note.
+        of its changes. Without ``reason`` an earlier reason stays, unless ``state`` is ``open``. An
+        empty ``assignee`` is no one, and None changes nothing.
         """
         table = schema.known_changes
+        new: dict[str, object] = {"note": reason} if reason or state == "open" else {}
+        if state is not None:
+            settled = "" if state in {"open", "acknowledged"} else state
+            new |= {"acknowledged": state != "open", "resolution": settled}
+        if assignee is not None:
+            new["assignee"] = assignee
+        if not new:
+            raise UsageError(
+                "nothing-to-triage",
+                f"there is nothing to write about `{change}`",
+                "Give a state, a reason or a person: --state wont_fix --reason '…' --assign NAME.",
+            )
 
         def write(connection: Connection) -> str:
             rows = connection.execute(
@@ -341,11 +363,8 @@ class OpenHistory:
             )
             known = tuple(dict.fromkeys(id_ for row in rows for id_ in row if id_))
             id_ = _only_match(change, known)
-            connection.execute(
-                update(table)
-                .where(or_(table.c.id == id_, table.c.event == id_))
-                .values(acknowledged=not undo, note=note if note or undo else table.c.note)
-            )
+            of_change = or_(table.c.id == id_, table.c.event == id_)
+            connection.execute(update(table).where(of_change).values(new))
             return id_
 
         return self._database.writing(write)
@@ -425,7 +444,9 @@ def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> No
     new = statement.excluded
     renewed = {name: new[name] for name in _RENEWED} | {
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
+        "resolution": case((table.c.acknowledged, table.c.resolution), else_=new.resolution),
         "note": case((table.c.note != "", table.c.note), else_=new.note),
+        "assignee": case((table.c.assignee != "", table.c.assignee), else_=new.assignee),
     }
     connection.execute(
         statement.on_conflict_do_update(index_elements=["id"], set_=renewed),

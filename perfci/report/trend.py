@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
-from perfci.report.site.words import sort_events
+from perfci.report.site.forge_pages import pull_request
+from perfci.report.site.words import bisect_command, sort_events
 from perfci.trend import (
     Change,
     ChangeStatus,
@@ -76,7 +77,8 @@ def trend_json(trend: Trend) -> Clean:
         "environments": list(map(_plain_environment, trend.timelines.values())),
         "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
         "events": [
-            _plain_event(event) | {"unmeasured": event.id in unmeasured} for event in trend.events
+            _plain_event(event, trend, by_key) | {"unmeasured": event.id in unmeasured}
+            for event in trend.events
         ],
         "withdrawn": [_plain_withdrawal(entry, by_key) for entry in trend.withdrawn],
         "replacements": list(map(_plain_replacement, trend.replacements)),
@@ -113,30 +115,36 @@ def _plain_environment(timeline: Timeline) -> dict[str, Any]:
 
 
 def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:
-    series = by_key.get(change.series)
-    subject = ""
-    if series is not None:
-        row = int(series.rows[change.after])
-        subject = trend.timelines[series.key.environment].runs[row].subject
     return {
         "id": change.id,
-        **_plain_key(change.series, series),
+        **_plain_key(change.series, by_key.get(change.series)),
         **_fields(change, "kind", "status", "worse"),
         "sha_before": change.commits[0],
         "sha_after": change.commits[1],
         "sha_before_lo": change.commits_within[0],
         "sha_after_hi": change.commits_within[1],
-        "subject": subject,
+        "subject": _subject(change, trend, by_key),
         **_fields(change, "at", "ratio", "ratio_lo", "ratio_hi", "difference", "p", "q"),
         **_fields(change, "confidence", "first_seen_at", "note", "benchmark_changed"),
+        **_fields(change, "state", "assignee"),
     }
+
+
+def _subject(change: Change, trend: Trend, by_key: dict[SeriesKey, Series]) -> str:
+    series = by_key.get(change.series)
+    if series is None:
+        return ""
+    return trend.timelines[series.key.environment].runs[int(series.rows[change.after])].subject
 
 
 def _fields(record: Change | TrendEvent, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def _plain_event(event: TrendEvent) -> dict[str, Any]:
+def _plain_event(
+    event: TrendEvent, trend: Trend, by_key: dict[SeriesKey, Series]
+) -> dict[str, Any]:
+    _, pull_request_page = pull_request(trend.forge, _subject(event.outstanding[0], trend, by_key))
     return {
         **_fields(event, "id", "kind", "status", "environment", "worse", "series", "measured"),
         "benchmarks": list(event.benchmarks),
@@ -149,6 +157,9 @@ def _plain_event(event: TrendEvent) -> dict[str, Any]:
         "evidence": list(event.evidence),
         "changes": [change.id for change in event.changes],
         "back": [change.id for change in event.back],
+        "assignees": list(event.assignees),
+        "bisect": bisect_command(event) or None,
+        "pull_request": pull_request_page or None,
     }
 
 

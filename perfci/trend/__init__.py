@@ -25,6 +25,10 @@ Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
 series didn't move elsewhere."""
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
 ChangeState = Literal["open", "fixed", "withdrawn"]
+Resolution = Literal["", "fixed", "wont_fix", "wrong"]
+"""How people settled a change. Empty: not at all, or they acknowledged it."""
+TriageState = Literal["open", "acknowledged", "fixed", "wont_fix", "wrong"]
+"""Whether a change is still to be dealt with, and if not, why. ``wrong``: it is no real change."""
 
 
 class SeriesKey(NamedTuple):
@@ -156,6 +160,15 @@ class Change:
     first_seen_at: str = ""
     note: str = ""
     benchmark_changed: bool = False
+    resolution: Resolution = ""
+    assignee: str = ""
+
+    @property
+    def state(self) -> TriageState:
+        """Return how people settled the change, or whether its old level came back."""
+        if self.resolution or self.status in {"new", "known"}:
+            return self.resolution or "open"
+        return "fixed" if self.status == "fixed" else "acknowledged"
 
     @property
     def confidence(self) -> float:
@@ -217,6 +230,11 @@ class TrendEvent:
         return left or self.changes
 
     @property
+    def assignees(self) -> tuple[str, ...]:
+        """Return the people to whom its outstanding changes are assigned."""
+        return tuple(sorted({change.assignee for change in self.outstanding} - {""}))
+
+    @property
     def news(self) -> bool:
         """Return whether to notify people: most of its changes are in no earlier report."""
         new = sum(change.status == "new" for change in self.changes)
@@ -255,6 +273,7 @@ class KnownChange:
     ``sha_before`` and ``sha_after`` are its commits. They are the ids of its runs instead if no
     commit is known, or if both commits are the same. ``event`` is the id of the event that it was
     reported with. ``state`` is how the last report left it, and ``reason`` why it was withdrawn.
+    ``acknowledged``: people settled it, by ``resolution``, for the reason in ``note``.
     """
 
     id: str
@@ -268,6 +287,8 @@ class KnownChange:
     event: str = ""
     state: ChangeState = "open"
     reason: str = ""
+    resolution: Resolution = ""
+    assignee: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,11 +238,18 @@ def _changes(
 
 
 def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
-    """Return ``change`` with the id, first time and note of the ``known`` change, if any."""
+    """Return ``change`` with the id, first time and triage of the ``known`` change, if any."""
     if known is None:
         return replace(change, status=status)
-    seen_at, note = known.first_seen_at, known.note
-    return replace(change, status=status, id=known.id, first_seen_at=seen_at, note=note)
+    return replace(
+        change,
+        status=status,
+        id=known.id,
+        first_seen_at=known.first_seen_at,
+        note=known.note,
+        resolution=known.resolution,
+        assignee=known.assignee,
+    )
 
 
 def _new_change(
@@ -387,7 +394,8 @@ def change_id(series: SeriesKey, before: str, after: str) -> str:
 def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None) -> ChangeStatus:
     """Return the status of ``moves[index]``. ``moves`` are all moves of the series, in order.
 
-    ``fixed``: a later level has come back to the level before this change, or gone beyond it.
+    ``fixed``: a later level has come back to the level before this change, or gone beyond it, or
+    people said that it is fixed.
     """
     move = moves[index]
     size = move.level_after - move.level_before
@@ -397,4 +405,6 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
             return "fixed"
     if known is None:
         return "new"
-    return "acknowledged" if known.acknowledged else "known"
+    if not known.acknowledged:
+        return "known"
+    return "fixed" if known.resolution == "fixed" else "acknowledged"

@@ -3,7 +3,10 @@
 (() => {
   const HEIGHT = 224;
   const MARGIN = { left: 50, right: 14, top: 40, bottom: 24 };
-  const DATE_WIDTH = 56; // of a date below the axis, with the gap to the next one
+  const LETTER = 6.6; // width of a date's letter below the axis
+  const DATE_GAP = 8;
+  const DATE_ROOM = 34; // a month's name, with the gap to the next one
+  const LONG = 28; // pixels: a wider range is marked above the values, and does not cover them
   const { drawn } = perfci;
 
   // the part of a series in the rows from `first` to `last`; all of it where none of it is there
@@ -50,15 +53,17 @@
       parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: y + 4 }, text));
     }
     if (name) parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: MARGIN.top - 9 }, name));
-    const room = Math.max(2, Math.floor((place.right - MARGIN.left) / 62));
+    const room = Math.max(2, Math.floor((place.right - MARGIN.left) / DATE_ROOM));
     const taken = [];
     const ticks = perfci.dateTicks(timeline.dates, place.first, place.last, room);
     const isYear = ({ text }) => /\d{4}$/.test(text);
     // runs lie unevenly: of dates that would overlap the year stays, or the first
     for (const { row, text } of [...ticks.filter(isYear), ...ticks.filter((one) => !isYear(one))]) {
       const x = place.x(row);
-      if (x > place.right - 12 || taken.some((other) => Math.abs(other - x) < DATE_WIDTH)) continue;
-      taken.push(x);
+      const half = (text.length * LETTER + DATE_GAP) / 2;
+      const overlaps = taken.some(([other, reach]) => Math.abs(other - x) < half + reach);
+      if (x > place.right - 12 || overlaps) continue;
+      taken.push([x, half]);
       parts.push(drawn("line", { class: "grid", x1: x, x2: x, y1: place.bottom, y2: place.bottom + 4 }));
       parts.push(drawn("text", { class: "tick middle", x, y: place.bottom + 17 }, text));
     }
@@ -91,11 +96,14 @@
       const [left, right, from, to] = [change.before, change.after, ...change.within].map(place.x);
       const sense = `${change.worse ? "worse" : "better"}${isOpen(change) ? "" : " past"}`;
       const width = Math.max(right - left, 3);
-      const tall = { y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 };
+      const whole = { y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 };
+      const strip = { y: MARGIN.top - 4, height: 5 };
+      const tall = (span) => (span > LONG ? strip : whole);
       if (to - from > width) {
-        parts.push(drawn("rect", { class: `within ${sense}`, x: from, width: to - from, ...tall }));
+        parts.push(drawn("rect", { class: `within ${sense}`, x: from, width: to - from, ...tall(to - from) }));
       }
-      parts.push(drawn("rect", { class: `range ${sense}`, x: (left + right - width) / 2, width, ...tall }));
+      const long = width > LONG ? " long" : "";
+      parts.push(drawn("rect", { class: `range ${sense}${long}`, x: (left + right - width) / 2, width, ...tall(width) }));
       const text = `${change.rises ? "▲" : "▼"} ${change.size}`;
       const length = text.length * 6.6;
       const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), place.right - length / 2);

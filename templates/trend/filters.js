@@ -23,8 +23,8 @@
     for (const select of selects) offer(select, lists[select.id]);
     const place = (select) => (select.value === "" ? null : Number(select.value));
     const nameOf = (select) => (select.value === "" ? "" : lists[select.id][Number(select.value)]);
-    words.value = perfci.chosen("words");
-    moved.checked = perfci.chosen("moved") !== "";
+    words.value ||= perfci.chosen("words"); // words may have been typed while the list was loaded
+    moved.checked ||= perfci.chosen("moved") !== "";
     for (const select of selects) {
       const at = lists[select.id].indexOf(perfci.chosen(select.id) || null);
       if (at >= 0) select.value = String(at);

@@ -12,7 +12,7 @@ import pytest
 
 from perfci.cli.printing import say
 from perfci.cli.trend import notification_options, notifications_of
-from perfci.commands.trend import Notifications
+from perfci.commands.notifications import Notifications
 from perfci.errors import OutsideError, UsageError
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import DROPPED, Answer, Receiver

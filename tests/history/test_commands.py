@@ -27,6 +27,7 @@ from perfci.history.interchange import from_lines
 from perfci.history.store import open_history
 from perfci.measure.checkout.git import open_repository
 from tests.baselines.runs import run
+from tests.builders.in_process import Done
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.report.examples import rich_report
@@ -306,6 +307,33 @@ def test_stats_and_acknowledge_say_what_they_find(project: Project, place: str) 
     assert project.perfci(*undo, "--note", "Why").code == 2
     wrong = project.perfci("history", "acknowledge", "ffff", "--history", place)
     assert (wrong.code, change().id in wrong.err) == (2, True)
+
+
+def test_triage_and_diff_say_what_they_did_and_found(project: Project, place: str) -> None:
+    def history(*arguments: str) -> Done:
+        return project.perfci("history", *arguments, "--history", place).without_traceback()
+
+    settled = history("triage", change().id[:6], "--state", "wont_fix", "--assign", "ann")
+    assert settled.out == f"{change().id}: wont_fix, assigned to ann\n"
+    assert history("triage", change().id, "--reason", "Meant.").out.endswith(": reason changed\n")
+    assert history("triage", change().id, "--assign", "").out.endswith(": assigned to no one\n")
+    with open_history(place) as opened:
+        (known,) = opened.known_changes()
+    assert (known.resolution, known.note, known.assignee) == ("wont_fix", "Meant.", "")
+    assert history("triage", change().id).code == 2
+    assert history("triage", change().id, "--state", "odd").code == 2
+    project.commit("the only one here")
+    found = history("diff", f"{1:040x}", f"{2:040x}", "--metric", "latency_p50")
+    assert found.code == 0, found.text
+    first, *lines = found.out.splitlines()
+    assert first == "2 series at both: 2 differ by more than their noise."
+    assert lines[0].startswith("  +12.5 % worse  case_0[n=1] latency_p50, ")
+    assert "1.14 ms → 1.29 ms" in lines[0]
+    only = history("diff", f"{1:040x}", f"{2:040x}", "-k", "case_1", "--all")
+    assert only.out.startswith("2 series at both: 1 differ")
+    assert "equal  case_1[n=1] throughput" in only.out
+    missing = history("diff", "1999-01-01", "2024-01-02")
+    assert (missing.code, "no run of the history is at" in missing.err) == (2, True)
 
 
 def test_the_option_goes_before_the_variable_and_that_before_the_configuration(

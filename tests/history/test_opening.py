@@ -71,8 +71,8 @@ NEXT = """
 import sqlalchemy
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade():
@@ -86,9 +86,9 @@ def test_an_older_history_is_upgraded_and_keeps_what_it_holds(
     make(place, runs=2)
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder)
-    (folder / "versions" / "r0007_mood.py").write_text(NEXT)
+    (folder / "versions" / "r0008_mood.py").write_text(NEXT)
     monkeypatch.setattr("perfci.history.database.MIGRATIONS", folder)
-    monkeypatch.setattr("perfci.history.database.REVISION", "0007")
+    monkeypatch.setattr("perfci.history.database.REVISION", "0008")
     with open_history(place) as history:
         assert [in_order(run) for run in history.recorded_runs()] == [
             in_order(recorded(n)) for n in (1, 2)

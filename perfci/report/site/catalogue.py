@@ -1,4 +1,4 @@
-"""The trend as the site lists it: benchmarks with their series, and rows of events and drifts."""
+"""The trend as the site lists it: benchmarks with their series, how each stands, and releases."""
 
 from __future__ import annotations
 
@@ -6,39 +6,18 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
-from typing import Any, Literal
-from urllib.parse import quote
+from dataclasses import dataclass
+from typing import Literal
 
 from perfci.metrics import METRICS
 from perfci.model.run import Environment
-from perfci.report.clean import clean_line
-from perfci.report.drawing import Spark, spark
 from perfci.report.links import names_of
-from perfci.report.site import words
-from perfci.report.site.words import address, shown
-from perfci.trend import (
-    Change,
-    Drift,
-    Series,
-    SeriesKey,
-    Timeline,
-    Trend,
-    TrendEvent,
-    benchmark_of,
-    dates_of,
-)
-from perfci.units import first_of, format_value, listed
+from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, benchmark_of
 
 Word = Literal["worse", "drifting", "better", "steady", "too_few"]
 WORDS: tuple[Word, ...] = ("steady", "worse", "better", "drifting", "too_few")
 """All words of a standing. Data files store a word's index in this tuple."""
 _NUMBER = re.compile(r"(\d+)")
-LONGEST_SUBJECT = 120
-"""Characters of a commit's subject, and of a note."""
-_MOST_NAMES = 2
-"""Benchmarks that an event's row names. The others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,186 +179,3 @@ def release_runs(
             if name not in of_run:
                 of_run.append(name)
     return {sha: tuple(of_run) for sha, of_run in names.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class TrendRow:
-    """One change, event or drift in words. The texts are cleaned, but not escaped."""
-
-    case: str
-    metric: str
-    environment: str
-    href: str
-    worse: bool
-    rises: bool
-    size: str
-    interval: str
-    surety: str
-    note: str
-    spark: Spark | None
-    commits: str = ""
-    before: str = ""
-    after: str = ""
-    count: str = ""
-    subject: str = ""
-    date: str = ""
-    acknowledged: str = ""
-    id: str = ""
-    commits_href: str = ""
-
-
-class TrendRows:
-    """Makes a row for each event and drift of a trend whose series is known.
-
-    ``drawn``: each row has a small line of its series.
-    """
-
-    def __init__(self, trend: Trend, listed: Catalogue, *, drawn: bool = True) -> None:
-        self._trend = trend
-        self._listed = listed
-        self._drawn = drawn
-        self._series = {series.key: series for series in trend.series}
-
-    def first(self, name: str, items: Sequence[TrendEvent | Drift], most: int) -> dict[str, Any]:
-        """Return for a template the first ``most`` rows as ``name``, and the number of the rest."""
-        return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
-
-    def of(self, items: Sequence[TrendEvent | Drift]) -> tuple[TrendRow, ...]:
-        """Return a row for each of ``items`` whose series is known."""
-        return tuple(
-            self._drift(item) if isinstance(item, Drift) else self._event(item)
-            for item in items
-            if self.knows(item)
-        )
-
-    def knows(self, item: TrendEvent | Drift) -> bool:
-        """Return whether the series of a drift, or of an event's worst change, is known."""
-        key = item.series if isinstance(item, Drift) else item.changes[0].series
-        return key in self._series
-
-    def _event(self, event: TrendEvent) -> TrendRow:
-        """Return the row of an event.
-
-        It shows the worst open change. If the event has several changes, figures of all of them
-        replace those of the one.
-        """
-        row = self._change(event.outstanding[0])
-        ended = self._ended(event)
-        if len(event.changes) == 1:
-            return replace(row, note=_joined(words.event_text(event), row.note, ended))
-        series = dict.fromkeys(change.series for change in event.outstanding)
-        cases = {key.case for key in series}
-        metrics = list(dict.fromkeys(shown(key.metric) for key in series))
-        benchmarks = list(dict.fromkeys(shown(benchmark_of(key.case)) for key in series))
-        return replace(
-            row,
-            case=row.case if len(cases) == 1 else first_of(benchmarks, _MOST_NAMES),
-            metric=listed(metrics)
-            if len(cases) == 1
-            else f"{len(series):,} of {event.measured:,} series",
-            size=words.ratio_text(median(event.costs)) if event.costs else row.size,
-            interval="",
-            before="",
-            after="",
-            commits=words.range_text(event),
-            commits_href=address(self._trend.forge, event.commits),
-            surety="",
-            note=_joined(_note_of_several(event), ended),
-            id=event.id,
-        )
-
-    def _ended(self, event: TrendEvent) -> str:
-        """Return when the event's open series were last measured, or "" if any still is."""
-        keys = [change.series for change in event.outstanding]
-        if event.status != "known" or not self._trend.gone.issuperset(keys):
-            return ""
-        last_row = max(int(self._series[key].rows[-1]) for key in keys)
-        last = dates_of(self._trend.timelines[event.environment])[last_row]
-        return f"last measured {words.day(last)}"
-
-    def _change(self, change: Change) -> TrendRow:
-        import numpy as np
-
-        series = self._series[change.series]
-        runs = self._trend.timelines[series.key.environment].runs
-        first, last = int(series.rows[change.before]), int(series.rows[change.after])
-        # a level is the median of up to 20 points next to the change, as in the chart
-        before = float(np.median(series.values[max(0, change.before - 19) : change.before + 1]))
-        after = float(np.median(series.values[change.after : change.after + 20]))
-        return TrendRow(
-            **_names(series.key, self._listed),
-            worse=change.worse,
-            rises=words.rises(change),
-            size=words.change_text(change, series.unit),
-            interval=words.interval_text(change.ratio_lo, change.ratio_hi),
-            before=format_value(before, series.unit),
-            after=format_value(after, series.unit),
-            commits=words.range_text(change),
-            count=_count(runs[first].position, runs[last].position),
-            subject="" if change.same_commit else clean_line(runs[last].subject, LONGEST_SUBJECT),
-            date=words.day(change.at),
-            surety=words.surety_text(change.q),
-            note=words.kind_text(change),
-            acknowledged=clean_line(change.note, LONGEST_SUBJECT),
-            id=clean_line(change.id, 100),
-            spark=spark(series.values, (change.after,)) if self._drawn else None,
-            commits_href=address(self._trend.forge, change.commits),
-        )
-
-    def _drift(self, drift: Drift) -> TrendRow:
-        series = self._series[drift.series]
-        return TrendRow(
-            **_names(series.key, self._listed),
-            worse=drift.worse,
-            rises=drift.ratio > 1.0,
-            size=words.ratio_text(drift.ratio),
-            interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
-            commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
-            surety=words.surety_text(drift.q),
-            note=words.drift_text(drift),
-            spark=spark(series.values) if self._drawn else None,
-        )
-
-
-def link(key: SeriesKey) -> str:
-    """Return a series' chart as an address relative to the overview, the same in every report."""
-    parts = "/".join(
-        quote(text.encode("utf-8", "backslashreplace"), safe="")
-        for text in (shown(key.case), shown(key.metric), shown(key.environment))
-    )
-    return f"benchmarks/{slug(benchmark_of(key.case))}.html#{parts}"
-
-
-def _names(key: SeriesKey, listed: Catalogue) -> dict[str, Any]:
-    return {
-        "case": shown(key.case),
-        "metric": shown(key.metric),
-        "environment": listed.labels.get(key.environment, shown(key.environment)),
-        "href": link(key),
-    }
-
-
-def _count(first: int | None, last: int | None) -> str:
-    """Return how many commits may have caused a change, or "" for a single or unknown number."""
-    if first is None or last is None or last - first <= 1:
-        return ""
-    return f"{last - first:,} commits, the last"
-
-
-def _note_of_several(event: TrendEvent) -> str:
-    largest = event.largest_cost
-    new = sum(change.status == "new" for change in event.changes)
-    settled = len(event.changes) - len(event.outstanding)
-    return _joined(
-        f"the median of {len(event.costs)}, the largest {words.ratio_text(largest)}"
-        if largest and len(event.costs) > 1
-        else "",
-        f"{new} since the last report" if new and not event.news else "",
-        f"{settled} no longer open" if settled else "",
-        words.event_text(event),
-        event.status if event.status in {"acknowledged", "fixed"} else "",
-    )
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(filter(None, parts))

@@ -10,7 +10,8 @@ from perfci.report.clean import clean_line
 from perfci.report.drawing import literal, pack
 from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
-from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
+from perfci.report.site.forge_pages import patterns
+from perfci.report.site.words import change_text, ratio_text, short, shown
 from perfci.trend import Change, Distributions, Series, SeriesKey, Timeline, dates_of
 
 _DIGITS = 4
@@ -258,6 +259,8 @@ def _facts(change: Change) -> Iterator[str]:
     yield from words.facts(change)
     if change.note:
         yield f"“{clean_line(change.note, 200)}”"
+    if change.assignee:
+        yield f"assigned to {clean_line(change.assignee, 100)}"
     if change.id:
         yield f"id {clean_line(change.id, 100)}"
 

@@ -10,15 +10,9 @@ from xml.etree import ElementTree as ET
 from perfci.report.clean import clean_line
 from perfci.report.drawing import spark
 from perfci.report.site import words
-from perfci.report.site.catalogue import (
-    Catalogue,
-    ListedBenchmark,
-    TrendRow,
-    TrendRows,
-    catalogue,
-    standings,
-)
+from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, standings
 from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
+from perfci.report.site.rows import TrendRow, TrendRows, row_text
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
 from perfci.report.templates import (
     LIMIT,
@@ -85,11 +79,12 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
     for benchmark in listed.benchmarks:
         yield from benchmark_files(benchmark, listed, attached)
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
-    yield search_file(listed, standing)
+    name, search = search_file(listed, standing)
+    yield name, search
     groups = sort_events(trend)
     yield feed_file(trend, listed)
     yield badge_file(groups, trend)
-    yield "index.html", overview_page(trend, groups, listed)
+    yield "index.html", overview_page(trend, groups, listed, len(search))
 
 
 def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...]]:
@@ -99,8 +94,13 @@ def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...
     return {key: tuple(of_series) for key, of_series in by_series.items()}
 
 
-def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> bytes:
-    """Return ``index.html``: first what moved since the last report, then search, then health."""
+def overview_page(
+    trend: Trend, groups: SortedEvents, listed: Catalogue, search_bytes: int
+) -> bytes:
+    """Return ``index.html``: first what moved since the last report, then search, then health.
+
+    A list of all series with many ``search_bytes`` is loaded only when it is searched.
+    """
     new = (*groups.new_worse, *groups.new_better)
     rows = TrendRows(trend, listed)
     context = {
@@ -125,6 +125,8 @@ def overview_page(trend: Trend, groups: SortedEvents, listed: Catalogue) -> byte
         "missing": tuple(_missing_dates(trend.health, listed)),
         "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
+        "search_bytes": search_bytes,
+        "series": len(trend.series),
     }
     return render_html("trend/overview.html.j2", context)
 
@@ -343,7 +345,7 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     ):
         lines += [title] if title and items else []
         shown = rows.of(items[:MOST_LINES])
-        lines += [_terminal_line(row, several) for row in shown]
+        lines += [f"  {row_text(row, several)}" for row in shown]
         lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
     replaced = trend.replacements[:_MOST_REPLACED]
     lines += [
@@ -355,19 +357,6 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     ]
     lines += [f"Note: {clean_line(note, _LONGEST_NOTE)}" for note in trend.notes]
     return tuple(lines)
-
-
-def _terminal_line(row: TrendRow, several: bool) -> str:
-    parts = (
-        f"{row.size} {words.meaning(row.worse)}",
-        f"{row.case} {row.metric}",
-        row.environment if several else "",
-        row.commits,
-        row.date,
-        row.note,
-        f"id {row.id}" if row.id else "",
-    )
-    return "  " + ", ".join(part for part in parts if part)
 
 
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:

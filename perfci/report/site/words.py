@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from statistics import median
-from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
 from perfci.trend import (
@@ -19,10 +18,19 @@ from perfci.trend import (
     Replacement,
     Trend,
     TrendEvent,
+    TriageState,
     Withdrawal,
 )
 from perfci.trend.change_points import NOISY_SERIES
-from perfci.units import counted, format_change, format_difference, listed
+from perfci.trend.moments import MomentPair
+from perfci.units import (
+    counted,
+    format_change,
+    format_difference,
+    format_share,
+    format_value,
+    listed,
+)
 
 LONGEST_NAME = 200
 SHORT = 10
@@ -37,7 +45,6 @@ _EVIDENCE: dict[Evidence, str] = {
     "runner": "another runner measured from here on",
     "unmoved_elsewhere": "the same commits moved nothing in another environment",
 }
-_SHA = re.compile(r"[0-9a-f]{7,64}")
 
 
 def headline(trend: Trend, groups: SortedEvents) -> str:
@@ -97,6 +104,25 @@ def still_open(groups: SortedEvents) -> str:
     if drifting := series_of(groups.drifts_worse):
         parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
     return listed(parts)
+
+
+def news_of(trend: Trend) -> list[TrendEvent]:
+    """Return the new events: regressions before improvements, then the newest first."""
+    return sorted(
+        (event for event in trend.events if event.news), key=lambda event: not event.worse
+    )
+
+
+def news_title(news: Sequence[TrendEvent]) -> str:
+    """Return the title of a message about new events."""
+    worse = sum(event.worse for event in news)
+    parts = (
+        counted(worse, "new regression") if worse else "",
+        counted(len(news) - worse, "new improvement") if worse < len(news) else "",
+    )
+    series = sum(event.series for event in news)
+    many = f" ({_series(series)})" if series > len(news) else ""
+    return f"perfci: {' and '.join(filter(None, parts))}{many}"
 
 
 def change_text(change: Change, unit: str) -> str:
@@ -198,6 +224,27 @@ def event_text(event: TrendEvent) -> str:
     return ""
 
 
+def bisect_command(event: TrendEvent) -> str:
+    """Return the command that searches for an event's commit, or "" if no commit made it."""
+    change = event.outstanding[0]
+    known = all(change.commits_within) and not change.same_commit
+    return f"perfci bisect {quote(clean_line(change.id, 100))}" * (
+        known and event.kind != "environment"
+    )
+
+
+def moment_line(pair: MomentPair) -> str:
+    """Return a series' values at two moments in one line."""
+    known = pair.ratio is not None
+    size = format_change(pair.ratio) if known else format_difference(pair.new - pair.old, pair.unit)
+    values = f"{format_value(pair.old, pair.unit)} → {format_value(pair.new, pair.unit)}"
+    noise = "" if pair.noise is None else f", noise ±{format_share(math.expm1(pair.noise))}"
+    environment, case, metric = map(shown, pair.series)
+    dates = f"{pair.old_at} → {pair.new_at}"
+    what = f"{size} {meaning(pair.worse)}" if pair.size else "equal"
+    return f"  {what}  {case} {metric}, {environment}: {values}{noise}, {dates}"
+
+
 def place_text(change: Change) -> str:
     """Return the range that has the change with 95 % confidence, or "" if that adds nothing."""
     if change.same_commit or change.commits_within == change.commits:
@@ -217,8 +264,13 @@ def facts(change: Change) -> tuple[str, ...]:
 
 def kind_text(change: Change) -> str:
     """Return a change's ``facts`` in one line, with its status if it is settled."""
-    over = (change.status,) if change.status in {"acknowledged", "fixed"} else ()
+    over = () if change.state == "open" else (state_text(change.state),)
     return "; ".join((*facts(change), *over))
+
+
+def state_text(state: TriageState) -> str:
+    """Return how a change was settled, in a word or two."""
+    return {"wont_fix": "won’t fix", "wrong": "no real change"}.get(state, state)
 
 
 def surety_text(q: float) -> str:
@@ -335,29 +387,3 @@ def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: boo
         for change in event.changes
         if change.status == status and change.worse is worse
     ]
-
-
-def patterns(forge: str) -> tuple[str, str]:
-    """Return the addresses of a commit and of a comparison, with ``{before}`` and ``{after}``.
-
-    They are GitHub's, which Gitea and Forgejo share, unless the host is GitLab's or Bitbucket's.
-    """
-    host = urlsplit(forge).hostname or ""
-    if not host:
-        return "", ""
-    if "gitlab" in host:
-        return f"{forge}/-/commit/{{after}}", f"{forge}/-/compare/{{before}}...{{after}}"
-    if "bitbucket" in host:
-        return f"{forge}/commits/{{after}}", f"{forge}/branches/compare/{{after}}..{{before}}"
-    return f"{forge}/commit/{{after}}", f"{forge}/compare/{{before}}...{{after}}"
-
-
-def address(forge: str, commits: tuple[str, str]) -> str:
-    """Return the address of a range of commits, or "" if its end or the forge isn't known."""
-    before, after = commits
-    commit, compare = patterns(forge)
-    if not _SHA.fullmatch(after):
-        return ""
-    several = before != after and _SHA.fullmatch(before)
-    pattern = compare if several else commit
-    return pattern.replace("{before}", before[:SHORT]).replace("{after}", after[:SHORT])

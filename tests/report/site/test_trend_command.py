@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import perfci
 from perfci.errors import OutsideError, UsageError
 from perfci.history.conversion import superfluous
 from perfci.history.store import open_history
@@ -187,6 +188,40 @@ def test_an_event_is_acknowledged_whole_by_its_id(recorded: Recorded) -> None:
     told = recorded.trend()
     assert [one["status"] for one in told["events"]] == ["acknowledged"]
     assert {(one["status"], one["note"]) for one in told["changes"]} == {("acknowledged", "ok")}
+
+
+def test_what_people_decide_is_in_every_report_with_its_reason(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    recorded.project.git("remote", "add", "origin", "https://github.com/octo/models")
+    with closing(sqlite3.connect(recorded.history)) as connection, connection:
+        connection.execute("UPDATE perfci_runs SET subject = subject || ' (#12)'")
+    (first,) = recorded.trend()["events"]
+    assert first["bisect"] == f"perfci bisect {first['changes'][0]}"
+    assert first["pull_request"] == "https://github.com/octo/models/pull/12"
+    site = tmp_path / "site"
+    recorded.trend("--html", str(site))
+    page = (site / "index.html").read_text()
+    assert f"<code>perfci bisect {first['changes'][0]}</code>" in page
+    assert '<a href="https://github.com/octo/models/pull/12" rel="noopener">#12</a>' in page
+    assert "https://github.com/octo/models/issues/new?title=perfci%3A%20work%20latency_p50" in page
+
+    perfci.triage(first["id"], assignee="ann", history=str(recorded.history))
+    (assigned,) = recorded.trend()["events"]
+    assert (assigned["status"], assigned["assignees"]) == ("known", ["ann"])
+    settle = {"state": "wont_fix", "reason": "The safer way.", "history": str(recorded.history)}
+    assert perfci.triage(first["id"][:6], **settle) == first["id"]
+    markdown = tmp_path / "trend.md"
+    told = recorded.trend("--markdown", str(markdown), "--html", str(site))
+    (change,) = told["changes"]
+    assert (change["status"], change["state"]) == ("acknowledged", "wont_fix")
+    assert (change["note"], change["assignee"]) == ("The safer way.", "ann")
+    assert "won’t fix" in (site / "index.html").read_text()
+    assert "The safer way." in markdown.read_text()
+    perfci.triage(first["id"], state="fixed", history=str(recorded.history))
+    assert recorded.trend()["changes"][0]["status"] == "fixed"
+    with pytest.raises(UsageError, match="state is 'odd'"):
+        perfci.triage(first["id"], state="odd", history=str(recorded.history))  # type: ignore[arg-type]
 
 
 def test_a_first_report_calls_new_only_what_moved_of_late(

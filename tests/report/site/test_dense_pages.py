@@ -1,0 +1,140 @@
+"""Busy reports in a real browser: short first, the rest folded, and nothing loaded unasked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.trend import Change, Drift, KnownChange, Replacement, Trend, Withdrawal
+from tests.lacking import needed
+from tests.report.conftest import Watched
+from tests.report.site.conftest import page_of, write_site
+from tests.report.site.histories import (
+    CPU,
+    GPU,
+    Shapes,
+    change,
+    quiet_trend,
+    run,
+    series,
+    timeline,
+    with_changes,
+    year,
+)
+
+expect = needed("playwright.sync_api").expect
+HEIGHT = 900
+PARTS = 40
+
+
+def busy() -> Trend:
+    """Return a trend with many rows in every list."""
+    shapes = Shapes()
+    lines = {GPU: timeline(GPU, 365)}
+    moved = [
+        series(f"case_{n}[batch={n}]", shapes.step(1e-3, 60 + 6 * n, 1.1 + n / 100))
+        for n in range(PARTS)
+    ]
+    changes: list[Change] = []
+    for n, one in enumerate(moved):
+        status = "new" if n % 2 else "known"
+        changes.append(change(one, 60 + 6 * n, 1.1 + n / 100, timelines=lines, status=status))  # type: ignore[arg-type]
+    gone = frozenset(one.key for one in moved[:12])
+    wander = [series(f"drifts_{n}", shapes.quiet(1e-3)) for n in range(PARTS)]
+    drifts = tuple(
+        Drift(one.key, run(9).sha, 14, 14, 1.04, 1.02, 1.06, 0.001, worse=True) for one in wander
+    )
+    known = KnownChange("w", moved[0].key, run(3).sha, run(4).sha, True, "2026-01-01T00:00:00Z")
+    facts = (("torch", "2.8", "2.9"),)
+    trend = replace(
+        year(),
+        timelines=lines,
+        series=(*moved, *wander),
+        drifts=drifts,
+        gone=gone,
+        withdrawn=(Withdrawal(known, 1.01),) * PARTS,
+        replacements=(Replacement("r", CPU, GPU, "2026-01-01", facts, 9, 1.1),) * PARTS,
+        notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
+        health=replace(year().health, missing_nights={}, runner_drift=()),
+    )
+    return with_changes(trend, *changes)
+
+
+@pytest.mark.parametrize(
+    "watched", [{"width": 1440}, {"width": 1100, "scheme": "dark"}], indirect=True
+)
+def test_a_busy_overview_takes_three_screens_and_folds_the_rest(
+    watched: Watched, tmp_path: Path
+) -> None:
+    page = watched.open(write_site(busy(), tmp_path / "site") / "index.html")
+    page.wait_for_selector("#results tbody tr")
+    assert page.evaluate("document.documentElement.scrollHeight") <= 3 * HEIGHT
+    folded = page.locator("section:has(#new-title) details.fold")
+    assert folded.locator("h3").first.is_hidden()
+    folded.locator("summary").first.click()
+    assert folded.locator("h3").first.is_visible()
+
+
+def test_a_rows_next_steps_are_one_click_away(watched: Watched, tmp_path: Path) -> None:
+    trend = replace(busy(), forge="https://github.com/octo/models")
+    page = watched.open(write_site(trend, tmp_path / "site") / "index.html")
+    row = page.locator(".moved li").first
+    row.get_by_text("Next steps").click()
+    expect(row.locator(".act code").first).to_contain_text("perfci bisect ")
+    expect(row.locator(".act code").last).to_contain_text("perfci history triage ")
+    link = row.get_by_text("Open an issue with this").get_attribute("href")
+    assert link is not None
+    assert link.startswith("https://github.com/octo/models/issues/new?title=perfci%3A%20case_")
+
+
+def test_a_long_list_of_series_is_loaded_when_it_is_used(watched: Watched, tmp_path: Path) -> None:
+    site = write_site(quiet_trend(cases=5000, nights=8), tmp_path / "site")
+    page = watched.open(site / "index.html")
+    page.wait_for_selector("#more:visible")
+    assert not any("search.js" in url for url in watched.asked)
+    assert "List all 5,000 series" in page.locator("#more").inner_text()
+    page.get_by_label("Search").fill("n=4999")
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+    assert any("search.js" in url for url in watched.asked)
+
+
+def test_a_link_to_a_search_loads_the_long_list(watched: Watched, tmp_path: Path) -> None:
+    site = write_site(quiet_trend(cases=5000, nights=8), tmp_path / "site")
+    watched.page.goto(f"{(site / 'index.html').as_uri()}#?words=n%3D4999")
+    expect(watched.page.locator("#results tbody tr")).to_have_count(1)
+
+
+def test_a_long_ramp_is_marked_above_its_values_and_months_are_dated(
+    watched: Watched, year_site: Path
+) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    ramp = page.locator("article[aria-label='encoder[batch=16,mode=eager] latency_p50']").first
+    ramp.scroll_into_view_if_needed()
+    ramp.locator("rect.range.long").wait_for()
+    box = ramp.locator("rect.range.long").bounding_box()
+    assert box is not None
+    assert box["height"] <= 6
+    assert box["width"] > 28
+    step = page.locator("rect.range:not(.long)").first.bounding_box()
+    assert step is not None
+    assert step["height"] > 100
+    dates = ramp.locator("text.tick.middle").all_text_contents()
+    assert len(dates) >= 11
+    assert "Mar" in dates
+    assert "Apr" in dates
+
+
+def test_runs_of_any_age_are_compared_by_date(watched: Watched, year_site: Path) -> None:
+    page = watched.open(page_of(year_site, "encoder"))
+    card = page.locator("article[aria-label='encoder[batch=16,mode=default] latency_p50']").first
+    card.scroll_into_view_if_needed()
+    card.get_by_text("Compare two runs").click()
+    card.get_by_label("Date for A").fill("2025-12-01")
+    card.get_by_label("Date for B").fill("2026-08-01")
+    expect(card.locator(".said")).to_contain_text("B against A -1")
+    expect(card.locator(".said")).to_contain_text("Workers’ own values are shown of the newest")
+    assert (
+        card.get_by_label("Run A").locator("option:checked").inner_text().startswith("2025-12-01")
+    )
