@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from perfci.api.definition import benchmark, inference, metric, training_step
     from perfci.api.distributed import distributed, torchrun
     from perfci.api.distributed.script_rank import step
-    from perfci.api.generation import generate
     from perfci.api.programs import command, server
     from perfci.api.scripts import script, timer
+    from perfci.api.serving.generation import generate
+    from perfci.api.serving.prompts import openai, prompts
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load, triage
     from perfci.errors import PerfciError
@@ -39,6 +40,8 @@ __all__ = [
     "inference",
     "load",
     "metric",
+    "openai",
+    "prompts",
     "script",
     "server",
     "step",
@@ -56,7 +59,8 @@ _MODULES = {
     **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
     "step": "perfci.api.distributed.script_rank",
-    "generate": "perfci.api.generation",
+    "generate": "perfci.api.serving.generation",
+    **dict.fromkeys(("openai", "prompts"), "perfci.api.serving.prompts"),
     **dict.fromkeys(("check", "compare", "load", "triage"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
     "History": "perfci.history.arrays",

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.statistics.noise import Array, Rng
-from perfci.api.generation import arrivals
+from perfci.api.serving.generation import arrivals
 from perfci.measure.selection import BurstPlan, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
 from perfci.model.worker import Measurement, MeasureSettings, WorkerBlock, WorkerOutput

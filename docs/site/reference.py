@@ -29,7 +29,8 @@ FOLDER = ROOT / "docs" / "reference"
 MEANINGS = tomllib.loads((FOLDER / "fields.toml").read_text(encoding="utf-8"))
 NAMES = (
     *("benchmark", "inference", "training_step", "command", "timer", "script", "generate"),
-    *("server", "distributed", "metric", "compare", "check", "load", "PerfciError"),
+    *("openai", "prompts", "server", "distributed", "metric", "compare", "check", "load"),
+    "PerfciError",
 )
 _GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")

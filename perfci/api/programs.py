@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,7 @@ from time import sleep
 from types import NoneType
 from typing import IO, Any
 
-from perfci.api import all_of, are_texts, how_it_ended, require_right, tied_command
+from perfci.api import all_of, are_texts, how_it_ended, is_count, require_right, tied_command
 from perfci.api.results_files import ResultsFiles, results_of, wrongs_of_results
 from perfci.clock import monotonic
 from perfci.collector import Work
@@ -38,6 +39,9 @@ _ERRORS = 400
 """Lowest HTTP status that means that a server isn't ready."""
 _STARTED: list[Server] = []
 """The servers that this process has started."""
+_CORES: set[int] = set()
+"""The cores that this process had before it left some to its servers."""
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def command(
@@ -218,6 +222,7 @@ def server(
     timeout: float = 60.0,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
+    client_cores: int = 1,
 ) -> Server:
     """Start a server for this side, and return it once it is ready. It ends with the worker.
 
@@ -225,13 +230,16 @@ def server(
     ``ready`` is a path or URL that answers, or text that it prints. Without it, the server is ready
     when the port takes connections. ``timeout`` is in s.
 
+    This process, which makes the requests, keeps ``client_cores`` of its cores, and the server gets
+    the others. They share all cores if there are no others, or if ``client_cores`` is 0.
+
     Raises Unusable where the server ends or isn't ready in time, or where another one answers at
     its URL already: both sides would measure that one.
     """
     require_right(
         "server",
         "bad-command",
-        _wrongs_of_server(command, ready, timeout, cwd, env),
+        _wrongs_of_server(command, ready, timeout, cwd, env, client_cores),
         'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
         'ready="/health"): docs/serving.md.',
     )
@@ -245,14 +253,15 @@ def server(
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
     sys.audit("perfci.command", words[0])
-    process = subprocess.Popen(
-        tied_command(words),
-        cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {}), "PORT": str(port), **_mark()},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    with _on_server_cores(client_cores) as usual:
+        process = subprocess.Popen(
+            tied_command(words),
+            cwd=cwd,
+            env={**os.environ, **usual, **(env or {}), "PORT": str(port), **_mark()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
     started = Server(
         f"http://{_HOST}:{port}", port, shlex.join(words), process, ServerOutput(process)
     )
@@ -265,7 +274,32 @@ def server(
     return started
 
 
-def _wrongs_of_server(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any) -> Iterator[str]:
+@contextmanager
+def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
+    """Start a server on the cores that this process leaves it. Yield the server's usual settings.
+
+    A library with a thread for each of this process's cores would have more threads than cores.
+    """
+    usual = {"PYTHONUNBUFFERED": "1"}
+    cores = sorted(_CORES or os.sched_getaffinity(0))
+    client, others = cores[:client_cores], cores[client_cores:]
+    if not client or not others:
+        yield usual
+        return
+    _CORES.update(cores)  # a second server shares them with the first
+    for name in _THREADS:
+        if (threads := os.environ.get(name, "")).isdigit():
+            usual[name] = str(min(int(threads), len(others)))
+    os.sched_setaffinity(0, others)
+    try:
+        yield usual
+    finally:
+        os.sched_setaffinity(0, client)
+
+
+def _wrongs_of_server(
+    command: Any, ready: Any, timeout: Any, cwd: Any, env: Any, client_cores: Any
+) -> Iterator[str]:
     """Yield errors in the arguments, each with its correction."""
     if not _is_command(command):
         yield f"the command is {command!r}; give a list: the program and its arguments"
@@ -278,6 +312,8 @@ def _wrongs_of_server(command: Any, ready: Any, timeout: Any, cwd: Any, env: Any
         yield f"`cwd` is {cwd!r}; give a folder that is in this side's tree, {Path.cwd()}"
     if env and not are_texts(env):
         yield f"`env` is {env!r}; give texts by name"
+    if client_cores != 0 and not is_count(client_cores):
+        yield f"`client_cores` is {client_cores!r}; give how many the client keeps: 0 or more"
 
 
 def _mark() -> dict[str, str]:

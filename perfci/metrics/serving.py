@@ -17,6 +17,12 @@ METRICS = {
     Metric("time_to_first_token", "s", "sampled", 0.05, "fail"): (
         "time of [a request](serving.md) from when it was due to its first token, median"
     ),
+    Metric("time_to_first_token_p95", "s", "per_worker", 0.10, "warn"): (
+        "95th percentile of the time to the first token; needs 59 requests per worker"
+    ),
+    Metric("time_to_first_token_p99", "s", "per_worker", 0.10, "warn"): (
+        "99th percentile of the time to the first token; needs 299 requests per worker"
+    ),
     Metric("inter_token_latency_p50", "s", "sampled", 0.05, "fail"): (
         "time between one token of a request and the next, median"
     ),
@@ -41,12 +47,15 @@ METRICS = {
         absolute=True,
         step=0.02,
     ): ("share of the requests that met the `objective`, if the benchmark gives one"),
+    Metric("error_rate", "ratio", "exact", 0.02, "fail", absolute=True, step=0.02): (
+        "share of the requests that failed, if the benchmark gives a limit"
+    ),
 }
 FIRST, END = "time_to_first_token", "end_to_end"
 _BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"
 OBJECTIVES = (FIRST, _BETWEEN, END)
 """The metrics that an objective may have. ``inter_token_latency`` is a request's mean."""
-_TAILS = {"inter_token_latency_p95": 0.95, "inter_token_latency_p99": 0.99}
+_TAILS = {"p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +83,35 @@ class Request:
 
 @dataclass(slots=True)
 class Requests:
-    """Sums and times of the requests of all calls so far. Times in s."""
+    """Sums and times of the requests of all calls so far. Times in s.
+
+    ``count`` includes the ``failed`` requests, which have no times. Their share is a metric only
+    with ``count_failed``.
+    """
 
     objective: Mapping[str, float]
+    count_failed: bool = False
     calls: dict[str, array[float]] = field(default_factory=dict)
     gaps: array[float] = field(default_factory=lambda: array("d"))
+    firsts: array[float] = field(default_factory=lambda: array("d"))
     took: float = 0.0
     count: int = 0
+    failed: int = 0
     tokens: int = 0
     met: int = 0
 
-    def add(self, requests: Sequence[Request], took: float) -> None:
-        """Add a call's requests. The call took ``took``."""
+    def add(self, requests: Sequence[Request], took: float, failed: int = 0) -> None:
+        """Add a call's requests, besides those that failed. The call took ``took``."""
         between = [gap for request in requests for gap in request.gaps()]
-        self._add(FIRST, [request.tokens[0] - request.due for request in requests])
+        firsts = [request.tokens[0] - request.due for request in requests]
+        self._add(FIRST, firsts)
         self._add(END, [request.ended - request.due for request in requests])
         self._add(_MEDIAN_BETWEEN, between)
         self.gaps.extend(between)
+        self.firsts.extend(firsts)
         self.took += took
-        self.count += len(requests)
+        self.count += len(requests) + failed
+        self.failed += failed
         self.tokens += sum(len(request.tokens) for request in requests)
         self.met += sum(request.meets(self.objective) for request in requests)
 
@@ -105,16 +124,16 @@ class Requests:
             return Reading()
         values = {
             "tokens_per_second": self.tokens / self.took,
-            "tokens_per_request": self.tokens / self.count,
+            "tokens_per_request": self.tokens / (self.count - self.failed),
         }
         missing = {}
-        gaps = sorted(self.gaps)
-        for metric, q in _TAILS.items():
-            if len(gaps) >= samples_needed(q):
-                values[metric] = tail_quantile(gaps, q)
-            else:
-                needed = samples_needed(q)
-                missing[metric] = f"{len(gaps)} tokens after another a worker; needs {needed}"
+        tails = ((_BETWEEN, self.gaps, "tokens after another"), (FIRST, self.firsts, "requests"))
+        for name, times, counted in tails:
+            for tail, q in _TAILS.items():
+                if len(times) >= (needed := samples_needed(q)):
+                    values[f"{name}_{tail}"] = tail_quantile(times, q)
+                else:
+                    missing[f"{name}_{tail}"] = f"{len(times)} {counted} a worker; needs {needed}"
         calls = {
             name: times for name, times in self.calls.items() if not any(map(math.isnan, times))
         }
@@ -122,4 +141,6 @@ class Requests:
             missing[_MEDIAN_BETWEEN] = "calls of which no request had a second token"
         if self.objective:
             values["goodput"] = self.met / self.count
+        if self.count_failed:
+            values["error_rate"] = self.failed / self.count
         return Reading(values, missing, calls=calls)

@@ -23,6 +23,7 @@ from benchmarks.statistics.paths import (
     policy_with,
 )
 from benchmarks.statistics.scoring import wilson_interval
+from benchmarks.statistics.served_requests import GAP_S, PREFILL_S
 from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
 from perfci.model.worker import MeasureSettings
 
@@ -164,6 +165,32 @@ def test_what_is_slower_on_head_is_simulated_in_its_phase(monkeypatch: pytest.Mo
     truths = {row["metric"]: row["truth"] for row in counts if row["load"] == "one client"}
     assert truths["time_to_first_token"] == pytest.approx(1.2, abs=0.02)
     assert truths["inter_token_latency_p50"] == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("phase", "moved", "still"),
+    [
+        (0, "time_to_first_token", "inter_token_latency_p50"),
+        (1, "inter_token_latency_p50", "time_to_first_token"),
+    ],
+)
+def test_5_ms_planted_in_a_phase_are_named_by_that_phases_metric_alone(
+    monkeypatch: pytest.MonkeyPatch, phase: int, moved: str, still: str
+) -> None:
+    usual = (PREFILL_S, GAP_S)[phase]
+    slower = [0.0, 0.0]
+    slower[phase] = float(np.log((usual + 0.005) / usual))
+    monkeypatch.setattr(serving, "TRUTH_ROUNDS", 2)
+    monkeypatch.setattr(serving, "SLOWER", tuple(slower))
+    whole, *counts = serving.rows("slower: slow moments", 2)
+    assert whole["failed"] == whole["reports"] == 2
+    regressed = {row["metric"]: row["regressed"] for row in counts if row["load"] == "one client"}
+    assert (regressed[moved], regressed[still]) == (2, 0)
+
+
+def test_equal_servers_have_five_reports_without_a_false_failure() -> None:
+    whole, *_ = serving.rows("equal: slow moments", 5)
+    assert (whole["reports"], whole["failed"]) == (5, 0)
 
 
 def independent_reports(

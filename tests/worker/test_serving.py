@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 import perfci
-from perfci.api.generation import arrivals
+from perfci.api.serving.generation import arrivals
 from perfci.errors import BenchmarkError
 from tests.builders.project import assert_ends
+from tests.builders.token_server import Reply, token_server
+from tests.lacking import lacking
 from tests.worker.driver import Bench, Driver
 
 pytestmark = pytest.mark.processes
@@ -214,6 +216,47 @@ def test_one_token_a_request_has_nothing_between(bench: Bench) -> None:
     assert "no request had a second token" in measured["missing"][BETWEEN]
 
 
+@pytest.mark.parametrize(("side", "tokens"), [("base", 1.0), ("head", 2.0)])
+def test_servers_that_run_already_are_one_for_each_side(
+    bench: Bench, side: str, tokens: float
+) -> None:
+    both = [Reply([(0.0, ["a"])] * count) for count in (1, 2)]
+    with (
+        token_server(both[0], lockstep=False) as base,
+        token_server(both[1], lockstep=False) as head,
+    ):
+        urls = {"base": base.url, "head": head.url}
+        source = f"{HEAD}{CASE}    return perfci.generate({urls!r}, body={{}})\n"
+        measured = bench.measure(source, side=side)
+    assert measured["values"]["tokens_per_request"] == tokens
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_server_runs_on_other_cores_than_its_client(bench: Bench, shared: bool) -> None:
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        lacking("a machine of one core has none for the client")
+    script = (
+        "import os, time\nprint(*sorted(os.sched_getaffinity(0)))\n"
+        "print(os.environ['OMP_NUM_THREADS'])\nprint('up')\ntime.sleep(60)"
+    )
+    option = "client_cores=0, " if shared else ""
+    source = (
+        f"{HEAD}import os\nfrom pathlib import Path\n{CASE}"
+        f"    line = [sys.executable, '-c', {script!r}]\n"
+        f"    servers = [perfci.server(line, {option}ready='up') for _ in range(2)]\n"
+        "    own = ' '.join(map(str, sorted(os.sched_getaffinity(0))))\n"
+        "    Path('cores').write_text('\\n'.join([own, *(one.printed for one in servers)]))\n"
+        "    return int\n"
+    )
+    bench.measure(source, env={"OMP_NUM_THREADS": str(cores)})
+    client, *servers = (bench.root / "cores").read_text().split("\nup\n")[0].split("\n")
+    assert bool(set(client.split()) & set(servers[0].split())) is shared
+    assert servers[1] == str(cores if shared else cores - 1)
+    both = (bench.root / "cores").read_text().split("\n")
+    assert both[1:4] == both[5:8]  # a second server has the cores of the first
+
+
 def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
     drawn = arrivals(100.0, 5_000, seed=3)
     assert drawn == arrivals(100.0, 5_000, seed=3)
@@ -238,6 +281,9 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
         (iter, {"rate": 0}, "how many arrive a second: more than 0"),
         (iter, {"rate": 2.0, "concurrency": 4}, "requests don't wait for others"),
         (iter, {"seed": []}, "a whole number"),
+        ({"base": "http://a"}, {}, "one for each of base, head"),
+        (iter, {"tokens": "words"}, "usage, events or a function"),
+        (iter, {"error_rate": 1}, "0 or more, below 1"),
         (iter, {"objective": [0.2]}, "most seconds by name: time_to_first_token"),
         (iter, {"objective": {"latency": 1.0}}, "none of time_to_first_token"),
         (iter, {"objective": {"end_to_end": "1 s"}}, "times in s: more than 0"),
@@ -262,6 +308,7 @@ def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(
         (["sleep", "9"], {"timeout": 0}, "a time in s: more than 0"),
         (["sleep", "9"], {"cwd": "nowhere"}, "a folder that is in this side's tree"),
         (["sleep", "9"], {"env": {"WORKERS": 4}}, "give texts by name"),
+        (["sleep", "9"], {"client_cores": -1}, "how many the client keeps"),
     ],
 )
 def test_what_is_no_server_is_refused_where_it_is_written_with_what_is_allowed(

@@ -1,0 +1,314 @@
+"""A load's requests: what they send, how their tokens are counted, and that figures are right.
+
+The servers are real, in this process. Where times matter, the clock is the server's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perfci
+from perfci.api.serving.tokens import spread
+from perfci.collector import Reading, Work
+from perfci.errors import BenchmarkError, Unusable
+from tests.builders.token_server import Reply, TokenServer, independent_figures, token_server
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+)
+"""A worker's connections are open until it ends."""
+FIRST, BETWEEN = "time_to_first_token", "inter_token_latency"
+WITHIN = 0.02
+SLOWER_S = 0.005
+CALM = Reply([(0.003, ["a "]), *[(0.001, ["b "])] * 7], usage="end")
+PAIRS = Reply([(0.003, ["a ", "b "]), *[(0.002, ["c ", "d "])] * 3], usage="end")
+FAILS = Reply([], status=503, chunked=False)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., TokenServer]]:
+    """Start a server whose clock is that of the requests."""
+    with ExitStack() as stack:
+
+        def start(*replies: Reply, lockstep: bool = True) -> TokenServer:
+            server = stack.enter_context(token_server(*replies, lockstep=lockstep))
+            monkeypatch.setattr("perfci.api.serving.load.perf_counter", server.clock)
+            return server
+
+        yield start
+
+
+def read(work: Work, calls: int = 1) -> Reading:
+    """Return what these calls' observer reports."""
+    assert work.observer
+    for _ in range(calls):
+        work.call()
+    return work.observer.reading()
+
+
+def word_count(text: str) -> int:
+    return len(text.split())
+
+
+def varying_replies(prefill_s: float = 0.0, decode_s: float = 0.0) -> list[Reply]:
+    """Return replies whose times, events and tokens per event differ, with some time added."""
+    draw = random.Random(7)
+    return [
+        Reply(
+            [
+                (draw.lognormvariate(-4.0, 0.3) + prefill_s, ["a "] * draw.randint(1, 3)),
+                *(
+                    (draw.lognormvariate(-6.0, 0.3) + decode_s, ["b "] * draw.randint(1, 3))
+                    for _ in range(draw.randint(3, 9))
+                ),
+            ],
+            usage="each",
+        )
+        for _ in range(64)
+    ]
+
+
+@pytest.mark.parametrize("rule", ["usage", word_count, str.split])
+def test_figures_agree_with_an_independent_client_of_the_same_server(
+    serve: Callable[..., TokenServer], rule: Any
+) -> None:
+    server = serve(*varying_replies())
+    reading = read(perfci.generate(server.url, body={"prompt": "a"}, requests=64, tokens=rule))
+    other = independent_figures(server.url, 64, server.clock, word_count)
+    assert len(server.bodies) == 2 * 64
+    expected = {
+        FIRST: np.median(other.first),
+        f"{FIRST}_p95": np.quantile(other.first, 0.95, method="median_unbiased"),
+        f"{BETWEEN}_p50": np.median(other.between),
+        f"{BETWEEN}_p95": np.quantile(other.between, 0.95, method="median_unbiased"),
+        f"{BETWEEN}_p99": np.quantile(other.between, 0.99, method="median_unbiased"),
+        "end_to_end": np.median(other.whole),
+        "tokens_per_request": mean(other.tokens),
+        "tokens_per_second": sum(other.tokens) / sum(other.whole),
+    }
+    ours = {**reading.values, **{name: calls[0] for name, calls in reading.calls.items()}}
+    assert {name: ours[name] for name in expected} == pytest.approx(expected, rel=WITHIN)
+    assert reading.missing[f"{FIRST}_p99"] == "64 requests a worker; needs 299"
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_time_planted_in_a_phase_is_that_phases_alone(
+    serve: Callable[..., TokenServer], phase: str
+) -> None:
+    """An event of decode has up to three tokens, which share the time."""
+    readings = []
+    for planted in ({}, {f"{phase}_s": SLOWER_S}):
+        server = serve(*varying_replies(**planted))
+        work = perfci.generate(server.url, body={}, requests=64, tokens="events")
+        readings.append({name: calls[0] for name, calls in read(work).calls.items()})
+    base, head = readings
+    longer = {name: head[name] - base[name] for name in base}
+    assert longer[FIRST] == pytest.approx(SLOWER_S if phase == "prefill" else 0.0, abs=1e-9)
+    assert longer[f"{BETWEEN}_p50"] == pytest.approx(SLOWER_S if phase == "decode" else 0, abs=1e-9)
+    assert longer["end_to_end"] > 0.9 * SLOWER_S
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usage", "count", "between_s"),
+    [
+        (None, "end", 8, 0.001),
+        (None, "each", 8, 0.001),
+        (None, "", 4, 0.002),
+        ("usage", "end", 8, 0.001),
+        ("events", "end", 4, 0.002),
+        (word_count, "", 8, 0.001),
+    ],
+)
+def test_two_tokens_an_event_are_two(
+    serve: Callable[..., TokenServer], tokens: Any, usage: str, count: int, between_s: float
+) -> None:
+    server = serve(Reply(PAIRS.events, usage=usage))
+    reading = read(perfci.generate(server.url, body={}, tokens=tokens))
+    assert reading.values["tokens_per_request"] == count
+    assert reading.calls[FIRST] == pytest.approx([0.003])
+    assert reading.calls[f"{BETWEEN}_p50"] == pytest.approx([between_s])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reply", "kind"),
+    [
+        ("usage", Reply(PAIRS.events), "no_usage"),
+        (lambda _: "two"[:0], PAIRS, "no_tokens"),
+        (lambda _: None, PAIRS, "bad_tokenizer"),
+        (None, Reply([(0.0, [])]), "no_tokens"),
+        (lambda _: 10**9, PAIRS, "endless_stream"),
+    ],
+)
+def test_tokens_that_cannot_be_counted_fail_the_case(
+    serve: Callable[..., TokenServer], tokens: Any, reply: Reply, kind: str
+) -> None:
+    server = serve(reply)
+    with pytest.raises(Unusable) as failure:
+        perfci.generate(server.url, body={}, tokens=tokens).call()
+    assert failure.value.kind == kind
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 5)), min_size=1), st.integers(1, 60))
+def test_spread_tokens_are_as_many_as_there_are_within_the_events_times(
+    events: list[tuple[float, int]], total: int
+) -> None:
+    times = np.cumsum([gap for gap, _ in events]).tolist()
+    tokens = spread(times, [share for _, share in events], total)
+    assert len(tokens) == total
+    assert list(tokens) == sorted(tokens)
+    assert tokens[0] == times[0]
+    assert tokens[-1] <= times[-1] + 1e-9
+
+
+def test_a_connection_is_used_again_if_the_server_keeps_it(
+    serve: Callable[..., TokenServer],
+) -> None:
+    kept = serve(CALM)
+    read(perfci.generate(kept.url, body={}, requests=3), calls=2)
+    assert len(kept.ports) == 6
+    assert len(set(kept.ports)) == 1
+    closed = serve(Reply(CALM.events, chunked=False))
+    read(perfci.generate(closed.url, body={}, requests=3))
+    assert len(set(closed.ports)) == 3
+
+
+def test_a_connection_that_the_server_closed_while_idle_is_opened_again(
+    serve: Callable[..., TokenServer],
+) -> None:
+    server = serve(Reply(CALM.events, hangs_up=True))
+    reading = read(perfci.generate(server.url, body={}, requests=3))
+    assert reading.values["tokens_per_request"] == 8
+    assert len(set(server.ports)) == 3
+
+
+def test_failed_requests_are_a_share_up_to_a_limit(serve: Callable[..., TokenServer]) -> None:
+    objective = {"end_to_end": 60.0}
+    replies = (CALM, CALM, FAILS, CALM)
+    server = serve(*replies, lockstep=False)
+    load: dict[str, Any] = {"body": {}, "requests": 4, "objective": objective}
+    values = read(perfci.generate(server.url, error_rate=0.25, **load), calls=2).values
+    assert (values["error_rate"], values["goodput"]) == (0.25, 0.75)
+    assert values["tokens_per_request"] == 8
+    with pytest.raises(
+        Unusable, match=r"1 of 4 requests failed, more than a share of 0\.2\. .*503"
+    ):
+        read(perfci.generate(server.url, error_rate=0.2, **load))
+    with pytest.raises(Unusable, match="answered 503"):
+        read(perfci.generate(server.url, **load))
+    with pytest.raises(Unusable, match="answered 503"):
+        read(perfci.generate(serve(FAILS, lockstep=False).url, error_rate=0.9, **load))
+
+
+@pytest.mark.parametrize("clients", [{"concurrency": 4}, {"rate": 1e4}])
+def test_failed_requests_of_clients_at_once_are_counted(
+    serve: Callable[..., TokenServer], clients: dict[str, Any]
+) -> None:
+    server = serve(CALM, FAILS, lockstep=False)
+    work = perfci.generate(server.url, body={}, requests=8, error_rate=0.5, **clients)
+    assert read(work).values["error_rate"] == 0.5
+
+
+SHAREGPT = [{"from": "system", "value": "s"}, {"from": "human", "value": "b"}]
+ENTRIES = [
+    {"prompt": "a", "max_tokens": 3},
+    {"conversations": [*SHAREGPT, {"from": "gpt", "value": "reply"}]},
+    {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "c"}]},
+    "d",
+]
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_prompts_of_a_data_set_are_sent_in_turn_to_openais_api(
+    serve: Callable[..., TokenServer], tmp_path: Path, form: str
+) -> None:
+    file = tmp_path / "prompts.jsonl"
+    lines = "\n\n".join(map(json.dumps, ENTRIES))
+    file.write_text(json.dumps(ENTRIES) if form == "list" else lines)
+    server = serve(CALM)
+    stream = perfci.openai(f"{server.url}/v1/", perfci.prompts(file), model="m", max_tokens=8)
+    work = perfci.generate(stream)
+    work.call()
+    assert work.items == len(ENTRIES)
+    assert set(server.paths) == {"/v1/chat/completions"}
+    last = [body["messages"][-1]["content"] for body in server.bodies]
+    assert (last, [body["max_tokens"] for body in server.bodies]) == (list("abcd"), [3, 8, 8, 8])
+    assert all(body["stream_options"] == {"include_usage": True} for body in server.bodies)
+    assert all((body["model"], body["stream"]) == ("m", True) for body in server.bodies)
+
+
+def test_completions_get_a_text_and_each_measurement_begins_with_the_first(
+    serve: Callable[..., TokenServer],
+) -> None:
+    server = serve(CALM)
+    stream = perfci.openai(server.url, ENTRIES, api="completions")
+    work = perfci.generate(stream, requests=3)
+    work.call()
+    assert work.observer
+    work.observer.begin()
+    work.call()
+    assert [body["prompt"] for body in server.bodies] == ["a", "b", "s\nc"] * 2
+    work.call()
+    assert server.bodies[6]["prompt"] == "d"
+    assert server.paths[0] == "/v1/completions"
+
+
+def test_prompts_are_drawn_by_their_seed(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.jsonl"
+    file.write_text("\n".join(f'"{number}"' for number in range(50)))
+    drawn = perfci.prompts(file, count=20, seed=3)
+    assert len(set(map(str, drawn))) == 20
+    assert drawn == perfci.prompts(file, count=20, seed=3)
+    assert drawn != perfci.prompts(file, count=20, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "reason"),
+    [
+        ("", None, "has 0 prompts, not any"),
+        ('"a"\n', 2, "has 1 prompts, not 2"),
+        ('"a"\n{"prompt"', None, "can't be read as prompts"),
+        ('{"text": "a"}', None, "a prompt is a text, or has `prompt`"),
+        ('{"messages": [{"content": [1]}]}', None, "a prompt is a text, or has `prompt`"),
+        ('{"conversations": [{"from": "gpt", "value": "a"}]}', None, "a prompt is a text"),
+        ("[" * 100_000, None, "can't be read as prompts"),
+    ],
+)
+def test_a_file_without_prompts_is_named(
+    tmp_path: Path, text: str, count: int | None, reason: str
+) -> None:
+    file = tmp_path / "prompts.jsonl"
+    file.write_text(text)
+    with pytest.raises(Unusable, match=re.escape(reason)) as failure:
+        perfci.prompts(file, count=count)
+    assert str(file) in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "right"),
+    [
+        (lambda: perfci.prompts("a.jsonl", count=0), "how many to draw: 1 or more"),
+        (lambda: perfci.openai("a", "b"), "http:// or https:// with a host"),
+        (lambda: perfci.openai({"head": "http://a"}, "b"), "one for each of base, head"),
+        (lambda: perfci.openai({"head": "http://a", "base": "b"}, "b"), "https:// with a host"),
+        (lambda: perfci.openai("http://a", []), "give a text, a list of texts"),
+        (lambda: perfci.openai("http://a", [3]), "a prompt is a text"),
+        (lambda: perfci.openai("http://a", "b", api="chats"), "one of chat, completions"),
+    ],
+)
+def test_what_is_no_endpoint_is_refused_with_what_is_allowed(
+    call: Callable[[], object], right: str
+) -> None:
+    with pytest.raises(BenchmarkError, match=re.escape(right)):
+        call()
