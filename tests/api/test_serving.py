@@ -9,7 +9,8 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -25,10 +26,6 @@ from perfci.collector import Reading, Work
 from perfci.errors import BenchmarkError, Unusable
 from tests.builders.token_server import Reply, TokenServer, independent_figures, token_server
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-)
-"""A worker's connections are open until it ends."""
 FIRST, BETWEEN = "time_to_first_token", "inter_token_latency"
 WITHIN = 0.02
 SLOWER_S = 0.005
@@ -39,8 +36,13 @@ FAILS = Reply([], status=503, chunked=False)
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., TokenServer]]:
-    """Start a server whose clock is that of the requests."""
+    """Start a server whose clock is that of the requests. Close its connections at the end."""
     with ExitStack() as stack:
+
+        def connected(*address: Any) -> HTTPConnection:
+            return stack.enter_context(closing(HTTPConnection(*address)))
+
+        monkeypatch.setattr("perfci.api.serving.endpoint.HTTPConnection", connected)
 
         def start(*replies: Reply, lockstep: bool = True) -> TokenServer:
             server = stack.enter_context(token_server(*replies, lockstep=lockstep))

@@ -52,16 +52,15 @@ class Endpoint:
             connection = self._connect(*self._address)
         tokens, kept = 0, False
         try:
-            response = self._response(connection, body)
-            self._check(response)
-            for payload in payloads(response):
-                event = stream_event(payload)
-                tokens += event.has_tokens
-                yield event
+            with self._response(connection, body) as response:
+                self._check(response)
+                for payload in payloads(response):
+                    event = stream_event(payload)
+                    tokens += event.has_tokens
+                    yield event
             if not tokens:
                 raise no_tokens()
-            response.close()  # its body was read to the end, so the connection is free
-            kept = not response.will_close
+            kept = not response.will_close  # its body was read to the end
         except (OSError, HTTPException) as error:
             what = f"failed after {tokens} tokens: {str(error) or type(error).__name__}"
             raise self._failure("request_failed", what) from error

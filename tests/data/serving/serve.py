@@ -79,4 +79,5 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+ThreadingHTTPServer.request_queue_size = 256  # as of a real server: many clients connect at once
 ThreadingHTTPServer(("127.0.0.1", options.port), Handler).serve_forever()
