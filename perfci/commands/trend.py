@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perfci.commands.notifications import Notifications
 from perfci.errors import OutsideError
 from perfci.outputs import Say, silent
 from perfci.trend import Change, KnownChange, Trend
+from perfci.trend.changes import RunAll
 
 if TYPE_CHECKING:
     from perfci.config.loading import Config
@@ -96,7 +97,8 @@ def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
     files = files_of(request.outputs)
     write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
-        replace_folder(request.html, render_site(trend, workers))
+        with run_all_on_cores(len(trend.series)) as run_all:
+            replace_folder(request.html, render_site(trend, workers, run_all))
 
 
 def trend_text(form: str, trend: Trend) -> Clean:
@@ -352,10 +354,6 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
 
 def _open(changes: Sequence[Change]) -> list[Change]:
     return [change for change in changes if change.status in {"new", "known"}]
-
-
-RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""The type of ``map``: calls a function with each item, and returns the results in order."""
 
 
 @contextmanager

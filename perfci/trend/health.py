@@ -19,6 +19,8 @@ MEDIAN_RUNS = 21
 FEWEST_SERIES = 5
 """Least number of series for a run's pace. With fewer, the benchmarks would make the pace, not the
 machine."""
+MOST_SERIES = 2000
+"""Series of an environment, at most, that its runs' paces are the medians of: more tell no more."""
 _FURTHEST = 1e30
 """Largest pace, and 1 ÷ the smallest. No machine reaches it, and a float32 holds it."""
 _RUNS_COMPARED = 14
@@ -86,6 +88,8 @@ def runner_drift(
     for entry in series:
         if entry.unit == "s" and entry.direction == "lower" and len(entry.values) >= FEWEST_SERIES:
             by_environment.setdefault(entry.key.environment, []).append(entry)
+    for key, timed in by_environment.items():
+        by_environment[key] = timed[:: -(-len(timed) // MOST_SERIES)]
     drifts: list[RunnerDrift] = []
     for key, timed in sorted(by_environment.items()):
         drifts += _drifts_on(timelines[key], timed)
@@ -231,8 +235,11 @@ def series_gone(
     gone = set()
     for entry in series:
         key = entry.key.environment
-        last = days[key][entry.rows].max()
         measured_on = distinct_days[key]
+        recently = measured_on[-_DAYS_UNTIL_GONE:][0]
+        if key not in replaced and days[key][entry.rows[-1]] >= recently:
+            continue
+        last = days[key][entry.rows].max()
         later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
         if key in replaced or later >= _DAYS_UNTIL_GONE:
             gone.add(entry.key)

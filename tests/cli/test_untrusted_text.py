@@ -80,6 +80,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history prune": (("history", "prune", "--dry-run"), ("history", "prune")),
     "history stats": (("history", "stats"),),
     "history acknowledge": (("history", "acknowledge", BAD),),
+    "history triage": (("history", "triage", BAD, "--assign", BAD),),
+    "history diff": (("history", "diff", "1999-01-01", "9999-12-31", "--all"),
+                     ("history", "diff", BAD, BAD)),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),
               ("trend", "--no-remember", "--markdown", "/dev/stdout")),
     "explain": (

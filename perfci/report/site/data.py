@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,21 +162,52 @@ class Attached:
 
     changes: Mapping[SeriesKey, tuple[Change, ...]]
     standings: Mapping[SeriesKey, SeriesStanding]
-    distributions: Distributions
-    rows: Mapping[str, Mapping[str, int]]
-    """By environment, the row of each run's id."""
+    workers: Mapping[SeriesKey, Sequence[tuple[int, Sequence[float]]]]
+    """The workers' values of a row, by row."""
+
+    def of(self, benchmark: ListedBenchmark) -> Attached:
+        """Return the data of the benchmark's series, which another process can be given."""
+        keys = [series.key for series in benchmark.series]
+        return Attached(
+            {key: self.changes[key] for key in keys if key in self.changes},
+            {key: self.standings[key] for key in keys if key in self.standings},
+            {key: self.workers[key] for key in keys if key in self.workers},
+        )
+
+
+def workers_by_row(
+    distributions: Distributions, timelines: Mapping[str, Timeline]
+) -> dict[SeriesKey, list[tuple[int, Sequence[float]]]]:
+    """Return the workers' values by row of the timeline. Values are sorted."""
+    rows = {
+        key: {run.id: row for row, run in enumerate(timeline.runs)}
+        for key, timeline in timelines.items()
+    }
+    return {
+        key: sorted(
+            (rows[key.environment][run], sorted(values))
+            for run, values in by_run.items()
+            if run in rows.get(key.environment, {}) and values
+        )
+        for key, by_run in distributions.items()
+    }
 
 
 def benchmark_files(
-    benchmark: ListedBenchmark, listed: Catalogue, attached: Attached
-) -> Iterator[tuple[str, bytes]]:
-    """Yield the benchmark's data files, each with its path in the site."""
+    part: tuple[ListedBenchmark, Catalogue, Attached],
+) -> list[tuple[str, bytes]]:
+    """Return the data files of a benchmark, each with its path in the site.
+
+    This is one process's work, so all that it needs is in ``part``.
+    """
+    benchmark, listed, attached = part
     index = script("benchmark", benchmark.slug, _index(benchmark, listed, attached))
-    yield f"data/{benchmark.slug}.js", index
+    files = [(f"data/{benchmark.slug}.js", index)]
     for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
         name = f"{benchmark.slug}.{number}"
         chunk = [_entry(series, attached) for series in benchmark.series[start : start + CHUNK]]
-        yield f"data/{name}.js", script("chunk", name, chunk)
+        files.append((f"data/{name}.js", script("chunk", name, chunk)))
+    return files
 
 
 def _index(benchmark: ListedBenchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
@@ -269,12 +300,7 @@ def _workers(series: Series, attached: Attached) -> list[Any]:
     """Return ``[scale, [row, …], [count, …], deltas]``: all runs' values, sorted within a run."""
     import numpy as np
 
-    known = attached.rows.get(series.key.environment, {})
-    runs = sorted(
-        (known[run], sorted(values))
-        for run, values in attached.distributions.get(series.key, {}).items()
-        if run in known and values
-    )
+    runs = attached.workers.get(series.key, ())
     if not runs:
         return []
     packed = pack(np.array([value for _, values in runs for value in values], dtype="f8"))

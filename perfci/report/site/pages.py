@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -11,7 +12,13 @@ from perfci.report.clean import clean_line
 from perfci.report.drawing import spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, standings
-from perfci.report.site.data import Attached, benchmark_files, search_file, timeline_file
+from perfci.report.site.data import (
+    Attached,
+    benchmark_files,
+    search_file,
+    timeline_file,
+    workers_by_row,
+)
 from perfci.report.site.rows import TrendRow, TrendRows, row_text
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
 from perfci.report.templates import (
@@ -23,6 +30,7 @@ from perfci.report.templates import (
     tidy,
 )
 from perfci.trend import Change, Distributions, Health, RunnerDrift, SeriesKey, Trend, TrendEvent
+from perfci.trend.changes import RunAll
 from perfci.units import counted, format_change, format_share
 
 if TYPE_CHECKING:
@@ -53,22 +61,20 @@ _STRIP = (320.0, 48.0)
 """Width and height of the line of a runner's speed, in px."""
 
 
-def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[str, bytes]]:
+def render_site(
+    trend: Trend, distributions: Distributions, run_all: RunAll = map
+) -> Iterator[tuple[str, bytes]]:
     """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
 
-    ``distributions`` has the per-worker values that can be compared, by series and run id. Only one
-    file is in memory at a time.
+    ``distributions`` has the per-worker values that can be compared, by series and run id.
+    ``run_all`` maps a function over benchmarks, like ``map`` or a process pool's ``map``.
     """
     standing = standings(trend)
     listed = catalogue(trend, standing)
     attached = Attached(
         changes=_by_series(trend.changes),
         standings=standing,
-        distributions=distributions,
-        rows={
-            key: {run.id: row for row, run in enumerate(timeline.runs)}
-            for key, timeline in trend.timelines.items()
-        },
+        workers=workers_by_row(distributions, trend.timelines),
     )
     for name in ASSETS:
         yield f"assets/{name}", read_template(f"trend/{name}").encode()
@@ -76,8 +82,10 @@ def render_site(trend: Trend, distributions: Distributions) -> Iterator[tuple[st
         yield timeline_file(
             trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
         )
-    for benchmark in listed.benchmarks:
-        yield from benchmark_files(benchmark, listed, attached)
+    names = replace(listed, benchmarks=())
+    parts = ((benchmark, names, attached.of(benchmark)) for benchmark in listed.benchmarks)
+    for benchmark, files in zip(listed.benchmarks, run_all(benchmark_files, parts), strict=True):
+        yield from files
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
     name, search = search_file(listed, standing)
     yield name, search
