@@ -87,20 +87,8 @@ def arrange(
     for part in loaded.series:
         name = current_name(part.key.case, names)
         merged.setdefault(part.key._replace(case=name), []).append(part)
-    series: list[Series] = []
-    notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
-    placed = _PlacedRuns(rows, loaded)
-    for key in sorted(merged):
-        series_notes: list[str] = []
-        joined = placed.whole(key, merged[key]) or _series(
-            key, merged[key], rows, loaded, series_notes
-        )
-        if joined is not None:
-            series.append(joined)
-        for note in series_notes:
-            group = key.environment, benchmark_of(key.case), key.metric
-            notes_by_benchmark.setdefault(group, []).append(note)
-    notes += [_folded(alike) for alike in notes_by_benchmark.values()]
+    series, series_notes = _all_series(merged, rows, loaded)
+    notes += series_notes
     notes += rename_notes(renames)
     notes += _alias_notes({part.key.case for part in loaded.series}, given)
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
@@ -159,6 +147,25 @@ def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str
 
 def _in_utc(run: RunHeader) -> RunHeader:
     return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
+
+
+def _all_series(
+    merged: Mapping[SeriesKey, list[LoadedSeries]], rows: NDArray[Any], loaded: LoadedHistory
+) -> tuple[list[Series], list[str]]:
+    """Return the series that have any value, sorted by key, and notes by benchmark and metric."""
+    series: list[Series] = []
+    notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
+    placed = _PlacedRuns(rows, loaded)
+    for key in sorted(merged):
+        notes: list[str] = []
+        parts = merged[key]
+        joined = placed.whole(key, parts) or _series(key, parts, rows, loaded, notes)
+        if joined is not None:
+            series.append(joined)
+        for note in notes:
+            group = key.environment, benchmark_of(key.case), key.metric
+            notes_by_benchmark.setdefault(group, []).append(note)
+    return series, [_folded(alike) for alike in notes_by_benchmark.values()]
 
 
 class _PlacedRuns:
