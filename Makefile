@@ -69,10 +69,10 @@ lint-code: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 lint-workflows: $(VENV)/.installed
-	$(BIN)/zizmor --offline --no-progress .github/workflows action.yml
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jactionlint .github/workflows/*.yml action.yml
+	$(BIN)/zizmor --offline --no-progress .github/workflows action.yml actions
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jactionlint .github/workflows/*.yml action.yml actions/*/action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml actions/*/action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml

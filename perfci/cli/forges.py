@@ -10,7 +10,7 @@ import click
 from perfci.cli.options import FILE, config_option, duration, root_here, stack
 from perfci.cli.printing import answers, ask, is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
-from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, CiOptions
+from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
 from perfci.errors import EXIT_PASS
 from perfci.forges import FORGES
 from perfci.report.clean import clean_line, clean_lines
@@ -134,7 +134,7 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
 )
 @_POSTING_OPTIONS
 def on_demand_command(**given: Any) -> None:
-    """Decide whether a comment `/perfci -k EXPR` has its pull request measured, and what.
+    """Decide whether a comment `/perfci [-k EXPR]` has its pull request measured, and what.
 
     If its author may write to the repository, this leaves a reaction and an answer, and sets the
     step's outputs number, comment, base, head and selection. For any other comment it sets and
@@ -144,8 +144,8 @@ def on_demand_command(**given: Any) -> None:
 
     measuring = on_demand(**given, say=say)
     if measuring is not None:
-        sides = f"{measuring.base_sha} {measuring.head_sha}"
-        say(f"to measure: {sides} -k {clean_line(repr(measuring.selection), 400)}")
+        chosen = f" -k {clean_line(repr(measuring.selection), 400)}" if measuring.selection else ""
+        say(f"to measure: {measuring.base_sha} {measuring.head_sha}{chosen}")
 
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
@@ -188,7 +188,21 @@ def on_demand_command(**given: Any) -> None:
     "--report-install",
     multiple=True,
     metavar="COMMAND",
-    help="How the commenting job installs perfci.",
+    help="How a job that only reads reports installs perfci (nights, GitLab).",
+)
+@click.option(
+    "--action",
+    default="",
+    metavar="OWNER/NAME@COMMIT",
+    help="The repository that GitHub's runners get perfci from (default: the one that this perfci "
+    "was installed from).",
+)
+@click.option(
+    "--trigger",
+    type=click.Choice(TRIGGERS),
+    default=TRIGGERS[0],
+    show_default=True,
+    help="Measure each push, or only pull requests with the label `perfci`.",
 )
 @click.option(
     "--nightly-runner",
@@ -202,7 +216,7 @@ def on_demand_command(**given: Any) -> None:
     multiple=True,
     type=click.Choice(ASKED_FOR),
     help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
-    "`on-demand` measures where a maintainer comments `/perfci -k EXPR`. GitLab has `nightly`.",
+    "`on-demand` measures where a maintainer comments `/perfci`. GitLab has `nightly`.",
 )
 @click.option(
     "--package",
@@ -248,6 +262,8 @@ def init_command(
             "these options are about workflows. Add --github or --gitlab (--shards, --install and "
             "--image go with --kubernetes, too)"
         )
+    if not github and (options.action or options.trigger != TRIGGERS[0]):
+        raise click.UsageError("--action and --trigger are about GitHub's workflows. Add --github")
     notify = silent if is_quiet() else say
     initialise(
         open_repository(Path.cwd()),

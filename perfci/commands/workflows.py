@@ -58,8 +58,17 @@ WORKFLOWS = (
 """The files of GitHub's workflows."""
 _HISTORY_BRANCH = "perfci-history"
 """The branch of the history."""
-_MEASURING = ("perfci.yml", "perfci-baseline.yml", "perfci-nightly.yml")
-"""Workflows that run with the Python and the commands of the measuring jobs."""
+_BY_ACTION = ("perfci.yml", "perfci-report.yml", "perfci-on-demand.yml")
+"""Workflows that get perfci by its action. The others install it."""
+_ACTION = re.compile(r"[\w.-]+/[\w.-]+@[\w./-]+")
+"""The address of an action: its repository and a commit, a tag or a branch."""
+_REPOSITORY = re.compile(
+    r"perfci @ git\+(?:https|ssh)://(?:\w+@)?(?P<host>[^/@:]+)/"
+    r"(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?@(?P<commit>[0-9a-f]{40})"
+)
+"""A requirement of perfci at a commit of a repository."""
+TRIGGERS = ("push", "label")
+"""When stage 1 measures: at each push, or at those to pull requests with the label ``perfci``."""
 # By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
 ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -80,6 +89,7 @@ class CiOptions:
     """Options of the files, empty where they were not given.
 
     ``more`` are the ``ASKED_FOR`` workflows to write. ``image`` is that of a Kubernetes job's pods.
+    ``action`` is the address of perfci's action. ``trigger`` is one of ``TRIGGERS``.
     """
 
     runner: tuple[str, ...] = ()
@@ -90,6 +100,8 @@ class CiOptions:
     nightly_runner: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     image: str = ""
+    action: str = ""
+    trigger: str = "push"
 
     @property
     def left_out(self) -> set[str]:
@@ -102,19 +114,52 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     """Return the workflows. UsageError if one can't be made of the options."""
     from perfci.config.loading import load_config
 
+    left_out = {f"perfci-{which}.yml" for which in options.left_out}
+    names = [name for name in WORKFLOWS if name not in left_out]
+    installs = not set(names) <= set(_BY_ACTION)
+    nightly = "nightly" not in options.left_out
+    if options.report_install and not nightly:
+        raise UsageError(
+            "unused-option",
+            "--report-install is about nights. The other workflows get perfci by its action",
+            "Leave it out, or add --with nightly. --action names the action.",
+        )
+    usual = (f"python -m pip install {_project(repository.root)}",)
     choices = WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
         runner=_labels(options.runner or _usual_runner(), "--runner"),
         stored="baseline" not in options.left_out,
-        **_shared_values(repository.root, options, FOLDER),
+        action=_action(repository, options),
+        trigger=options.trigger,
+        project_install=_commands(options.install or usual, "--install"),
+        install=_install(repository.root, options) if installs else (),
+        report_install=_report_install(options, FOLDER) if nightly else (),
+        **_shared_values(options),
     )
-    left_out = {f"perfci-{which}.yml" for which in options.left_out}
-    files = {
-        FOLDER / name: render_workflow(name, choices) for name in WORKFLOWS if name not in left_out
-    }
+    files = {FOLDER / name: render_workflow(name, choices) for name in names}
     files |= _requirements(FOLDER, choices.report_install)
-    return NewFiles(files, _caveat(options, "The jobs that measure install it"))
+    caveat = _caveat(options, "The jobs that measure install it") if installs else ""
+    return NewFiles(files, caveat)
+
+
+def _action(repository: Repository, options: CiOptions) -> str:
+    """Return the address of perfci's action, with a comment for its version."""
+    from perfci.measure.checkout.git import forge_of
+
+    if options.action:
+        return _fit(_ACTION, options.action, "--action")
+    own = own_requirement()
+    here = urlsplit(forge_of(repository)).hostname
+    commit = _REPOSITORY.fullmatch(own.text)
+    if commit and commit["host"] in {"github.com", here}:
+        return f"{commit['name']}@{commit['commit']} # v{VERSION}"
+    raise UsageError(
+        "no-action",
+        own.caveat or f"{own.text} is not a commit of a repository on GitHub",
+        "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
+        "name the repository that has its action: --action OWNER/perfci@COMMIT.",
+    )
 
 
 def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
@@ -124,11 +169,14 @@ def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
     each file.
     """
     _require_known_to_gitlab(options)
-    shared = _shared_values(repository.root, options, _GITLAB_FOLDER)
+    shared = _shared_values(options)
+    report_install = _report_install(options, _GITLAB_FOLDER)
     tags = _labels(options.runner or ("gpu",), "--runner")
     nightly = "nightly" not in options.left_out
     values = {
         **shared,
+        "install": _install(repository.root, options),
+        "report_install": report_install,
         "version": VERSION,
         "tags": tags,
         "nightly": nightly,
@@ -146,7 +194,7 @@ def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
         path.as_posix(): f"add to   {_GITLAB_FILE}: include: [local: {path.as_posix()}]"
         for path in texts
     }
-    texts |= _requirements(_GITLAB_FOLDER, shared["report_install"])
+    texts |= _requirements(_GITLAB_FOLDER, report_install)
     texts[_GITLAB_FILE] = "include:\n" + "".join(f"  - local: {path}\n" for path in included)
     caveat = _caveat(options, "The job that measures installs it")
     return NewFiles(texts, caveat, {_GITLAB_FILE: included})
@@ -197,21 +245,23 @@ FORGE_FILES = {
 """Functions that make the files of each system, by the option of ``init`` that asks for them."""
 
 
-def _shared_values(root: Path, options: CiOptions, folder: Path) -> dict[str, Any]:
+def _shared_values(options: CiOptions) -> dict[str, Any]:
     """Return the values that GitHub's and GitLab's templates share."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")
-    install = _install(root, options)
-    report_install = options.report_install or _locked_install(folder.as_posix())
     machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
     return {
         "python": python,
         "shards": options.shards,
-        "install": install,
-        "report_install": _commands(report_install, "--report-install"),
         "report_python": python if options.report_install else _REPORT_PYTHON,
         "nightly_runners": tuple(_labels(labels, "--nightly-runner") for labels in machines),
     }
+
+
+def _report_install(options: CiOptions, folder: Path) -> tuple[str, ...]:
+    """Return the commands that install perfci where reports are read."""
+    commands = options.report_install or _locked_install(folder.as_posix())
+    return _commands(commands, "--report-install")
 
 
 def _usual_runner() -> tuple[str, ...]:
@@ -236,11 +286,11 @@ def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
 class WorkflowChoices:
     """The values in which projects' workflows differ.
 
-    ``runner`` has the labels of the measuring machine. ``install`` are the shell commands that make
-    an environment of ``python`` to measure in. ``report_install`` makes that of the job that
-    comments, of ``report_python``. ``nightly_runners`` are the labels of each type of nightly
-    machine; if empty, ``runner`` measures. ``stored``: a workflow stores baselines, so nights are
-    checked against them.
+    ``runner`` has the labels of the measuring machine. ``project_install`` are the shell commands
+    that make an environment of ``python`` to measure in. ``install`` makes one that has perfci, too.
+    ``report_install`` makes that of nights' second job, of ``report_python``. ``nightly_runners``
+    are the labels of each type of nightly machine; if empty, ``runner`` measures. ``stored``: a
+    workflow stores baselines, so nights are checked against them. ``action`` is perfci's.
     """
 
     branch: str
@@ -248,11 +298,19 @@ class WorkflowChoices:
     python: str
     runner: tuple[str, ...]
     shards: int
+    project_install: tuple[str, ...]
     install: tuple[str, ...]
     report_install: tuple[str, ...]
     report_python: str
+    action: str
     nightly_runners: tuple[tuple[str, ...], ...] = ()
     stored: bool = True
+    trigger: str = "push"
+
+    def action_of(self, folder: str) -> str:
+        """Return the address of the action in a folder of perfci's repository."""
+        repository, at, commit = self.action.partition("@")
+        return f"{repository.rstrip('/')}/{folder}{at}{commit}"
 
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
@@ -264,24 +322,22 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         branch=choices.branch,
         baselines=choices.baselines,
         stored=choices.stored,
-        measuring_commands=choices.install,
-        measuring_python=choices.python,
-        python=choices.python if name in _MEASURING else choices.report_python,
+        action={
+            "measure": choices.action,
+            "ask": choices.action_of("actions/ask"),
+            "comment": choices.action_of("actions/comment"),
+        },
+        trigger=choices.trigger,
+        python=choices.python,
         report_python=choices.report_python,
         runner=_runs_on(choices.runner),
         shards=choices.shards,
         numbers=json.dumps(list(shards)),
-        spaced=" ".join(map(str, shards)),
-        expected="report.json"
-        if choices.shards == 1
-        else f"report-N.json (N: 1 to {choices.shards})",
-        optional=False,  # the history
         nightly_runners=[
             _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
         ],
         history_branch=_HISTORY_BRANCH,
-        folder="merged" if choices.shards > 1 else "taken",
-        commands=choices.install if name in _MEASURING else choices.report_install,
+        commands=choices.project_install if name in _BY_ACTION else choices.install,
         report_commands=choices.report_install,
     )
 
@@ -408,7 +464,8 @@ def _default_branch(repository: Repository) -> str:
 
 def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
     """Return the commands of a measuring job. UsageError if none of them names perfci."""
-    commands = _commands(options.install or _project_install(root), "--install")
+    own = (f"python -m pip install '{own_requirement().text}' {_project(root)}",)
+    commands = _commands(options.install or own, "--install")
     if any("perfci" in command for command in commands):
         return commands
     raise UsageError(
@@ -419,15 +476,13 @@ def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
     )
 
 
-def _project_install(root: Path) -> tuple[str, ...]:
-    """Return the command that installs the project, as far as its files show it."""
+def _project(root: Path) -> str:
+    """Return what pip is given to install the project, as far as its files show it."""
     if (root / "requirements.txt").is_file():
-        project = "-r requirements.txt"
-    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
-        project = "."
-    else:
-        project = "torch"
-    return (f"python -m pip install '{own_requirement().text}' {project}",)
+        return "-r requirements.txt"
+    if (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
+        return "."
+    return "torch"
 
 
 def _is_package(path: Path) -> bool:

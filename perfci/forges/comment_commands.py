@@ -18,7 +18,7 @@ from perfci.report.exporters.markdown import MARKER
 from perfci.report.links import ADDRESS
 
 USAGE = "/perfci accept CASE METRIC because WHY"
-USAGE_ON_DEMAND = "/perfci -k EXPR"
+USAGE_ON_DEMAND = "/perfci [-k EXPR]"
 _MOST_COMMANDS = 20
 """Commands in one comment."""
 _LONGEST_LINE = 1000
@@ -30,8 +30,8 @@ _ACCEPT = re.compile(
     r" +(?P<tick2>`?)(?P<metric>[^\s`]{1,200})(?P=tick2) +because +(?P<because>\S.{0,499})"
 )
 _MEASURE = re.compile(
-    r"/perfci +-k +(?P<quote>[\"'`]?)"
-    r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote)"
+    r"/perfci(?: +-k +(?P<quote>[\"'`]?)"
+    r"(?P<selection>[^\s\"'`-](?:[^\"'`]{0,398}[^\s\"'`])?)(?P=quote))?"
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 """The form of GitHub's times, which can be compared as texts."""
@@ -44,7 +44,10 @@ GitHub reports ``maintain`` as ``write``.
 
 @dataclass(frozen=True, slots=True)
 class OnDemandRun:
-    """A measurement for a comment: the cases of ``selection``, of two commits (whole SHAs)."""
+    """A measurement for a comment, of two commits (whole SHAs).
+
+    Its cases are those of ``selection``, or all if that is empty.
+    """
 
     number: int
     comment: int
@@ -87,9 +90,10 @@ def answer_marker(comment: int) -> str:
 def measuring_body(measuring: OnDemandRun, run_url: str) -> str:
     """Return the answer's text while the measurement runs."""
     sides = f"{code(measuring.base_sha[:12])} → {code(measuring.head_sha[:12])}"
+    chosen = f", {code('-k ' + measuring.selection)}" if measuring.selection else ""
     return (
         f"{answer_marker(measuring.comment)}\n### perfci: measuring\n\n"
-        f"{sides}, {code('-k ' + measuring.selection)}. "
+        f"{sides}{chosen}. "
         f"The numbers will stand here{_linked(', see ', 'the run', run_url)}.\n"
     )
 
@@ -124,7 +128,7 @@ class AcceptRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """The command to measure the cases of ``selection``."""
+    """The command to measure the cases of ``selection``, or all if that is empty."""
 
     selection: str
 
@@ -165,7 +169,7 @@ def _read(line: str) -> AcceptRequest | MeasureRequest | None:
     if accept is not None:
         return AcceptRequest(accept["case"], accept["metric"], accept["because"])
     measure = _MEASURE.fullmatch(line)
-    return MeasureRequest(measure["selection"]) if measure is not None else None
+    return MeasureRequest(measure["selection"] or "") if measure is not None else None
 
 
 def accept_refusal(comment: Comment, pull: Pull, permission: str, measured_at: str) -> str:

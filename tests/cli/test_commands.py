@@ -134,8 +134,12 @@ def test_init_writes_what_list_then_finds(project: Project) -> None:
 )
 def test_init_says_what_comes_next(project: Project, options: tuple[str, ...], step: str) -> None:
     (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
-    install = ("--install", "pip install perfci", "--report-install", "pip install perfci")
-    done = project.perfci("init", *options, *(install if options else ())).without_traceback()
+    needs = {
+        (): (),
+        ("--github",): ("--action", "o/perfci@v1"),
+        ("--gitlab",): ("--install", "get perfci", "--report-install", "get perfci"),
+    }
+    done = project.perfci("init", *options, *needs[options]).without_traceback()
     assert (done.code, step in done.out) == (0, True), done.text
 
 

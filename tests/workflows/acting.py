@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from perfci.commands.workflows import ACTIONS
 
 BIN = Path(sys.executable).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 # As the action: which branch is the default one isn't known, and others with fetch-depth: 0 alone.
 _CHECKOUT = """\
@@ -113,10 +115,31 @@ runs:
           cp -R "$artifact/." "$to/"
         done
 """
-# The jobs make environments of their own. pip is seconds of work there, and no test installs by it.
+_PACKAGES = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
+PERFCI = f"o/perfci@{40 * 'a'}"
+"""The address of perfci's actions in these workflows."""
+# The jobs make environments of their own. pip is seconds of work there, and no test installs by it:
+# perfci's own environment has this one's packages, and the project's has none.
 _PYTHON = f"""\
 #!/bin/sh
-if [ "$1 $2" = "-m venv" ]; then shift 2; set -- -m venv --without-pip "$@"; fi
+case "$*" in
+  *"-m venv "*)
+    for folder; do :; done
+    {BIN}/python -m venv --without-pip "$folder" || exit
+    if [ "${{folder##*/}}" = perfci-action ]; then
+      printf '%s\\n' {" ".join(_PACKAGES)} \
+        > "$(echo "$folder"/lib/python3*/site-packages)/perfci.pth"
+      exit
+    fi
+    mv "$folder/bin/python" "$folder/bin/python-of-venv"
+    cat > "$folder/bin/python" <<END
+#!/bin/sh
+case "\\$*" in *"-m venv "*) exec "$0" "\\$@" ;; esac
+exec "$folder/bin/python-of-venv" "\\$@"
+END
+    chmod +x "$folder/bin/python"
+    exit ;;
+esac
 exec {BIN}/python "$@"
 """
 _STAND_INS = {
@@ -143,6 +166,10 @@ class Act:
             (place / "action.yml").write_text(text)
             pinned = ACTIONS[name].split(" #")[0]
             self.replaced += ["--local-repository", f"{pinned}={place}"]
+        own = folder / "stand-ins" / "perfci"
+        shutil.copytree(ROOT / "actions", own / "actions")
+        shutil.copy(ROOT / "action.yml", own)
+        self.replaced += ["--local-repository", f"{PERFCI}={own}"]
         self.python = folder / "python" / "python"
         self.python.parent.mkdir()
         self.python.write_text(_PYTHON)

@@ -26,12 +26,14 @@ PLAIN = WorkflowChoices(
     python="3.12",
     runner=("self-hosted", "gpu"),
     shards=1,
+    project_install=("python -m pip install .",),
     install=("python -m pip install 'perfci==0.1.0' .",),
     report_install=(
         f"python -m pip install --require-hashes --only-binary :all: -r {FOLDER}/{REQUIREMENTS}",
         "python -m pip install --no-deps --no-build-isolation 'perfci==0.1.0'",
     ),
     report_python="3.12",
+    action=f"o/perfci@{40 * 'a'} # v0.1.0",
 )
 VARIANTS = {
     "plain": PLAIN,
@@ -45,9 +47,18 @@ VARIANTS = {
         branch="release/2",
         baselines="perf/stored lines",
         runner=("ubuntu-latest",),
+        trigger="label",
+        project_install=("python -m pip install torch", "python -m pip install -e '.[test]'"),
         install=("python -m pip install torch", "python -m pip install -e '.[test]' perfci==0.1.0"),
     ),
 }
+
+
+ACTION, COMMENT, ASK = (
+    (ROOT / folder / "action.yml").read_text(encoding="utf-8")
+    for folder in (".", "actions/comment", "actions/ask")
+)
+"""perfci's actions: to measure, to comment, and to ask whether a comment may have it measured."""
 
 
 def parsed(text: str) -> Any:
@@ -56,7 +67,7 @@ def parsed(text: str) -> Any:
 
 
 def write_workflows(choices: WorkflowChoices, root: Path) -> Path:
-    """Write the four workflows below ``root``; return their folder."""
+    """Write the workflows below ``root``; return their folder."""
     folder = root / ".github" / "workflows"
     folder.mkdir(parents=True)
     for name in WORKFLOWS:

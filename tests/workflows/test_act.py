@@ -17,7 +17,7 @@ from tests.builders.project import Project
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
-from tests.workflows.acting import Act
+from tests.workflows.acting import PERFCI, Act
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -37,8 +37,8 @@ class Gated:
     def __init__(self, project: Project, github: FakeGitHub, *arguments: str) -> None:
         project.counting(1000)
         project.commit("base")
-        install = ("--install", "perfci --version", "--report-install", "perfci --version")
-        done = project.perfci("init", "--github", *install, *arguments)
+        given = ("--install", "true", "--action", PERFCI)
+        done = project.perfci("init", "--github", *given, *arguments)
         assert done.code == 0, done.text
         gate = project.commit("the gate")
         project.git("switch", "--quiet", "--create", BRANCH)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.branch import Branch, away_from_midnight
 from tests.builders.project import Project
-from tests.workflows.acting import Act
+from tests.workflows.acting import PERFCI, Act
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -21,7 +21,8 @@ REPOSITORY = "octo/models"
 def test_a_push_stores_the_baselines_that_the_night_checks_against(project: Project) -> None:
     Branch(project).commit(1000)
     installs = ("--install", "perfci --version", "--report-install", "perfci --version")
-    done = project.perfci("init", "--github", "--with", "baseline", "--with", "nightly", *installs)
+    more = ("--with", "baseline", "--with", "nightly", "--action", PERFCI)
+    done = project.perfci("init", "--github", *more, *installs)
     assert done.code == 0, done.text
     project.commit("the gate")
     folder = project.folder.parent / "act"

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.builders.project import Project
-from tests.workflows.examples import ROOT, parsed, run_step, step
+from tests.workflows.examples import ACTION as TEXT
+from tests.workflows.examples import parsed, run_step, step
 
 pytestmark = pytest.mark.processes
 
-ACTION = parsed((ROOT / "action.yml").read_text(encoding="utf-8"))
+ACTION = parsed(TEXT)
 HOSTILE = (
     "$(touch pwned)",
     "`touch pwned`",
@@ -121,16 +122,15 @@ def test_every_input_reaches_the_script_by_the_environment() -> None:
     for name in ("Install perfci", "Measure"):
         assert "${{" not in step(ACTION, name)["run"]
     given = step(ACTION, "Measure")["env"]
-    assert given == {
-        f"PERFCI_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]
-    }
+    inputs = {f"PERFCI_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]}
+    assert {name: value for name, value in given.items() if name in inputs} == inputs
+    assert set(given) - set(inputs) == {"GROUP_BASE", "FORK"}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_inputs_are_arguments_and_nothing_else(hostile: str, tmp_path: Path) -> None:
-    ran = measure(
-        tmp_path, base=hostile, head=hostile, budget=hostile, config=hostile, shard=hostile
-    )
+    given = {"base": hostile, "head": hostile, "budget": hostile, "config": hostile}
+    ran = measure(tmp_path, **given, shard=hostile, select=hostile, artifact=hostile)
     assert ran.code == 0, ran.text
     assert ran.arguments[0] == "compare"
     assert ran.arguments[3:] == [
@@ -138,12 +138,14 @@ def test_hostile_inputs_are_arguments_and_nothing_else(hostile: str, tmp_path: P
         f"--budget={hostile}",
         f"--config={hostile}",
         f"--shard={hostile}",
+        *("-k", hostile),
         "--",
         hostile,
         hostile,
     ]
     assert not list(tmp_path.rglob("pwned"))
-    assert set(ran.outputs) == {"verdict", "report", "comment", "exit-code"}
+    assert set(ran.outputs) == {"artifact", "verdict", "report", "comment", "exit-code"}
+    assert Path(ran.outputs["report"]).name == "report.json"
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -162,6 +164,37 @@ def test_further_arguments_are_one_a_line_as_they_stand(tmp_path: Path) -> None:
     ran = measure(tmp_path, base="main", arguments="\n".join(lines))
     assert ran.arguments[4:-3] == [line for line in lines if line]
     assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "artifact", "file"),
+    [
+        ({}, "", "report.json"),
+        ({"artifact": "a"}, "a", "report.json"),
+        ({"artifact": "a", "shard": "2/4"}, "a-2-of-4", "report-2.json"),
+        ({"artifact": "a", "machine": "gpu"}, "a-gpu", "report-gpu.json"),
+        (
+            {"artifact": "a", "machine": "gpu", "shard": "2/4"},
+            "a-gpu-2-of-4",
+            "report-gpu-2.json",
+        ),
+    ],
+)
+def test_the_report_lies_where_the_second_stage_expects_it(
+    tmp_path: Path, inputs: dict[str, str], artifact: str, file: str
+) -> None:
+    ran = measure(tmp_path, base="main", **inputs)
+    assert ran.outputs["artifact"] == artifact
+    assert Path(ran.outputs["report"]).name == file
+    (step,) = (one for one in ACTION["runs"]["steps"] if "uses" in one)
+    assert step["with"]["path"] == "${{ steps.measure.outputs.report }}"
+    assert "steps.measure.outputs.artifact }}" in step["if"]
+
+
+def test_a_machine_that_is_no_name_is_refused(tmp_path: Path) -> None:
+    ran = measure(tmp_path, base="main", artifact="a", machine="../x")
+    assert ran.code == 2
+    assert ran.outputs == {}
 
 
 def test_what_perfci_prints_is_no_command_to_the_runner(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from perfci.commands.workflows import REQUIREMENTS, WORKFLOWS
 from tests.builders.project import Project
-from tests.workflows.examples import parsed
+from tests.workflows.examples import ROOT, parsed
 from tests.workflows.locking import LOCK
 
 SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
@@ -90,7 +90,7 @@ def test_two_workflows_are_written_where_no_more_are_asked_for(mine: Project) ->
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     names = {path.name for path in folder.iterdir()}
-    assert names == {"perfci.yml", "perfci-report.yml", REQUIREMENTS}
+    assert names == {"perfci.yml", "perfci-report.yml"}
     assert "docs/" not in done.out
     for name in ("perfci.yml", "perfci-report.yml"):
         assert "docs/" not in written(mine, name)
@@ -120,21 +120,37 @@ def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> 
         f"python -m pip install {hashed} -r .github/workflows/{REQUIREMENTS}",
         f"python -m pip install --no-deps --no-build-isolation '{PERFCI}'",
     ]
-    stage_2 = parsed(written(mine, "perfci-report.yml"))["jobs"]["comment"]
     merge = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["merge"]
-    for job in (stage_2, merge):
-        assert job["steps"][1]["with"] == {"python-version": "3.12"}  # that the lock is for
-        assert job["steps"][2]["run"].splitlines()[-2:] == commands
-        assert [one for one in job["steps"] if "pip" in str(one)] == [job["steps"][2]]
+    assert merge["steps"][1]["with"] == {"python-version": "3.12"}  # that the lock is for
+    assert merge["steps"][2]["run"].splitlines()[-2:] == commands
+    assert [one for one in merge["steps"] if "pip" in str(one)] == [merge["steps"][2]]
+    stage_2 = parsed(written(mine, "perfci-report.yml"))["jobs"]["comment"]
+    assert stage_2["steps"][1]["with"] == {"python-version": "3.12"}
+    assert stage_2["steps"][2]["uses"] == f"o/perfci/actions/comment@{SHA}"
+    assert "pip" not in str(stage_2)
+    script = (ROOT / "actions" / "install.sh").read_text()
+    assert "--require-hashes" in script
+    assert f"templates/workflows/{REQUIREMENTS}" in script
 
 
 def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> None:
     note(mine, OF_A_FOLDER)
     done = mine.perfci("init", "--github").without_traceback()
     assert done.code == 2, done.text
-    assert {"--install,", "--report-install."} <= set(done.err.split())
+    assert "--action OWNER/perfci@COMMIT" in done.err
     assert not (mine.folder / ".github").exists()
-    told = mine.perfci("init", "--github", "--report-install", "make perfci")
+    named = ("init", "--github", "--action", "mine/perfci@v1")
+    done = mine.perfci(*named)
+    assert done.code == 0, done.text
+    assert not done.err
+    uses = [step.get("uses") for step in parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["steps"]]
+    assert uses[-1] == "mine/perfci@v1"
+    assert mine.perfci(*named, "--report-install", "make perfci").code == 2  # nothing installs it
+    nightly = (*named, "--with", "nightly")
+    done = mine.perfci(*nightly)
+    assert done.code == 2, done.text
+    assert {"--install,", "--report-install."} <= set(done.err.split())
+    told = mine.perfci(*nightly, "--report-install", "make perfci")
     assert told.code == 0, told.text
     assert "--install" in told.err  # what measures would be of an index still
     assert not (mine.folder / ".github" / "workflows" / REQUIREMENTS).exists()
@@ -144,7 +160,7 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
         "--report-install",
         f"pip install -r {REQUIREMENTS}",
     )
-    done = mine.perfci("init", "--github", *install)
+    done = mine.perfci(*nightly, *install)
     assert not done.err
     assert f"wrote    .github/workflows/{REQUIREMENTS}" in done.out
 
@@ -169,7 +185,9 @@ def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
     assert stage_1["steps"][1]["with"] == {
         "python-version": f"{sys.version_info.major}.{sys.version_info.minor}"
     }
-    assert f"{INSTALLED} .\n" in stage_1["steps"][2]["run"]
+    assert "\npython -m pip install .\n" in stage_1["steps"][2]["run"]
+    (measure,) = (one for one in baseline["jobs"]["measure"]["steps"] if one.get("name") == "Install")
+    assert f"{INSTALLED} .\n" in measure["run"]
 
 
 def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
@@ -194,11 +212,11 @@ def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
 
 def test_requirements_are_installed_where_there_is_no_package(mine: Project) -> None:
     mine.perfci("init", "--github")
-    assert f"{INSTALLED} torch\n" in written(mine, "perfci.yml")
+    assert "python -m pip install torch\n" in written(mine, "perfci.yml")
     (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
     mine.write("requirements.txt", "torch\n")
     mine.perfci("init", "--github")
-    assert f"{INSTALLED} -r requirements.txt\n" in written(mine, "perfci.yml")
+    assert "python -m pip install -r requirements.txt\n" in written(mine, "perfci.yml")
 
 
 def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
@@ -218,9 +236,10 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
     night = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["measure"]
     runners = [one["runner"] for one in night["strategy"]["matrix"]["include"]]
     assert runners == [["self-hosted", "a100"], ["linux-h100"]]
-    stage_2 = written(mine, "perfci-report.yml")
-    assert "pip install perfci-fork" in stage_2
-    assert "make wheels" not in stage_2
+    nightly = written(mine, "perfci-nightly.yml")
+    assert "pip install perfci-fork" in nightly
+    assert nightly.count("make wheels") == 1
+    assert "make wheels" not in written(mine, "perfci-report.yml")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +251,9 @@ def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
         ("--install", "pip install ${{ github.head_ref }}"),
         ("--install", "one\ntwo"),
         ("--report-install", ""),
+        ("--action", "mine/perfci"),
+        ("--action", "mine/perfci@${{ github.sha }}"),
+        ("--trigger", "comment"),
         ("--nightly-runner", "gpu, ${{x}}"),
         ("--nightly-runner", "gpu,,a100"),
         ("--shards", "257"),
@@ -247,7 +269,8 @@ def test_what_cannot_stand_in_a_workflow_is_refused_before_one_is_written(
 
 
 def test_an_install_without_perfci_is_refused(mine: Project) -> None:
-    done = mine.perfci("init", "--github", "--install", "pip install torch").without_traceback()
+    install = ("--install", "pip install torch")
+    done = mine.perfci("init", "--github", "--with", "nightly", *install).without_traceback()
     assert done.code == 2, done.text
     assert "none of the commands of --install installs perfci" in done.text
     assert not (mine.folder / ".github").exists()
@@ -260,8 +283,9 @@ def test_a_branch_with_an_expression_in_its_name_is_refused(mine: Project) -> No
     assert "default branch" in done.err
 
 
-def test_options_about_workflows_need_github(mine: Project) -> None:
-    done = mine.perfci("init", "--shards", "2")
+@pytest.mark.parametrize("given", [("--shards", "2"), ("--gitlab", "--trigger", "label")])
+def test_options_about_workflows_need_github(mine: Project, given: tuple[str, ...]) -> None:
+    done = mine.perfci("init", *given)
     assert done.code == 2
     assert "--github" in done.err
 

@@ -44,7 +44,11 @@ def shown() -> list[str]:
     """Return the workflows that docs/github.md shows, with names where it has capitals."""
     text = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
     blocks = [textwrap.dedent(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
-    whole = [one if "jobs:" in one else AROUND + textwrap.indent(one, 6 * " ") for one in blocks]
+    before = AROUND.partition("jobs:")[0]
+    whole = [
+        before + one if one.startswith("jobs:") else AROUND + textwrap.indent(one, 6 * " ")
+        for one in blocks
+    ]
     return [one.replace("YOUR-ORG", "o").replace("COMMIT", 40 * "a") for one in whole]
 
 
@@ -89,7 +93,7 @@ def workflows(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     examples = [folder / f"shown-{number}.yml" for number in range(len(shown()))]
     for file, text in zip(examples, shown(), strict=True):
         file.write_text(text)
-    assert len(examples) == 1
+    assert len(examples) == 2
     return [*written, *own, *examples]
 
 
@@ -108,12 +112,13 @@ def test_the_documentation_uses_the_inputs_that_the_action_has() -> None:
         for step in job["steps"]
         if step.get("uses", "").startswith("o/perfci@")
     ]
-    assert len(given) == 1
+    assert len(given) == 2
     assert all(names <= known for names in given)
 
 
-def test_the_action_passes_its_linters(tmp_path: Path) -> None:
-    file = ROOT / "action.yml"
+@pytest.mark.parametrize("name", ["action.yml", "actions/ask/action.yml", "actions/comment/action.yml"])
+def test_the_action_passes_its_linters(tmp_path: Path, name: str) -> None:
+    file = ROOT / name
     assert not _run([BIN / "zizmor", "--offline", "--no-progress", file], tmp_path)
     assert not _run([BIN / "jactionlint", file], tmp_path)
     schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.github-actions", file]
@@ -124,10 +129,10 @@ def test_the_action_passes_its_linters(tmp_path: Path) -> None:
     ("name", "was", "becomes", "linter"),
     [
         ("perfci.yml", "          persist-credentials: false\n", "", "zizmor"),
-        ("perfci.yml", '"$BASE"', '"${{ github.head_ref }}"', "zizmor"),
+        ("perfci.yml", '"$GITHUB_PATH"', '"${{ github.head_ref }}"', "zizmor"),
         ("perfci-report.yml", "# zizmor: ignore[dangerous-triggers]", "#", "zizmor"),
-        ("perfci.yml", "github.base_ref", "github.bas_ref", "jactionlint"),
-        ("perfci.yml", '"$BASE"', "$BASE", "jactionlint"),  # shellcheck's SC2086
+        ("perfci.yml", "github.event_name", "github.event_nam", "jactionlint"),
+        ("perfci.yml", '"$GITHUB_PATH"', "$GITHUB_PATH", "jactionlint"),  # shellcheck's SC2086
         ("perfci.yml", "cancel-in-progress: true", "cancel-in-progres: true", "schema"),
         ("perfci-nightly.yml", "    timeout-minutes: 60\n", "", "timeouts"),
     ],

@@ -9,7 +9,6 @@ import pytest
 
 from perfci.commands.workflows import WorkflowChoices, render_workflow
 from tests.workflows.examples import ROOT
-from tests.workflows.locking import LOCK
 
 # No baselines and no nights: on machines of GitHub's that change from job to job, a stored
 # baseline is seldom comparable with anything.
@@ -20,12 +19,11 @@ CHOICES = WorkflowChoices(
     python="3.12",
     runner=("ubuntu-latest",),
     shards=1,
-    install=("python -m pip install -c constraints.txt .",),
-    report_install=(
-        f"python -m pip install --require-hashes --only-binary :all: -r {LOCK.relative_to(ROOT)}",
-        "python -m pip install --no-deps --no-build-isolation .",
-    ),
+    project_install=("python -m pip install -c constraints.txt .",),
+    install=(),
+    report_install=(),
     report_python="3.12",
+    action="./",  # of the pull request's head where it is measured, of `main` where that is posted
 )
 
 

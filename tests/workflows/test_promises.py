@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from perfci.commands.workflows import WORKFLOWS, render_workflow
-from tests.workflows.examples import ROOT, VARIANTS, parsed
+from tests.workflows.examples import ACTION, ASK, COMMENT, ROOT, VARIANTS, parsed, step
 
+ACTIONS = {"action": ACTION, "comment": COMMENT, "ask": ASK}
 ALL = [(variant, name) for variant in VARIANTS for name in WORKFLOWS]
 OWN = sorted(path.name for path in (ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -20,6 +21,10 @@ def text_of(variant: str, name: str) -> str:
         return (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
     return render_workflow(name, VARIANTS[variant])
 
+
+PINNED = re.compile(
+    r"\s+(- )?uses: [\w-]+/[\w-]+(/actions/\w+)?@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+)
 
 every_workflow = pytest.mark.parametrize(
     ("variant", "name"), [*ALL, *(("own", name) for name in OWN)]
@@ -48,15 +53,28 @@ def test_every_action_is_pinned_by_commit_and_says_its_version(variant: str, nam
     lines = [line for line in text_of(variant, name).splitlines() if "uses:" in line]
     assert lines
     for line in lines:
-        assert re.fullmatch(r"\s+(- )?uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), (
-            line
-        )
+        own = variant == "own" and re.search(r"uses: \./(actions/\w+)?$", line)
+        assert own or PINNED.fullmatch(line), line
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_the_actions_that_perfcis_use_are_pinned_too(name: str) -> None:
+    lines = [line for line in ACTIONS[name].splitlines() if "uses:" in line]
+    assert bool(lines) == (name != "ask")
+    assert all(PINNED.fullmatch(line) for line in lines)
 
 
 @every_workflow
 def test_no_expression_stands_in_a_script(variant: str, name: str) -> None:
     for step in steps(parsed(text_of(variant, name))):
         assert "${{" not in step.get("run", "")
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_no_expression_stands_in_a_script_of_an_action(name: str) -> None:
+    scripts = [one["run"] for one in parsed(ACTIONS[name])["runs"]["steps"] if "run" in one]
+    assert scripts
+    assert "${{" not in "".join(scripts)
 
 
 @every_workflow
@@ -74,6 +92,12 @@ def test_nothing_is_cached_and_no_secret_is_named(variant: str, name: str) -> No
     assert "pull_request_target" not in text
     assert not re.search(r"^\s+cache:", text, re.MULTILINE)
     assert "actions/cache" not in text
+
+
+def test_the_action_that_measures_takes_no_token() -> None:
+    assert "token" not in str(parsed(ACTION)["inputs"]).replace("needs no token", "")
+    assert "github.token" not in ACTION
+    assert "secrets." not in ACTION
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -107,55 +131,55 @@ def test_on_demand_the_job_that_measures_is_given_no_token_and_the_commit_that_w
         assert "token" not in str(step.get("with", {}))
     (checkout,) = uses({"jobs": {"one": measure}}, "actions/checkout@")
     assert checkout["with"]["ref"] == "${{ needs.ask.outputs.head }}"
-    (run,) = (step for step in measure["steps"] if step.get("name") == "Measure")
-    assert '"$BASE" "$HEAD" -k "$SELECTION"' in run["run"]
-    for job in (ask, answer):
-        assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+    assert measure["steps"][-1]["with"] == {
+        **{name: f"${{{{ needs.ask.outputs.{name} }}}}" for name in ("base", "head")},
+        "select": "${{ needs.ask.outputs.selection }}",
+        "artifact": "perfci-report",
+    }
+    permissions = {"contents": "read", "pull-requests": "write"}
+    assert ask["permissions"] == permissions
+    assert answer["permissions"] == {**permissions, "actions": "read"}
+    for job, action in ((ask, "ask"), (answer, "comment")):
         assert job["runs-on"] == "ubuntu-latest"
         (checkout,) = uses({"jobs": {"one": job}}, "actions/checkout@")
         assert "ref" not in checkout["with"]  # the default branch
-        holding = [one["name"] for one in job["steps"] if "GITHUB_TOKEN" in one.get("env", {})]
-        assert holding == [job["name"].capitalize()]
+        holding = [one["uses"] for one in job["steps"] if "token" in one.get("with", {})]
+        assert holding == [f"o/perfci/actions/{action}@{40 * 'a'}"]
     assert set(ask["outputs"]) == {"number", "comment", "base", "head", "selection"}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["perfci.yml", "perfci-baseline.yml", "perfci-on-demand.yml"])
-def test_no_build_is_kept_for_the_next_job_which_another_could_have_changed(
-    variant: str, name: str
-) -> None:
-    (run,) = (
-        step["run"]
-        for step in steps(parsed(text_of(variant, name)))
-        if step.get("name") == "Measure"
-    )
-    own, measuring = 'PERFCI_CACHE_DIR="$RUNNER_TEMP/', "\nperfci "
-    assert 0 < run.index(own) < run.index(measuring)
+@pytest.mark.parametrize("text", [ACTION, text_of("plain", "perfci-baseline.yml")])
+def test_no_build_is_kept_for_the_next_job_which_another_could_have_changed(text: str) -> None:
+    run = step(parsed(text), "Measure")["run"]
+    own = re.search(r'PERFCI_CACHE_DIR="(\$\{PERFCI_CACHE_DIR:-)?\$RUNNER_TEMP/perfci-cache', run)
+    measuring = re.search(r"\n(perfci |\"\$own\" -P -m perfci )", run)
+    assert own
+    assert measuring
+    assert own.start() < measuring.start()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stage_1_is_cancelled_by_a_newer_push_and_uploads_the_report_alone(variant: str) -> None:
     workflow = parsed(text_of(variant, "perfci.yml"))
     assert workflow["on"] == {
-        "pull_request": {"types": ["opened", "synchronize", "reopened", "edited"]},
+        "pull_request": {"types": ["opened", "synchronize", "reopened", "edited", "labeled"]},
         "merge_group": {"types": ["checks_requested"]},
     }
     assert workflow["concurrency"]["cancel-in-progress"] is True
-    (upload,) = uses(workflow, "actions/upload-artifact@")
-    sharded = VARIANTS[variant].shards > 1
-    name = "report-${{ matrix.shard }}.json" if sharded else "report.json"
-    assert upload["with"]["path"] == name
+    assert not uses(workflow, "actions/upload-artifact@")
+    (upload,) = (one for one in parsed(ACTION)["runs"]["steps"] if "uses" in one)
+    assert upload["with"]["path"] == "${{ steps.measure.outputs.report }}"
     (checkout,) = uses(workflow, "actions/checkout@")
     measured = "github.event.pull_request.head.sha || github.event.merge_group.head_sha"
     assert checkout["with"]["ref"] == f"${{{{ {measured} }}}}"
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_stage_2_uploads_the_page_that_the_comment_links(variant: str) -> None:
-    workflow = parsed(text_of(variant, "perfci-report.yml"))
-    (upload,) = uses(workflow, "actions/upload-artifact@")
+def test_stage_2_uploads_the_page_that_the_comment_links() -> None:
+    action = parsed(COMMENT)
+    upload = action["runs"]["steps"][-1]
+    assert upload["uses"].startswith("actions/upload-artifact@")
     assert upload["with"]["path"] == "${{ runner.temp }}/page"
-    (run,) = (one["run"] for one in steps(workflow) if one.get("name") == "Comment")
+    run = step(action, "Comment")["run"]
     assert '--page "$RUNNER_TEMP/page/perfci-report.html"' in run
     assert "actions/runs/$GITHUB_RUN_ID" in run
 
@@ -165,11 +189,16 @@ def test_what_measures_or_posts_nothing_ends_nothing_that_does(variant: str) -> 
     """A workflow's concurrency comes before its jobs' conditions."""
     stage_1 = parsed(text_of(variant, "perfci.yml"))
     edited, target = "github.event.action == 'edited'", "github.event.changes.base"
+    labeled, label = "github.event.action == 'labeled'", "github.event.label.name == 'perfci'"
     (job,) = stage_1["jobs"].values()
-    assert job["if"] == f"{edited.replace('==', '!=')} || {target}"
+    measured = " ".join(job["if"].split())
+    either = [f"({what.replace('==', '!=')} || {when})" for what, when in PASSED]
+    assert measured.startswith(" && ".join(either))
+    labels = "contains(github.event.pull_request.labels.*.name, 'perfci')"
+    assert (labels in measured) == (VARIANTS[variant].trigger == "label")
     assert group(stage_1) == (
-        f"perfci-${{{{ {edited} && !{target} && github.run_id"
-        " || github.event.pull_request.number || github.ref }}"
+        f"perfci-${{{{ ({edited} && !{target} || {labeled} && {label.replace('==', '!=')})"
+        " && github.run_id || github.event.pull_request.number || github.ref }}"
     )
     stage_2 = parsed(text_of(variant, "perfci-report.yml"))
     conclusion = "github.event.workflow_run.conclusion"
@@ -182,6 +211,13 @@ def test_what_measures_or_posts_nothing_ends_nothing_that_does(variant: str) -> 
     assert set(json.loads(elsewhere[1])) == left_out == {"cancelled", "skipped"}
 
 
+PASSED = (
+    ("github.event.action == 'edited'", "github.event.changes.base"),
+    ("github.event.action == 'labeled'", "github.event.label.name == 'perfci'"),
+)
+"""Events of a pull request that measure only under a condition."""
+
+
 def group(workflow: Any) -> str:
     return str(workflow["concurrency"]["group"])
 
@@ -192,7 +228,10 @@ def test_where_a_file_lies_does_not_depend_on_how_many_artifacts_there_are(
     variant: str, name: str
 ) -> None:
     downloads = uses(parsed(text_of(variant, name)), "actions/download-artifact@")
-    assert bool(downloads) == (name != "perfci.yml")
+    assert bool(downloads) == (name in {"perfci-baseline.yml", "perfci-nightly.yml"})
+    downloads += [
+        one for one in parsed(COMMENT)["runs"]["steps"] if "download" in one.get("uses", "")
+    ]
     for download in downloads:
         asked = download["with"]
         assert "name" in asked or asked["merge-multiple"] is True
@@ -212,36 +251,28 @@ def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> Non
     }
     (checkout,) = uses(workflow, "actions/checkout@")
     assert "ref" not in checkout["with"]  # the default branch
-    holding = [step["name"] for step in job["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
+    assert [one["uses"] for one in job["steps"] if "token" in one.get("with", {})] == [
+        f"o/perfci/actions/comment@{40 * 'a'}"
+    ]
+    action = parsed(COMMENT)["runs"]["steps"]
+    holding = [step["name"] for step in action if "inputs.token" in str(step.get("env", {}))]
     assert holding == ["Comment"]
-    (download,) = uses(workflow, "actions/download-artifact@")
+    (download,) = (step for step in action if "inputs.token" in str(step.get("with", {})))
     assert download["with"]["path"].startswith("${{ runner.temp }}/")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_what_an_answer_prints_of_a_report_is_no_command(variant: str) -> None:
-    jobs = parsed(text_of(variant, "perfci-on-demand.yml"))["jobs"]
-    for job, command in (("ask", "perfci on-demand"), ("answer", "perfci comment ")):
-        (script,) = (one["run"] for one in jobs[job]["steps"] if command in str(one.get("run")))
-        before, _ = script.split(command)
-        assert before.endswith('echo "::stop-commands::$resume"\n')
-        assert "trap 'echo \"::$resume::\"' EXIT" in before
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_what_stage_2_prints_of_a_report_is_no_command(variant: str) -> None:
-    workflow = parsed(text_of(variant, "perfci-report.yml"))
-    (job,) = workflow["jobs"].values()
-    reading = [
-        one["run"]
-        for one in job["steps"]
-        if re.search(r"perfci (?:merge|comment) ", str(one.get("run")))
-    ]
-    assert len(reading) == (2 if VARIANTS[variant].shards > 1 else 1)
-    for script in reading:
-        before, _, _ = re.split(r"(perfci (?:merge|comment) )", script)
-        assert re.search(r'echo "::stop-commands::\$resume"\n(?:code=0\n)?$', before)
-        assert "trap 'echo \"::$resume::\"' EXIT" in before
+@pytest.mark.parametrize(
+    ("action", "name", "command"),
+    [(COMMENT, "Take the expected reports", "merge"), (COMMENT, "Comment", "comment"),
+     (ASK, "Ask", "on-demand")],
+)  # fmt: skip
+def test_what_is_printed_of_a_report_or_a_comment_is_no_command(
+    action: str, name: str, command: str
+) -> None:
+    before, after = re.split(rf"\S+ -P -m perfci {command}", step(parsed(action), name)["run"])
+    assert re.search(r'echo "::stop-commands::\$resume"\n\s*(?:code=0\n\s*)?$', before)
+    resumed = 'echo "::$resume::"'
+    assert f"trap '{resumed}' EXIT" in before or resumed in after
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -307,8 +338,14 @@ def test_every_shard_is_measured_once_and_expected() -> None:
     stage_2 = text_of("sharded", "perfci-report.yml")
     (job,) = stage_1["jobs"].values()
     assert job["strategy"] == {"fail-fast": False, "matrix": {"shard": [1, 2, 3, 4]}}
-    assert '--shard "$SHARD/4"' in str(job["steps"])
-    (upload,) = uses(stage_1, "actions/upload-artifact@")
-    assert upload["with"]["name"] == "perfci-report-${{ matrix.shard }}-of-4"
-    assert "for shard in 1 2 3 4; do" in stage_2
-    assert "--expect 4" in stage_2
+    assert job["steps"][-1]["with"]["shard"] == "${{ matrix.shard }}/4"
+    (posting,) = uses(parsed(stage_2), "o/perfci/actions/comment@")
+    assert posting["with"]["shards"] == 4
+    take = step(parsed(COMMENT), "Take the expected reports")
+    assert take["env"]["SHARDS"] == "${{ inputs.shards }}"
+    assert '--expect "$SHARDS"' in take["run"]
+
+
+def test_the_two_workflows_are_short() -> None:
+    names = ("perfci.yml", "perfci-report.yml")
+    assert sum(len(text_of("plain", name).splitlines()) for name in names) <= 90

@@ -94,6 +94,13 @@ def test_who_may_write_has_the_head_measured_as_it_was(
     assert "-k encoder and not slow" in answer["body"]
 
 
+def test_without_a_selection_all_cases_are_measured(asking: Asking, github: FakeGitHub) -> None:
+    done = asking("/perfci")
+    assert done.code == 0, done.text
+    assert (asking.outputs()["head"], asking.outputs()["selection"]) == (HEAD, "")
+    assert "-k" not in github.comments[-1]["body"]
+
+
 def test_a_step_that_is_run_again_answers_once(asking: Asking, github: FakeGitHub) -> None:
     asking()
     event = json.loads((asking.folder / "event.json").read_text())
@@ -235,6 +242,8 @@ def test_where_github_fails_nothing_is_measured(
 @pytest.mark.parametrize(
     ("body", "selection"),
     [
+        ("/perfci", ""),  # all cases
+        ("/perfci  \nplease", ""),
         ("/perfci -k encoder", "encoder"),
         ("/perfci  -k  a[x=1] or (b and not c)", "a[x=1] or (b and not c)"),
         ("/perfci -k 'a b'\r\nthanks", "a b"),
