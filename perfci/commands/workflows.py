@@ -287,7 +287,7 @@ class WorkflowChoices:
     """The values in which projects' workflows differ.
 
     ``runner`` has the labels of the measuring machine. ``project_install`` are the shell commands
-    that make an environment of ``python`` to measure in. ``install`` makes one that has perfci, too.
+    that make an environment of ``python`` to measure in. ``install`` makes it with perfci inside.
     ``report_install`` makes that of nights' second job, of ``report_python``. ``nightly_runners``
     are the labels of each type of nightly machine; if empty, ``runner`` measures. ``stored``: a
     workflow stores baselines, so nights are checked against them. ``action`` is perfci's.
@@ -309,8 +309,9 @@ class WorkflowChoices:
 
     def action_of(self, folder: str) -> str:
         """Return the address of the action in a folder of perfci's repository."""
-        repository, at, commit = self.action.partition("@")
-        return f"{repository.rstrip('/')}/{folder}{at}{commit}"
+        address, space, comment = self.action.partition(" ")
+        repository, at, commit = address.partition("@")
+        return f"{repository.rstrip('/')}/{folder}{at}{commit}{space}{comment}"
 
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:

@@ -30,9 +30,7 @@ def test_a_forks_pull_request_runs_bases_benchmarks(tmp_path: Path, fork: str) -
     environment = {
         **os.environ,
         "RUNNER_TEMP": str(tmp_path / "temp"),
-        **{
-            f"PERFCI_{name.upper()}": given["default"] for name, given in action["inputs"].items()
-        },
+        **{f"PERFCI_{name.upper()}": given["default"] for name, given in action["inputs"].items()},
         "GROUP_BASE": base,
         "FORK": fork,
         "GITHUB_OUTPUT": str(tmp_path / "output"),

@@ -143,7 +143,9 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     done = mine.perfci(*named)
     assert done.code == 0, done.text
     assert not done.err
-    uses = [step.get("uses") for step in parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["steps"]]
+    uses = [
+        step.get("uses") for step in parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["steps"]
+    ]
     assert uses[-1] == "mine/perfci@v1"
     assert mine.perfci(*named, "--report-install", "make perfci").code == 2  # nothing installs it
     nightly = (*named, "--with", "nightly")
@@ -186,7 +188,9 @@ def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
         "python-version": f"{sys.version_info.major}.{sys.version_info.minor}"
     }
     assert "\npython -m pip install .\n" in stage_1["steps"][2]["run"]
-    (measure,) = (one for one in baseline["jobs"]["measure"]["steps"] if one.get("name") == "Install")
+    (measure,) = (
+        one for one in baseline["jobs"]["measure"]["steps"] if one.get("name") == "Install"
+    )
     assert f"{INSTALLED} .\n" in measure["run"]
 
 

@@ -23,7 +23,9 @@ CHOICES = WorkflowChoices(
     install=(),
     report_install=(),
     report_python="3.12",
-    action="./",  # of the pull request's head where it is measured, of `main` where that is posted
+    # of the pull request's head where it is measured, of `main` where that is posted. GitHub's own
+    # `$/` would be of the merge
+    action="./ # zizmor: ignore[self-repository] what is checked out",
 )
 
 
