@@ -158,7 +158,7 @@ def _action(repository: Repository, options: CiOptions) -> str:
         "no-action",
         own.caveat or f"{own.text} is not a commit of a repository on GitHub",
         "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
-        "name the repository that has its action: --action OWNER/perfci@COMMIT.",
+        "name the repository that has its action: --action YOUR-ORG/perfci@COMMIT.",
     )
 
 

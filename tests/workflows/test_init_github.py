@@ -137,7 +137,7 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     note(mine, OF_A_FOLDER)
     done = mine.perfci("init", "--github").without_traceback()
     assert done.code == 2, done.text
-    assert "--action OWNER/perfci@COMMIT" in done.err
+    assert "--action YOUR-ORG/perfci@COMMIT" in done.err
     assert not (mine.folder / ".github").exists()
     named = ("init", "--github", "--action", "mine/perfci@v1")
     done = mine.perfci(*named)
