@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import sys
 from binascii import crc32
 from collections.abc import Callable, Sequence
@@ -130,13 +131,24 @@ def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
     """Import the order's benchmark file and return its benchmarks. For a saved model, import torch.
 
-    A saved model has no benchmarks.
+    A saved model has no benchmarks. What the file draws as it is imported is the same on both sides.
     """
+    seed_random(order.seed)
     if order.benchmark_file:
         return benchmarks_of(order.benchmark_file, order, form_of(order.benchmark_file, order.root))
     import torch  # noqa: F401 (counts as the import of a saved model's start)
 
     return ()
+
+
+def seed_random(seed: int) -> None:
+    """Seed Python's generator, and those of numpy and torch if they are imported."""
+    random.seed(seed)
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    if numpy is not None:
+        numpy.seed(seed % (1 << 32))
+    if torch is not None:
+        torch.manual_seed(seed)
 
 
 GoOn = Callable[[Work], None]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 import time
 from array import array
@@ -48,7 +47,7 @@ from perfci.worker.devices import (
     used,
 )
 from perfci.worker.imports import require_compiled, require_same_environment
-from perfci.worker.loading import imported, set_up
+from perfci.worker.loading import imported, seed_random, set_up
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
@@ -256,14 +255,11 @@ def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
 
     Called before and after set-up, because set-up may be the first to import torch.
     """
-    torch = sys.modules.get("torch")
     if seed:
-        random.seed(order.seed)
-    if torch is not None:
-        if seed:
-            torch.manual_seed(order.seed)
-        if "OMP_NUM_THREADS" in os.environ:
-            torch.set_num_threads(order.threads)
+        seed_random(order.seed)
+    torch = sys.modules.get("torch")
+    if torch is not None and "OMP_NUM_THREADS" in os.environ:
+        torch.set_num_threads(order.threads)
 
 
 def _encoded_ns(seconds: Sequence[float]) -> str:

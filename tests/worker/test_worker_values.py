@@ -238,11 +238,19 @@ def test_what_waits_for_a_collection_is_no_growth(bench: Bench) -> None:
     assert measured["values"]["memory_growth"] < 16
 
 
-def test_both_sides_draw_the_same_random_numbers(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("at_import", "in_set_up"),
+    [
+        ("", "import random; drawn = random.random()"),
+        ("import random\ndrawn = random.random()\n", "pass"),
+        ("import numpy.random\n", "drawn = numpy.random.random()"),
+    ],
+)
+def test_both_sides_draw_the_same_random_numbers(
+    bench: Bench, at_import: str, in_set_up: str
+) -> None:
     own = 'perfci.metric("drawn", lambda: drawn)'
-    source = (
-        HEAD + f"    import random\n    drawn = random.random()\n    return (lambda: None), {own}\n"
-    )
+    source = f"{at_import}{HEAD}    {in_set_up}\n    return (lambda: None), {own}\n"
     drawn = [bench.measure(source, seed=seed)["values"]["drawn"] for seed in (3, 3, 4)]
     assert drawn[0] == drawn[1] != drawn[2]
 
