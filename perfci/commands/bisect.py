@@ -50,12 +50,12 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
             else CommitRange(project, wanted, options.python)
         )
         return _search(project, source, options)
-    _refuse_range_options(wanted, options)
+    _refuse_range_options(project, wanted, options)
     change = _change_named(project, wanted, options.history)
     return _search(project, *_search_of(project, change, options))
 
 
-def _refuse_range_options(wanted: str, options: BisectOptions) -> None:
+def _refuse_range_options(project: Project, wanted: str, options: BisectOptions) -> None:
     """Raise UsageError for options that go with a range only, not with a change of the trend."""
     if options.package:
         raise UsageError(
@@ -66,8 +66,9 @@ def _refuse_range_options(wanted: str, options: BisectOptions) -> None:
     if options.selection or options.metric:
         raise UsageError(
             "change-and-case",
-            f"{wanted!r} is a change, which has its own case and metric",
-            "Leave out -k and --metric, or give a range GOOD..BAD.",
+            f"{wanted!r} is no range of commits, and a change of the trend names its own case",
+            f"Write GOOD..BAD with both ends, as {_range_from(project, wanted)}. Of a change, "
+            "leave out -k and --metric.",
         )
 
 

@@ -34,6 +34,7 @@ from perfci.measure.workers import WorkerEnded, import_times
 from perfci.model.case import Case, Failure
 from perfci.model.discovery import Discovery
 from perfci.model.worker import WorkOrder
+from perfci.units import first_of
 
 CUT_SHORT = "no_time"
 """The kind of failure of a file that had less time to import than ``timeout``, and may be sound."""
@@ -330,7 +331,7 @@ def not_matching(plan: SessionPlan) -> tuple[str, ...]:
 def require_cases(
     cases: tuple[Case, ...],
     failures: tuple[Failure, ...],
-    where: str,
+    plan: SessionPlan,
     lacking_advice: Callable[[str], str],
     notes: Sequence[str] = (),
 ) -> None:
@@ -341,6 +342,7 @@ def require_cases(
     """
     if cases:
         return
+    where = plan.config.benchmarks
     if failures:
         first = failures[0]
         cut = next((failure for failure in failures if failure.kind == CUT_SHORT), None)
@@ -359,7 +361,8 @@ def require_cases(
             advice = lacking_advice(lacking[1])
         raise UnbuiltCommit(
             "no-benchmark-imports",
-            f"no benchmark file in {where} could be imported; {first.case}: {first.message}",
+            f"no benchmark file in {where} could be imported; "
+            f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
             "\n".join(
                 (first.log_tail, *notes, f"{advice}; `perfci list` shows what is found.")
             ).strip(),
@@ -367,8 +370,21 @@ def require_cases(
     raise UsageError(
         "no-benchmarks",
         f"no benchmarks in {where}",
-        "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
+        _why_none(plan) or "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
     )
+
+
+def _why_none(plan: SessionPlan) -> str:
+    """Return what to do about files that are there, but give no benchmarks; empty without any."""
+    named = [
+        str(Path(file).relative_to(plan.head_root)) for file in plan.benchmark_files(plan.head_root)
+    ]
+    if named:
+        return (
+            f"{first_of(named, 3)} defines none. Write `@perfci.benchmark` before a "
+            "function that returns the work."
+        )
+    return "\n".join(not_matching(plan)[:3])
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class Workplace:
             root=plan.checkout,
             names=plan.names,
         )
-        require_cases(head.cases, head.failures, plan.config.benchmarks, advice, self.notes)
+        require_cases(head.cases, head.failures, plan, advice, self.notes)
         return select(head.cases, selection)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:

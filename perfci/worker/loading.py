@@ -131,7 +131,7 @@ def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
     """Import the order's benchmark file and return its benchmarks. For a saved model, import torch.
 
-    A saved model has no benchmarks. What the file draws as it is imported is the same on both sides.
+    A saved model has no benchmarks. What the file draws as it is imported, both sides draw alike.
     """
     seed_random(order.seed)
     if order.benchmark_file:

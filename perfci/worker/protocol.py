@@ -17,10 +17,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perfci.errors import PerfciError, Unusable
@@ -35,6 +37,8 @@ EXIT_PIPE_CLOSED = 70
 _HIGH_DESCRIPTOR = 200
 """Lowest number of a descriptor that is moved out of the way."""
 _LONGEST_MESSAGE = 4000
+_NO_NAME = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
+"""The beginning of an ImportError's text. The module's path follows."""
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
@@ -212,9 +216,24 @@ def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
     elif isinstance(error, SyntaxError):
         text = f"{_relative(error.filename or '?', roots)}:{error.lineno}: {error.msg}"
     elif place := _place(error, roots):
-        text = f"{place}: {text}"
+        text = f"{place}: {_with_nearest_name(error, text)}"
     # A lone surrogate (such as in a file's name) would fail wherever the text is written later.
     return text[:_LONGEST_MESSAGE].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _with_nearest_name(error: BaseException, text: str) -> str:
+    """Return the text of ``error``, with the nearest name if a module lacks the one it was asked."""
+    missing = _NO_NAME.match(text) if isinstance(error, ImportError) else None
+    module = sys.modules.get(missing["module"]) if missing else getattr(error, "obj", None)
+    name = missing["name"] if missing else getattr(error, "name", None)
+    if missing:
+        text = missing[0]  # without the file's path, which is a tree's of the cache
+    if not isinstance(module, ModuleType) or not isinstance(name, str):
+        return text
+    import difflib
+
+    near = difflib.get_close_matches(name, vars(module), n=1)
+    return f"{text}. Did you mean `{near[0]}`?" if near else text
 
 
 def log(error: BaseException) -> None:
