@@ -170,12 +170,13 @@ def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
     """
     _require_known_to_gitlab(options)
     shared = _shared_values(options)
+    install = _install(repository.root, options)
     report_install = _report_install(options, _GITLAB_FOLDER)
     tags = _labels(options.runner or ("gpu",), "--runner")
     nightly = "nightly" not in options.left_out
     values = {
         **shared,
-        "install": _install(repository.root, options),
+        "install": install,
         "report_install": report_install,
         "version": VERSION,
         "tags": tags,

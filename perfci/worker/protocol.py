@@ -222,7 +222,7 @@ def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
 
 
 def _with_nearest_name(error: BaseException, text: str) -> str:
-    """Return the text of ``error``, with the nearest name if a module lacks the one it was asked."""
+    """Return the text of ``error``. If a module lacks a name, the nearest name follows."""
     missing = _NO_NAME.match(text) if isinstance(error, ImportError) else None
     module = sys.modules.get(missing["module"]) if missing else getattr(error, "obj", None)
     name = missing["name"] if missing else getattr(error, "name", None)

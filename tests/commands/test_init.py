@@ -16,7 +16,7 @@ from perfci.measure.checkout.git import open_repository
 from perfci.outputs import silent
 from tests.builders.project import Project
 
-OPTIONS = CiOptions(install=("pip install . perfci",), report_install=("pip install perfci",))
+OPTIONS = CiOptions(install=("pip install .",), action="o/perfci@v1")
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
         (("--gitlab", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--gitlab", *INSTALL, "--nightly-runner", "a b"), "[unfit-for-a-workflow]"),
         (("--gitlab", *INSTALL, "--benchmarks", "file.txt"), "[not-a-folder]"),
-        (("--github", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--github", "--action", "o/p@v1", "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
         (("--runner", "gpu"), "Add --github or --gitlab"),

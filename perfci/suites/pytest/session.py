@@ -183,11 +183,15 @@ def _group(item: pytest.Function) -> str:
 
 
 def _require_fixtures(item: pytest.Function, name: str) -> None:
-    """Raise LookupError for a fixture that no conftest.py, plugin or module has."""
+    """Raise Unusable for a fixture that no conftest.py, plugin or module has."""
     known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 (pytest has no other way to ask)
     for fixture in item.fixturenames:
         if fixture not in known and fixture != "request" and not _is_parameter(item, fixture):
-            raise LookupError(f"fixture '{fixture}' not found, which {name} asks for")
+            raise Unusable(
+                "no_fixture",
+                f"{item.path}:{(item.location[1] or 0) + 1}: fixture '{fixture}' not found, which "
+                f"{name} asks for. Write it in a conftest.py, or install the plugin that has it",
+            )
 
 
 def _is_parameter(item: pytest.Function, name: str) -> bool:
