@@ -370,11 +370,12 @@ def require_cases(
     raise UsageError(
         "no-benchmarks",
         f"no benchmarks in {where}",
-        _why_none(plan) or "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
+        _advice_for_files(plan)
+        or "Write one with `perfci init`, or set `benchmarks` in [tool.perfci].",
     )
 
 
-def _why_none(plan: SessionPlan) -> str:
+def _advice_for_files(plan: SessionPlan) -> str:
     """Return what to do about files that are there, but give no benchmarks; empty without any."""
     named = [
         str(Path(file).relative_to(plan.head_root)) for file in plan.benchmark_files(plan.head_root)

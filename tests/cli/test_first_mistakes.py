@@ -48,3 +48,9 @@ def test_one_revision_is_no_range_to_bisect(project: Project) -> None:
     project.commit("second", other="1")
     done = project.perfci("bisect", "HEAD~1", "-k", "adding").without_traceback()
     assert (done.code, "as `HEAD~1..HEAD`" in done.err) == (2, True), done.text
+
+
+def test_a_file_is_no_commit(project: Project) -> None:
+    project.commit("first")
+    done = project.perfci("compare", "pyproject.toml").without_traceback()
+    assert (done.code, "Name commits here, and choose cases by -k" in done.err) == (2, True)

@@ -394,6 +394,8 @@ class Repository:
                 "This is a shallow clone: fetch the rest with `git fetch --unshallow` "
                 "(actions/checkout: `fetch-depth: 0`)."
             )
+        elif (self.root / rev).exists():
+            hints = ["It is a file or a folder. Name commits here, and choose cases by -k."]
         elif not hints:
             hints.append("See `git branch --all` and `git tag`; fetch it if it is elsewhere.")
         return UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", " ".join(hints))
