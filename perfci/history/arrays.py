@@ -143,8 +143,11 @@ def _series(connection: Connection, index_of_run_number: NDArray[Any]) -> Iterat
     points_by_run = _points_by_run(connection, index_of_run_number)
     numbers = [row.number for row in rows]
     next_place = np.zeros(max(numbers, default=0) + 2, dtype=np.intp)
+    is_known = np.zeros(len(next_place), dtype=bool)
+    is_known[numbers] = True
     for series_numbers, _, _ in points_by_run:
-        if not np.isin(series_numbers, numbers, kind="table").all():
+        # clipped, because a damaged number may be any: the ends are no series
+        if not is_known.take(series_numbers, mode="clip").all():
             raise NotPacked("a run has points of a series that is not there")
         next_place[series_numbers + 1] += 1
     np.cumsum(next_place, out=next_place)

@@ -184,7 +184,13 @@ def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("packed", "said"), [("x'000000'", "cut short"), ("zeroblob(12)", "a series that is not there")]
+    ("packed", "said"),
+    [
+        ("x'000000'", "cut short"),
+        ("zeroblob(12)", "a series that is not there"),
+        ("x'ffffffff0000000000000000'", "a series that is not there"),
+        ("x'ffffff7f0000000000000000'", "a series that is not there"),
+    ],
 )
 def test_points_that_no_perfci_wrote_are_damage(tmp_path: Path, packed: str, said: str) -> None:
     place = str(tmp_path / "history.sqlite")
