@@ -2,7 +2,8 @@
 
     python -m benchmarks.gpu.opened
 
-An ancestor forks its workers only while nothing has begun to use a card. Each step runs in a fresh
+An ancestor forks its workers only while nothing has begun to use a card: ``perfci`` is what it says
+of that, after it has shut NVML down. Each step runs in a fresh
 process, with torch's NVML check on and off.
 """
 
@@ -34,6 +35,8 @@ for descriptor in os.listdir("/proc/self/fd"):
         pass
 devices = sorted(link for link in links if link.startswith("/dev/") and link != "/dev/null")
 threads = len(os.listdir("/proc/self/task"))
+from perfci.api.forking import unforkable_reason
+reason = unforkable_reason()
 initialised = torch.cuda.is_initialized()
 reading, writing = os.pipe()
 child = os.fork()
@@ -47,7 +50,8 @@ if child == 0:
 os.close(writing)
 answer = os.read(reading, 4096).decode()
 os.waitpid(child, 0)
-print(json.dumps(dict(devices=devices, threads=threads, initialised=initialised, fork=answer)))
+seen = dict(devices=devices, threads=threads, initialised=initialised)
+print(json.dumps(dict(seen, fork=answer, perfci=reason)))
 """
 
 

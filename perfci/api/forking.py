@@ -22,6 +22,10 @@ _TRIAL_NS = 10_000_000_000
 """Longest wait for the trial fork's end."""
 _END_NS = 1_000_000_000
 """Longest wait until the kernel no longer lists threads that have ended."""
+_NVML = "libnvidia-ml.so.1"
+_BINDINGS = ("pynvml", "py3nvml.py3nvml")
+"""Modules whose users hold handles of NVML's, once ``nvmlLib`` is set. torch imports the first."""
+_MOST_INITIALISATIONS = 100
 _FITS, _FAILED, _NO_CUDA = 0, 1, 3
 """Exit codes of the trial fork."""
 _NOT_INITIALIZED = 3
@@ -33,6 +37,7 @@ def unforkable_reason() -> str:
 
     The reason is the predicate of a sentence: the caller puts a subject before it.
     """
+    _shut_nvml_down()
     code = _trial_fork()
     if code == _NO_CUDA:
         return "initialised CUDA"
@@ -42,6 +47,24 @@ def unforkable_reason() -> str:
         return "left threads running"
     opened = next((file for file in _open_files() if file.startswith(_DEVICES)), "")
     return f"opened {opened}" if opened else ""
+
+
+def _shut_nvml_down() -> None:
+    """Undo the initialisations of NVML. A driver of version 580 keeps a thread until then.
+
+    torch initialises NVML each time it counts devices, and never undoes that. Where a library holds
+    handles, NVML is left alone: they would not be valid any more.
+    """
+    bindings = (sys.modules.get(name) for name in _BINDINGS)
+    if any(getattr(binding, "nvmlLib", None) for binding in bindings):
+        return
+    try:
+        nvml = ctypes.CDLL(_NVML, mode=os.RTLD_NOLOAD)
+    except OSError:  # nothing has loaded it
+        return
+    for _ in range(_MOST_INITIALISATIONS):
+        if nvml.nvmlShutdown():  # it isn't initialised any more
+            return
 
 
 def _trial_fork() -> int:
