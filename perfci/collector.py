@@ -290,6 +290,13 @@ class WatchedSide(Protocol):
     def call_energy(self, time_s: float) -> float:
         """Have the worker make calls for about ``time_s``. Return a call's energy in J, or NaN."""
 
+    @property
+    def sm_clock(self) -> float:
+        """Return the clock of the cards in MHz during the calls of ``call_energy``, or NaN."""
+
+    def held_on_cards(self) -> float:
+        """Return the bytes that the worker and its session hold on its cards, or NaN."""
+
     def call_for(self, time_s: float) -> int:
         """Have the worker make calls for about ``time_s``. Return their number."""
 

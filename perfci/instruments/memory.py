@@ -14,7 +14,7 @@ import inspect
 import linecache
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -186,8 +186,8 @@ def _where_set(scene: RecordingScene, kind: type, name: str) -> tuple[str, int]:
 
 def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
     """Return the bytes by stack at one call's peak, or None without a history of allocations."""
-    name = getattr(scene.device, "name", "")
-    if not name.startswith("cuda"):
+    names = getattr(scene.device, "name", "").split(", ")
+    if not names[0].startswith("cuda"):
         return None
     from torch import cuda
 
@@ -204,11 +204,13 @@ def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
         traces = snapshot()["device_traces"]
     finally:
         history(None)
-    index = int(name.partition(":")[2] or cuda.current_device())
-    trace = traces[index] if index < len(traces) else []
-    if len(trace) >= _MOST_EVENTS:
-        raise Unusable("too_large", f"a call allocates or frees memory {len(trace):,} times")
-    return held_at_peak(trace, scene.place)
+    held: Counter[CallStack] = Counter()
+    for index, trace in enumerate(traces):
+        if len(trace) >= _MOST_EVENTS:
+            raise Unusable("too_large", f"a call allocates or frees memory {len(trace):,} times")
+        if f"cuda:{index}" in names:
+            held.update(held_at_peak(trace, scene.place))
+    return dict(held)
 
 
 def held_at_peak(

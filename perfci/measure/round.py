@@ -12,14 +12,14 @@ from functools import partial
 from perfci.errors import PerfciError, UsageError
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
-from perfci.measure.machine.gpu_watch import (
-    CardWatch,
-    GpuState,
+from perfci.measure.machine.card_watches import (
     GpuWatches,
-    average_power,
+    held_by,
     own_pids,
-    set_aside_reason,
+    read_as_one,
+    under_load,
 )
+from perfci.measure.machine.gpu_watch import CardWatch, GpuState, set_aside_reason
 from perfci.measure.provenance.attribution import (
     Provenance,
     WorkerWatch,
@@ -354,9 +354,8 @@ class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
     ``start_s`` is the time until the worker was warm, and ``call_s`` that of a call.
-    ``measurement`` is what the worker sent. ``bursts`` has the
-    latency of each burst, None for an excluded one. ``crowded`` says that memory ran out while the
-    other side's worker was alive.
+    ``measurement`` is what the worker sent. ``bursts`` has the latency of each burst, None for an
+    excluded one. ``crowded`` says that memory ran out while the other side's worker was alive.
     """
 
     def __init__(self, task: WorkerTask) -> None:
@@ -369,7 +368,8 @@ class RoundSide:
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False
-        self.card: CardWatch | None = None
+        self.cards: tuple[CardWatch, ...] = ()
+        self.sm_clock = math.nan
         self.watches = [group.watch(self) for group in metric_groups()]
         self.readings: dict[str, float] = {}
         self.crowded = False
@@ -408,13 +408,15 @@ class RoundSide:
         self.most_calls = self.living.field({"most_calls": 0, **answer}, "most_calls", int)
         self.on_device = self.living.field(answer, "on_device", bool)
         if self.on_device:
-            self.card = gpu.of(self.living.field(answer, "uuid", str))
+            self.cards = gpu.group(self.living.field(answer, "uuids", tuple[str, ...]))
+        elif cards := gpu.of_session(self.pid):
+            self.on_device, self.cards = True, cards
 
     def order_block(self, order: Mapping[str, object]) -> None:
         """Order a block of bursts."""
         for watch in self.watches:
             watch.before_block()
-        self._before = self.card.read() if self.card else None
+        self._before = read_as_one(self.cards)
         self._ordered = self.living.now()
         self.living.send({"do": "block", **order})
 
@@ -427,9 +429,9 @@ class RoundSide:
         block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.wrong_clock(wrong)
-        if self._before is not None and self.card is not None:
-            after = self.card.read()
-            reason = set_aside_reason(self._before, after, own_pids(self._before, after, workers))
+        if self._before and (after := read_as_one(self.cards)):
+            own = own_pids(self._before, workers) | own_pids(after, workers)
+            reason = set_aside_reason(self._before, after, own)
             block = replace(block, set_aside=reason)
         block = replace(block, calls_before=self._calls_between)
         self._calls_between = 0
@@ -455,13 +457,17 @@ class RoundSide:
 
     def call_energy(self, time_s: float) -> float:
         """Return the energy of a call in J, from calls for about ``time_s``. NaN where unknown."""
-        if self.card is None:
+        if not self.cards:
             return math.nan
         calls, began = self._begin_calls(time_s)
-        power = average_power(self.card, _POWER_PART * time_s)
-        self.at_power_limit |= self.card.read().at_power_limit
+        power, self.sm_clock = under_load(self.cards, _POWER_PART * time_s)
+        self.at_power_limit |= any(card.read().at_power_limit for card in self.cards)
         self._finish_calls(calls, began)
         return power * (self.living.now() - began) / calls
+
+    def held_on_cards(self) -> float:
+        """Return the bytes on the cards of the worker and its session. NaN where unknown."""
+        return held_by(self.pid, self.cards)
 
     def _begin_calls(self, time_s: float) -> tuple[int, float]:
         """Order calls for about ``time_s``. Return their number, and when they were ordered."""

@@ -41,7 +41,7 @@ from perfci.measure.discovery import (
     without_benchmark,
 )
 from perfci.measure.executor import Executor
-from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
 from perfci.measure.machine.pythons import lacking_module_advice
 from perfci.measure.machine.quiet import (
@@ -233,13 +233,14 @@ def open_workplace(
             discovered={name: side.discovery for name, side in discoveries.items()},
             separate=separate_packages(discoveries),
         )
+        gpu = GpuWatches()
         yield Workplace(
             plan=plan,
             journal=journal,
             discoveries=discoveries,
-            environments=_environments(plan, discoveries),
+            environments=_environments(plan, discoveries, gpu),
             budget_end=budget_end,
-            gpu=GpuWatches(),
+            gpu=gpu,
             notes=(
                 *opening.notes,
                 *require_own_code(discoveries, plan.config.installed),
@@ -427,7 +428,7 @@ def _find_benchmarks(
 
 
 def _environments(
-    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]
+    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery], gpu: GpuWatches
 ) -> dict[str, Environment]:
     shared = {
         **host_facts(),
@@ -439,7 +440,9 @@ def _environments(
     if plan.config.launcher:
         shared["launcher"] = " ".join(plan.config.launcher)
     return {
-        name: make_environment({**shared, **side.discovery.facts})
+        name: make_environment(
+            {**shared, **gpu.facts(side.discovery.cards), **side.discovery.facts}
+        )
         for name, side in discoveries.items()
     }
 

@@ -21,10 +21,17 @@ METRICS = {
     Metric("energy", "J/call", "per_worker", 0.10, "info"): (
         "total energy of the GPU ÷ calls, as NVML or amdsmi counts it"
     ),
+    Metric("sm_clock", "MHz", "per_worker", 0.05, "info", direction="higher"): (
+        "clock of the GPU's multiprocessors during the calls that energy is measured in (NVML)"
+    ),
     Metric("flops", "flop", "exact", 0.0, "info", absolute=True): (
         "floating-point operations of one call, as `torch.utils.flop_counter` counts them; for "
         "compiled work those of eager"
     ),
+}
+_UNREADABLE = {
+    "energy": "the card's energy can't be read",
+    "sm_clock": "the card's clock can't be read",
 }
 _ENERGY_S = 0.5
 """Time for which a side runs alone to measure energy. NVML's counter moves every 20 to 100 ms, and
@@ -44,10 +51,10 @@ class EnergyWatch(Watch):
     """Reads the card's energy while this side runs alone: turns are too short for its counter."""
 
     def after_bursts(self) -> Mapping[str, float]:
-        """Return the energy of a call on the card in J, or NaN."""
+        """Return the energy of a call in J and the card's clock meanwhile. NaN where unknown."""
         if not self.side.on_device:
             return {}
-        return {"energy": self.side.call_energy(_ENERGY_S)}
+        return {"energy": self.side.call_energy(_ENERGY_S), "sm_clock": self.side.sm_clock}
 
 
 WATCH = EnergyWatch
@@ -59,7 +66,7 @@ class EnergyAndFlops(Collector):
     def after_bursts(self) -> Reading:
         """Return the reason why no card's energy can be read, if there is one."""
         why = self.scene.missing_reason("energy")
-        return Reading(missing={"energy": why}) if why else NOTHING
+        return Reading(missing=dict.fromkeys(_UNREADABLE, why)) if why else NOTHING
 
     def more_calls(self) -> Reading:
         """Return the count, or nothing if the work has no operator that torch can count."""
@@ -91,13 +98,12 @@ COLLECTOR = EnergyAndFlops
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return the energy of a call."""
-    energy = warm.parent_readings.get("energy")
-    if energy is None:
-        return NOTHING
-    if energy > 0.0:  # false for NaN, an unknown reading
-        return Reading({"energy": energy})
-    return Reading(missing={"energy": "the card's energy can't be read"})
+    """Return the energy of a call, and the clock."""
+    readings = {
+        name: warm.parent_readings[name] for name in _UNREADABLE if name in warm.parent_readings
+    }
+    values = {name: reading for name, reading in readings.items() if reading > 0.0}  # none is NaN
+    return Reading(values, {name: _UNREADABLE[name] for name in readings.keys() - values})
 
 
 def _missing(why: str) -> Reading:

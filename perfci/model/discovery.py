@@ -49,7 +49,7 @@ class Discovery:
     kinds of device, and metrics with the distributions' names. ``imports`` maps each benchmark file
     to the effects of its imports, ``modules`` each loaded module to its file. ``importable`` maps
     each folder outside the checkout that this Python imports from to the names in it. A name that
-    ends in a slash is a folder's.
+    ends in a slash is a folder's. ``cards`` are the UUIDs of the cards that torch sees.
     """
 
     cases: tuple[Case, ...]
@@ -63,3 +63,4 @@ class Discovery:
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cards: tuple[str, ...] = ()

@@ -92,7 +92,9 @@ def reduce(
         round=round_number,
         values=values,
         samples=len(samples),
-        missing={**missing, **raw.missing},
+        missing={
+            name: why for name, why in {**missing, **raw.missing}.items() if name not in values
+        },
         quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
         graph_events=raw.graph_events,

@@ -19,7 +19,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.discovery import Discovery, FileImports
 from perfci.model.worker import SavedModel, WorkOrder
 from perfci.suites import SuiteForm, form_of, loaded_of_tool
-from perfci.worker.devices import DeviceKind, kinds, registered
+from perfci.worker.devices import DeviceKind, cuda, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_of, forget_neighbours
 from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
@@ -86,6 +86,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             imports=imports,
             modules=modules(),
             importable=importable(order.root, order.checkout) if order.checkout else {},
+            cards=cuda.cards(),
         )
     )
 

@@ -31,7 +31,7 @@ from perfci.metrics import use
 from perfci.model.run import WRONG_CODE
 from perfci.model.worker import UNLIKE_FRESH, WorkOrder
 from perfci.worker.bursts import freeze
-from perfci.worker.devices import DeviceKind, kinds
+from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
     ImportRecord,
@@ -401,8 +401,8 @@ def end_group_of(pid: int) -> bool:
 
 def _unfit_reason(kinds: Sequence[DeviceKind]) -> str:
     """Return why this process must not fork workers, or an empty string."""
-    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
-    reason = f"initialised {in_use}" if in_use else unforkable_reason()
+    first = next(iter(in_use(kinds)), "")
+    reason = f"initialised {first}" if first else unforkable_reason()
     return f"its imports {reason}" if reason else ""
 
 

@@ -42,6 +42,7 @@ from perfci.worker.devices import (
     BurstDevice,
     check_devices,
     kinds,
+    members,
     named,
     on_host_reason,
     used,
@@ -167,8 +168,8 @@ class _Measuring:
         before_ns = monotonic_ns()
         output = work.call()
         require_ended(output)  # checked at once, before the output's work can end meanwhile
-        if not work.device:
-            device = used(self._kinds, output)
+        if device or not work.device:
+            device = used(self._kinds, output, device)
         if device:
             device.synchronize()
         compiled = work.compiled or frames_traced() > traced
@@ -232,9 +233,10 @@ def _limit(work: Work) -> dict[str, int]:
 
 
 def _on_device(device: BurstDevice | None) -> dict[str, Any]:
-    """Return the fields that tell the parent which card NVML may watch."""
-    known_to_nvml = device is not None and "energy" not in device.missing()
-    return {"on_device": known_to_nvml, "uuid": device.uuid() if device and known_to_nvml else ""}
+    """Return the fields that tell the parent which cards NVML may watch."""
+    known_to_nvml = [member for member in members(device) if "energy" not in member.missing()]
+    uuids = [member.uuid() for member in known_to_nvml]
+    return {"on_device": bool(known_to_nvml), "uuids": uuids}
 
 
 def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
@@ -356,7 +358,8 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             with recordings.during("first_call"):
                 called_ns = monotonic_ns()
                 output = work.prepared_call()
-                device = device or used(device_kinds, output)
+                if device or not work.device:
+                    device = used(device_kinds, output, device)
                 if device:
                     device.synchronize()
                 first_s = (monotonic_ns() - called_ns) / 1e9

@@ -288,7 +288,7 @@ class SimulatedChannel:
         self._say(0.0, "stage", stage="setup")
         self._say(self._start_s + before_s, "stage", stage="first_call")
         self._say(seconds, "stage", stage="warmup")
-        self._say(order.warmup_s, "ready", call_s=seconds, on_device=False, uuid="")
+        self._say(order.warmup_s, "ready", call_s=seconds, on_device=False, uuids=[])
 
     def _noise(self, times: float = 1.0) -> float:
         return math.exp(self._random.gauss(0.0, times * self._executor.spread))

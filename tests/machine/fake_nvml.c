@@ -50,6 +50,21 @@ static int status(void) { return (int)number("status", SUCCESS); }
 
 int nvmlInitWithFlags(unsigned int flags) { (void)flags; return (int)number("init", SUCCESS); }
 
+int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 1; return SUCCESS; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
+{
+    *device = &card;
+    return index ? NOT_FOUND : SUCCESS;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length)
+{
+    (void)device;
+    snprintf(uuid, length, "%s", card_uuid);
+    return SUCCESS;
+}
+
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
     *device = &card;

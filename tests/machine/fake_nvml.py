@@ -56,6 +56,12 @@ class FakeNvml:
             self.asked.append((name, arguments[0] if arguments else None))
             if name == "nvmlInit":
                 return _answer(self.init)
+            if name == "nvmlDeviceGetCount":
+                return len(self.cards)
+            if name == "nvmlDeviceGetHandleByIndex":
+                return list(self.cards)[arguments[0]]
+            if name == "nvmlDeviceGetUUID":
+                return arguments[0]
             if name == "nvmlDeviceGetHandleByUUID":
                 return arguments[0] if arguments[0] in self.cards else _answer(error("NOT_FOUND"))
             return _answer(self.cards[arguments[0]][name])

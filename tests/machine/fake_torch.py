@@ -1,4 +1,4 @@
-"""A torch with one card, for machines without: what a worker asks of a CUDA device, and no more."""
+"""A torch with one card in use, or two, for machines without: what a worker asks, and no more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import os
 from time import perf_counter
 from types import SimpleNamespace
 
-UUID = os.environ.get("TORCH_FAKE_UUID", "")
+UUIDS = [uuid for uuid in os.environ.get("TORCH_FAKE_UUID", "").split(",") if uuid]
 
 
 class Event:
@@ -50,7 +50,7 @@ def is_available():
 
 
 def is_initialized():
-    return bool(UUID)
+    return bool(UUIDS)
 
 
 def current_device():
@@ -72,9 +72,23 @@ def current_stream(name):
 def synchronize(name): ...
 
 
+def memory_reserved(index):
+    return index == 1 or len(UUIDS) > 1
+
+
 def get_device_properties(name):
-    assert name == "cuda:1", name
-    return SimpleNamespace(uuid=UUID) if UUID != "untold" else SimpleNamespace()
+    index = int(name.removeprefix("cuda:"))
+    cards = UUIDS if len(UUIDS) > 1 else ["other", *UUIDS]
+    uuid = cards[index] if index < len(cards) else "untold"
+    return SimpleNamespace(uuid=uuid) if uuid != "untold" else SimpleNamespace()
+
+
+class device:
+    def __init__(self, name): ...
+
+    def __enter__(self): ...
+
+    def __exit__(self, *error): ...
 
 
 def reset_peak_memory_stats(name): ...

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.machine.gpu_watch import GpuState, GpuWatches, set_aside_reason
+from perfci.measure.machine.card_watches import GpuWatches
+from perfci.measure.machine.gpu_watch import GpuState, set_aside_reason
 from perfci.worker.devices import cuda
 
 FIRST, SECOND = "00112233445566aa", "ffeeddccbbaa9988"
@@ -65,7 +66,7 @@ def test_the_card_is_the_one_that_torch_names() -> None:
     watches = GpuWatches(amdsmi=FakeAmdsmi({}, {**OTHER, **used}))
     watch = watches.of(f"amd:{SECOND}")
     assert watch is not None
-    assert watch.read() == GpuState(1.0, "", frozenset({7}), memory_errors=0)
+    assert watch.read() == GpuState(1.0, "", frozenset({7}), memory_errors=0, held={7: 1 << 30})
     assert watches.notes() == ()
 
 

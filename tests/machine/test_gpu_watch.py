@@ -12,12 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.measure.machine import gpu_watch
+from perfci.measure.machine import card_watches
+from perfci.measure.machine.card_watches import GpuWatches, held_by, under_load
 from perfci.measure.machine.gpu_watch import (
     GpuState,
-    GpuWatches,
     UnwatchableCard,
-    average_power,
     open_gpu_watch,
     set_aside_reason,
     slowdown_name,
@@ -60,7 +59,8 @@ def test_a_sound_card_is_read_and_nothing_is_noted() -> None:
     )
     watch = watches.of(FIRST)
     assert watch is not None
-    assert watch.read() == GpuState(energy=0.0, slowdown="", compute_pids=frozenset({7, 8}))
+    held = {7: 1 << 30, 8: 1 << 30}
+    assert watch.read() == GpuState(0.0, "", compute_pids=frozenset({7, 8}), held=held)
     assert watch.read().energy == 0.25
     assert (watch.temperature(), watch.sm_clock()) == (34, 1980)
     assert watches.notes() == ()
@@ -122,6 +122,23 @@ def test_a_card_that_knows_no_mig_is_watched(code: str) -> None:
     assert GpuWatches(nvml).of(FIRST) is not None
 
 
+def test_the_cards_settings_are_facts_and_cards_that_differ_have_a_value_each() -> None:
+    settings = {
+        "nvmlDeviceGetEnforcedPowerLimit": 500_000,
+        "nvmlDeviceGetEccMode": [1, 1],
+        "nvmlDeviceGetApplicationsClock": error("NOT_SUPPORTED"),
+        "nvmlDeviceGetMaxClockInfo": 1980,
+    }
+    more = {**settings, "nvmlDeviceGetEnforcedPowerLimit": 700_000}
+    capped, free = card(**settings), card(**more)
+    watches = GpuWatches(FakeNvml({f"GPU-{FIRST}": capped, f"GPU-{SECOND}": free}))
+    of_both = {"device_ecc": "on", "device_clock_most": "1980 MHz"}
+    assert watches.facts([FIRST]) == {"device_power_limit": "500 W", **of_both}
+    assert watches.facts([FIRST, SECOND]) == {"device_power_limit": "500 W, 700 W", **of_both}
+    assert watches.facts(["gone"]) == watches.facts([]) == {}
+    assert watches.notes() == ()
+
+
 def test_a_session_without_a_device_asks_nvml_nothing() -> None:
     assert GpuWatches(nvml=None).notes() == ()
 
@@ -162,18 +179,50 @@ class SteppingCard:
     def energy(self) -> float | None:
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
+    def sm_clock(self) -> int:
+        return 1400
+
 
 def test_power_is_that_between_the_first_step_of_the_counter_and_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = itertools.count()
-    monkeypatch.setattr(gpu_watch, "monotonic", lambda: float(next(seconds)))
-    monkeypatch.setattr(gpu_watch, "sleep", lambda _: None)
+    monkeypatch.setattr(card_watches, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(card_watches, "sleep", lambda _: None)
     # steps at the second reading and at the sixth, of 1 s each; the first one's time is unknown
     stepping = SteppingCard(100.0, 100.0, 130.0, 130.0, 130.0, 130.0, 170.0, 170.0)
-    assert average_power(stepping, 10.0) == pytest.approx(10.0)
-    assert math.isnan(average_power(SteppingCard(100.0, 130.0), 10.0))
-    assert math.isnan(average_power(SteppingCard(None), 10.0))
+    assert under_load([stepping], 10.0) == pytest.approx((10.0, 1400.0))
+    assert math.isnan(under_load([SteppingCard(100.0, 130.0)], 10.0).power)
+    assert math.isnan(under_load([SteppingCard(None)], 10.0).power)
+
+
+def test_two_cards_power_is_the_sum_of_each_ones_between_its_own_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(card_watches, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(card_watches, "sleep", lambda _: None)
+    early = SteppingCard(0.0, 30.0, 30.0, 30.0, 60.0, 60.0, 60.0)  # 10 W
+    late = SteppingCard(0.0, 0.0, 0.0, 5.0, 5.0, 10.0, 10.0)  # 2.5 W
+    assert under_load([early, late], 8.0).power == pytest.approx(12.5)
+    assert math.isnan(under_load([early, SteppingCard(1.0)], 8.0).power)
+
+
+def test_the_state_of_two_cards_is_one() -> None:
+    hot = state(slowdown="power brake", memory_errors=1, held={10: 100, 11: 5})
+    both = GpuState.joined([state(compute_pids=frozenset({12}), held={10: 20}), hot])
+    assert both == GpuState(2.0, "power brake", frozenset({10, 12}), 1, held={10: 120, 11: 5})
+    unknown = GpuState(None, None, None)
+    assert GpuState.joined([GOOD, unknown]) == replace(GOOD, energy=None)
+    assert GpuState.joined([unknown, unknown]) == unknown
+
+
+def test_what_a_worker_holds_is_unknown_where_none_of_its_processes_is_listed() -> None:
+    listed = card(nvmlDeviceGetComputeRunningProcesses=processes(10, 1))
+    watches = GpuWatches(FakeNvml({f"GPU-{FIRST}": listed})).group([FIRST])
+    assert held_by(10, watches) == 1 << 30
+    assert math.isnan(held_by(11, watches))
+    assert math.isnan(held_by(10, ()))
 
 
 HOLDING = """

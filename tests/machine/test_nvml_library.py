@@ -23,7 +23,8 @@ READING = """
 import dataclasses, json, os, sys
 from pathlib import Path
 import pynvml
-from perfci.measure.machine.gpu_watch import GpuWatches, set_aside_reason
+from perfci.measure.machine.card_watches import GpuWatches
+from perfci.measure.machine.gpu_watch import set_aside_reason
 
 answers, uuid, own = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
 watches, states = GpuWatches(), []
@@ -62,12 +63,17 @@ class Library:
 
     def read(self, *answers: str, uuid: str = FIRST, own: int = 7) -> dict[str, Any]:
         """Return what the watch saw, reading once for each of the card's ``answers``."""
+        return self.run(READING, json.dumps(answers), uuid, str(own))
+
+    def run(self, source: str, *arguments: str) -> Any:
+        """Return what a process of its own session prints."""
         ran = subprocess.run(
-            [sys.executable, "-c", READING, json.dumps(answers), uuid, str(own)],
+            [sys.executable, "-c", source, *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
             check=False,
+            start_new_session=True,
         )
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)
@@ -134,6 +140,29 @@ def test_a_card_that_cannot_be_watched_is_noted(
     (note,) = library.read(answers, uuid=uuid)["notes"]
     assert "was not watched" in note
     assert said in note
+
+
+IN_A_SESSION = """
+import json, os, subprocess
+from pathlib import Path
+from perfci.measure.machine.card_watches import GpuWatches, held_by
+
+answers, watches = Path(os.environ["NVML_FAKE"]), GpuWatches(driver=Path("/dev/null"))
+with subprocess.Popen(["sleep", "60"]) as child:
+    seen = []
+    for pids in (f"{child.pid}", f"1 {child.pid}", "1", f"{os.getpid()}", ""):
+        answers.write_text(f"pid {pids}")
+        cards = watches.of_session(os.getpid())
+        seen.append(held_by(os.getpid(), cards) if cards else None)
+    answers.write_text("mig 1")
+    seen.append(watches.of_session(os.getpid()) or None)
+    child.kill()
+print(json.dumps([seen, watches.notes()]))
+"""
+
+
+def test_the_cards_of_a_workers_own_processes_are_known_and_no_others(library: Library) -> None:
+    assert library.run(IN_A_SESSION) == [[1 << 30, 1 << 30, None, None, None, None], []]
 
 
 def test_a_driver_before_535_is_asked_by_the_older_name(tmp_path: Path) -> None:

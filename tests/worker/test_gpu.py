@@ -77,14 +77,14 @@ def test_the_worker_names_the_card_that_it_is_on(bench: Bench) -> None:
         ready = worker.wait_for("ready")
     properties = torch.cuda.get_device_properties(0)
     assert ready["on_device"] is True
-    assert ready["uuid"] == str(getattr(properties, "uuid", ""))
+    assert ready["uuids"] == [str(getattr(properties, "uuid", ""))]
 
 
 def test_a_worker_that_uses_no_card_names_none(bench: Bench) -> None:
     path = bench.write(HEAD + "    return lambda: None\n")
     with bench.start(bench.order(path, "case")) as worker:
         ready = worker.wait_for("ready")
-    assert (ready["on_device"], ready["uuid"]) == (False, "")
+    assert (ready["on_device"], ready["uuids"]) == (False, [])
 
 
 def test_a_short_kernels_own_time_has_no_waiting_for_its_launch(bench: Bench) -> None:

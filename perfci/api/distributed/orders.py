@@ -129,6 +129,7 @@ class Rank(ABC):
 
     def __init__(self, host: str) -> None:
         self._host = host
+        self._cards: list[int] = []
 
     @abstractmethod
     def serve(self, orders: Orders) -> None:
@@ -137,6 +138,24 @@ class Rank(ABC):
     @abstractmethod
     def on_cuda(self) -> bool:
         """Return whether the steps use CUDA."""
+
+    def cards(self) -> list[int]:
+        """Return the CUDA devices that the steps use: those on which torch holds memory.
+
+        The devices are looked for once, after the first step, because that takes 0.1 ms.
+        """
+        if self.on_cuda() and not self._cards:
+            from torch import cuda
+
+            every = range(cuda.device_count())
+            holding = [card for card in every if cuda.memory_reserved(card)]
+            self._cards = holding or [cuda.current_device()]
+        return self._cards
+
+    def wait(self) -> None:
+        """Wait until the work launched on all of these devices has ended."""
+        for card in self.cards():
+            sys.modules["torch"].cuda.synchronize(card)
 
     def losses(self) -> Mapping[int, float] | Generator[None, Any, Mapping[int, float]]:
         """Return the loss of each measured step, as far as it is known."""
@@ -158,8 +177,9 @@ class Rank(ABC):
         """
         import torch
 
-        if self.on_cuda():
-            torch.cuda.reset_peak_memory_stats()
+        gc.collect()  # what garbage holds would be part of a peak that is reset before
+        for card in self.cards():
+            torch.cuda.reset_peak_memory_stats(card)
         most = 0
         for _ in range(_PEAK_STEPS):
             gc.collect()
@@ -172,7 +192,8 @@ class Rank(ABC):
             most = max(most, resident("VmHWM") or 0)
         bytes_by_metric = {"rank_peak_memory": float(most)}
         if self.on_cuda():
-            bytes_by_metric["rank_peak_device_memory"] = float(torch.cuda.max_memory_allocated())
+            peaks = map(torch.cuda.max_memory_allocated, self.cards())
+            bytes_by_metric["rank_peak_device_memory"] = float(sum(peaks))
         return bytes_by_metric
 
     def inspected(self, count: int) -> Generator[None, Any, Steps]:

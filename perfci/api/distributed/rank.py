@@ -168,10 +168,7 @@ class _FunctionRank(Rank):
         while orders.want_step(self):
             try:
                 orders.output = self._call()
-                if self._cuda:
-                    import torch
-
-                    torch.cuda.synchronize()
+                self.wait()
             except BaseException as error:  # noqa: BLE001 (the user's code may raise anything)
                 orders.fail(error)
 

@@ -137,8 +137,7 @@ class ScriptRank(Rank):
     def _wait(self) -> None:
         """Wait until another step is to be made. End the script if the worker has hung up."""
         assert self._orders  # noqa: S101 (set before the script runs)
-        if self.on_cuda():
-            sys.modules["torch"].cuda.synchronize()
+        self.wait()
         if self._optimizer:
             self._orders.output = [
                 parameter for group in self._optimizer.param_groups for parameter in group["params"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, Protocol, cast
 
@@ -61,6 +62,97 @@ class BurstDevice(metrics.Device, Protocol):
         """Return NVML's UUID, ``amd:`` and the serial number, or an empty string if unknown."""
 
 
+class DeviceGroup:
+    """Several devices that a call uses, as one: all are waited for, and their memory is summed."""
+
+    def __init__(self, members: Sequence[BurstDevice]) -> None:
+        self.members = tuple(members)
+        self.name = ", ".join(member.name for member in self.members)
+
+    def missing(self) -> dict[str, str]:
+        """Return the metrics that a member lacks, each with the reason."""
+        return {metric: why for member in self.members for metric, why in member.missing().items()}
+
+    def synchronize(self) -> None:
+        """Wait until all launched work has ended."""
+        for member in self.members:
+            member.synchronize()
+
+    def event(self) -> _GroupEvent:
+        """Return an event of each member."""
+        return _GroupEvent([member.event() for member in self.members])
+
+    def stream(self) -> tuple[Any, ...]:
+        """Return each member's stream."""
+        return tuple(member.stream() for member in self.members)
+
+    @property
+    def hold(self) -> Callable[[float], None] | None:
+        """A function that keeps all members busy, or None if one can't be."""
+        holds = [getattr(member, "hold", None) for member in self.members]
+        if None in holds:
+            return None
+        return lambda seconds: _call_each(partial(hold, seconds) for hold in holds if hold)
+
+    @property
+    def l2_flusher(self) -> Callable[[], Callable[[], object]] | None:
+        """A function that returns the flush of all members' caches, or None without one."""
+        flushers = [getattr(member, "l2_flusher", None) for member in self.members]
+        if None in flushers:
+            return None
+        return lambda: partial(_call_each, [flusher() for flusher in flushers if flusher])
+
+    def reset_peaks(self) -> None:
+        """Reset all members' peaks."""
+        for member in self.members:
+            member.reset_peaks()
+
+    def peaks(self) -> dict[str, float]:
+        """Return the sums of the members' peaks, in bytes."""
+        sums: dict[str, float] = {}
+        for member in self.members:
+            for metric, peak in member.peaks().items():
+                sums[metric] = sums.get(metric, 0.0) + peak
+        return sums
+
+    def allocated(self) -> float:
+        """Return the bytes that live tensors hold now."""
+        return sum(member.allocated() for member in self.members)
+
+    def uuid(self) -> str:
+        """Return an empty text: each member has its own."""
+        return ""
+
+
+class _GroupEvent:
+    """An event of each member of a group."""
+
+    def __init__(self, events: Sequence[DeviceEvent]) -> None:
+        self._events = events
+
+    def record(self, streams: Sequence[Any]) -> None:
+        """Record each member's event in its own stream."""
+        for event, stream in zip(self._events, streams, strict=True):
+            event.record(stream)
+
+    def elapsed_time(self, other: _GroupEvent) -> float:
+        """Return the longest of the members' times, in ms. Their clocks can't be compared."""
+        pairs = zip(self._events, other._events, strict=True)
+        return max(first.elapsed_time(last) for first, last in pairs)
+
+
+def _call_each(functions: Iterable[Callable[[], object]]) -> None:
+    for function in functions:
+        function()
+
+
+def members(device: BurstDevice | None) -> tuple[BurstDevice, ...]:
+    """Return the devices that ``device`` stands for: a group's members, or itself."""
+    if isinstance(device, DeviceGroup):
+        return device.members
+    return (device,) if device else ()
+
+
 class TorchDevice:
     """A device whose memory is counted by ``memory``, a module of torch.
 
@@ -102,8 +194,8 @@ class DeviceKind(Protocol):
     def serves(self, type_: str, /) -> bool:
         """Return whether torch devices of this type are of this kind."""
 
-    def in_use(self) -> str:
-        """Return the name of the device that this process has begun to use, or an empty text."""
+    def in_use(self) -> str | Sequence[str]:
+        """Return the names of the devices that this process has begun to use. One may be a text."""
 
     def present(self) -> bool:
         """Return whether the machine has such a device, as far as imported modules show."""
@@ -163,19 +255,34 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     return device
 
 
-def used(kinds: Sequence[DeviceKind], output: Any) -> BurstDevice | None:
-    """Return the device that a plain callable ran on, or None for the host.
-
-    This is the device of its outputs. A step may also return nothing, or a number: then it is the
-    device that the process uses, if any. Otherwise only the step's launch would be timed.
-    """
-    output_devices = sorted(
-        device for device in devices_of(output) if device.partition(":")[0] not in _HOST
+def in_use(kinds: Sequence[DeviceKind]) -> tuple[str, ...]:
+    """Return the names of all devices that this process has begun to use."""
+    of_kinds = (kind.in_use() for kind in kinds)
+    return tuple(
+        name
+        for names in of_kinds
+        for name in ((names,) if isinstance(names, str) else names)
+        if name
     )
-    if output_devices:
-        return named(kinds, output_devices[0])
-    in_use = next(filter(None, (kind.in_use() for kind in kinds)), "")
-    return named(kinds, in_use) if in_use else None
+
+
+def used(
+    kinds: Sequence[DeviceKind], output: Any, device: BurstDevice | None = None
+) -> BurstDevice | None:
+    """Return all devices that a call ran on, or None for the host alone.
+
+    These are ``device``, which the work names, those of its outputs, and those that the process
+    uses. A step may return nothing, or only what its last device holds. Otherwise only its launch
+    would be timed.
+    """
+    by_name = {device.name: device} if device else {}
+    labels = (*sorted(devices_of(output)), *in_use(kinds))
+    for label in labels:
+        if label not in by_name and (opened := named(kinds, label)):
+            by_name[opened.name] = opened
+    if len(by_name) > 1:
+        return DeviceGroup(list(by_name.values()))
+    return next(iter(by_name.values()), None)
 
 
 def devices_of(output: Any) -> frozenset[str]:
@@ -196,14 +303,12 @@ def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
     """
     present = devices_of(output)
     if name:
-        index = ":" in name
-        strange = frozenset(
-            label for label in present if (label if index else label.split(":")[0]) != name
-        )
+        type_ = name.partition(":")[0]
+        strange = frozenset(label for label in present if label.partition(":")[0] != type_)
         expected = f"the work runs on {name}, but its output is on"
     else:
-        strange = present - _HOST - {device.name if device else ""}
-        expected = "perfci synchronises with one device and the host, but an output is on"
+        strange = present - _HOST - {member.name for member in members(device)}
+        expected = "perfci synchronises with the devices in use and the host, but an output is on"
     if strange:
         raise Unusable(
             "wrong_device",

@@ -27,6 +27,8 @@ class Cuda(TorchDevice):
     def __init__(self, name: str) -> None:
         import torch
 
+        if ":" not in name:
+            name = f"cuda:{torch.cuda.current_device()}"
         super().__init__(name, name, torch.cuda)
         self._cuda = torch.cuda
         self._rocm = getattr(torch.version, "hip", None) is not None
@@ -55,7 +57,7 @@ class Cuda(TorchDevice):
         the graph is captured. So the unallocated rest of each pool is added here.
         """
         peaks = super().peaks()
-        index = self._cuda.current_device() if ":" not in self.name else int(self.name[5:])
+        index = int(self.name.partition(":")[2])
         peaks["peak_device_memory"] += sum(
             segment["total_size"] - segment["allocated_size"]
             for segment in self._cuda.memory_snapshot()
@@ -71,7 +73,8 @@ class Cuda(TorchDevice):
         """Launch a kernel in the current stream that spins for ``seconds``, 50 ms at most."""
         if not self._cycles_per_s:
             self._cycles_per_s = self._spin_rate()
-        self._cuda._sleep(int(min(seconds, _LONGEST_HOLD_S) * self._cycles_per_s))  # noqa: SLF001
+        with self._cuda.device(self.name):
+            self._cuda._sleep(int(min(seconds, _LONGEST_HOLD_S) * self._cycles_per_s))  # noqa: SLF001
 
     def _spin_rate(self) -> float:
         """Return the spinning kernel's cycles per second, by the faster of two runs."""
@@ -79,7 +82,8 @@ class Cuda(TorchDevice):
         best_ms = math.inf
         for _ in range(2):
             first.record(self.stream())
-            self._cuda._sleep(_TRIAL_CYCLES)  # noqa: SLF001 (torch's own tests spin by it)
+            with self._cuda.device(self.name):
+                self._cuda._sleep(_TRIAL_CYCLES)  # noqa: SLF001 (torch's own tests spin by it)
             last.record(self.stream())
             self.synchronize()
             best_ms = min(best_ms, first.elapsed_time(last))
@@ -126,12 +130,18 @@ def serves(type_: str) -> bool:
     return type_ == "cuda"
 
 
-def in_use() -> str:
-    """Return torch's current device, or an empty text if the process hasn't initialised CUDA."""
+def in_use() -> tuple[str, ...]:
+    """Return the devices on which torch holds memory, or else its current device.
+
+    There are none if the process hasn't initialised CUDA. To ask torch of a device that it doesn't
+    use takes no memory there, but to wait for such a device would.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
-        return ""
-    return f"cuda:{torch.cuda.current_device()}"
+        return ()
+    every = range(torch.cuda.device_count())
+    holding = [index for index in every if torch.cuda.memory_reserved(index)]
+    return tuple(f"cuda:{index}" for index in holding or [torch.cuda.current_device()])
 
 
 def present() -> bool:
@@ -154,6 +164,14 @@ def facts() -> dict[str, str]:
         result["cudnn"] = str(torch.backends.cudnn.version())
         result["driver"] = driver_version(DRIVER) or "unknown"
     return result
+
+
+def cards() -> tuple[str, ...]:
+    """Return the UUIDs of all devices that torch sees, as ``Cuda.uuid`` gives them."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return ()
+    return tuple(Cuda(f"cuda:{index}").uuid() for index in range(torch.cuda.device_count()))
 
 
 def opened(name: str) -> Cuda:

@@ -1,0 +1,188 @@
+"""The watches of a session: the cards that a worker's processes use, and their load."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+from perfci.measure.machine.amd_watch import PREFIX, open_amd_watch
+from perfci.measure.machine.gpu_watch import (
+    CardWatch,
+    GpuState,
+    UnwatchableCard,
+    open_gpu_watch,
+)
+from perfci.worker.devices.cuda import DRIVER
+
+_POLL_S = 0.002
+"""Pause between two readings of the energy counter."""
+
+
+class GpuWatches:
+    """The watches of a session: one per card, opened when a worker first reports that card.
+
+    NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
+    ``cuda:0`` may be any of its cards: only a UUID names the same card in both. ``nvml`` and
+    ``amdsmi`` stand for the modules ``pynvml`` and ``amdsmi``. The file ``driver`` exists if
+    NVIDIA's driver is loaded.
+    """
+
+    def __init__(self, nvml: Any = None, amdsmi: Any = None, driver: Path = DRIVER) -> None:
+        self._nvml = nvml
+        self._amdsmi = amdsmi
+        self._driver = driver
+        self._opened: dict[str, CardWatch | UnwatchableCard] = {}
+        self.at_power_limit: set[str] = set()
+        """Cases in which a card reached its power limit."""
+
+    def of(self, uuid: str) -> CardWatch | None:
+        """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
+        if uuid not in self._opened:
+            try:
+                self._opened[uuid] = self._open(uuid)
+            except UnwatchableCard as reason:
+                self._opened[uuid] = reason
+        watch = self._opened[uuid]
+        return None if isinstance(watch, UnwatchableCard) else watch
+
+    def group(self, uuids: Sequence[str]) -> tuple[CardWatch, ...]:
+        """Return the watches on all of these cards, or none if one of them can't be watched."""
+        cards = tuple(card for card in map(self.of, dict.fromkeys(uuids)) if card)
+        return cards if len(cards) == len(set(uuids)) else ()
+
+    def facts(self, uuids: Sequence[str]) -> dict[str, str]:
+        """Return what decides the speed of these cards. Cards that differ have a value each."""
+        of_cards = []
+        for uuid in uuids:
+            with suppress(UnwatchableCard):  # noted if a worker uses the card
+                of_cards.append(self._open(uuid).facts())
+        names = dict.fromkeys(name for facts in of_cards for name in facts)
+        return {
+            name: ", ".join(dict.fromkeys(facts.get(name, "unknown") for facts in of_cards))
+            for name in names
+        }
+
+    def of_session(self, leader: int) -> tuple[CardWatch, ...]:
+        """Return the watches on NVIDIA's cards that processes of this worker's session use.
+
+        Ranks and servers are such processes: their worker itself uses no card.
+        """
+        if not self._driver.exists():
+            return ()
+        nvml = self._binding()
+        uuids = []
+        try:
+            nvml.nvmlInit()
+            for handle in map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount())):
+                pids = {each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+                if any(_session_of(pid) == leader for pid in pids - {leader}):
+                    uuids.append(str(nvml.nvmlDeviceGetUUID(handle)).removeprefix("GPU-"))
+        except nvml.NVMLError:
+            return ()
+        return self.group(uuids)
+
+    def _binding(self) -> Any:
+        if self._nvml is None:
+            import pynvml
+
+            self._nvml = pynvml
+        return self._nvml
+
+    def _open(self, uuid: str) -> CardWatch:
+        if uuid.startswith(PREFIX):
+            return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
+        return open_gpu_watch(self._binding(), uuid)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what went unseen, and why: a sentence each, no two alike."""
+        notes = [note for watch in self._opened.values() for note in _unseen(watch)]
+        if self.at_power_limit:
+            cases = ", ".join(sorted(self.at_power_limit))
+            notes.append(
+                f"The card reached its power limit in {cases}: both sides took turns of a second, "
+                "each at the clock that its own power allows."
+            )
+        return tuple(dict.fromkeys(notes))
+
+
+def read_as_one(cards: Sequence[CardWatch]) -> GpuState | None:
+    """Return the joined state of a worker's cards, or None without any."""
+    return GpuState.joined([card.read() for card in cards]) if cards else None
+
+
+class Load(NamedTuple):
+    """Cards at work: their power in W, their multiprocessors' clock in MHz. NaN where unknown."""
+
+    power: float
+    sm_clock: float
+
+
+def under_load(cards: Sequence[CardWatch], seconds: float) -> Load:
+    """Return the load over up to ``seconds`` from now.
+
+    A card's counter moves in steps (100 ms apart on an H100), so the time between the first step
+    and the last one counts. The clock is read at each step.
+    """
+    until = monotonic() + seconds
+    last = [card.energy() for card in cards]
+    steps: list[list[tuple[float, float]]] = [[] for _ in cards]
+    clocks: list[int] = []
+    while None not in last and (now := monotonic()) < until:
+        for number, card in enumerate(cards):
+            energy = card.energy()
+            if energy is not None and energy != last[number]:
+                steps[number].append((now, energy))
+                last[number] = energy
+                clock = card.sm_clock()
+                clocks += [] if clock is None else [clock]
+        sleep(_POLL_S)
+    return Load(sum(map(_power, steps)), median(clocks) if clocks else math.nan)
+
+
+def _power(steps: Sequence[tuple[float, float]]) -> float:
+    if len(steps) < 2:
+        return math.nan
+    (first_s, first_j), (last_s, last_j) = steps[0], steps[-1]
+    return (last_j - first_j) / (last_s - first_s)
+
+
+def own_pids(state: GpuState, workers: Collection[int]) -> frozenset[int]:
+    """Return the ``workers``, and those processes on the card that are in a worker's session."""
+    listed = state.compute_pids or frozenset()
+    return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
+
+
+def held_by(worker: int, cards: Sequence[CardWatch]) -> float:
+    """Return the bytes on the cards of a worker and its session. NaN if NVML shows none of them."""
+    state = GpuState.joined([card.read() for card in cards])
+    held = [state.held[pid] for pid in own_pids(state, (worker,)) if pid in state.held]
+    return float(sum(held)) if held else math.nan
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended, or is outside this system's view
+        return 0
+
+
+def _unseen(watch: CardWatch | UnwatchableCard) -> list[str]:
+    if not isinstance(watch, UnwatchableCard):
+        by_reason: dict[str, list[str]] = {}
+        for what, why in watch.unknown.items():
+            by_reason.setdefault(why, []).append(what)
+        notes = [
+            f"{watch.library} can't read the card's {', '.join(what)} ({why})."
+            for why, what in by_reason.items()
+        ]
+        if watch.clocks_set:
+            notes.append("The card ran at clocks that its user set: the numbers are those at them.")
+        return notes
+    unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
+    return [f"The card was not watched: {watch}. {unseen}"]
