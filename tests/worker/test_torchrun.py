@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from perfci.errors import BenchmarkError
 from tests.worker.driver import Bench
 
 pytestmark = [pytest.mark.processes, pytest.mark.torch]
+EXAMPLE = Path(__file__).parents[2] / "examples/training"
 FIRST, LAST = 3, 60
 ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 SCRIPT = """
@@ -90,6 +92,19 @@ def test_a_line_of_the_scripts_own_ends_steps_and_gives_the_loss_of_those_measur
     assert made(bench, 1)[-1] == LAST
     assert values["training_loss"] == (FIRST + 1 + LAST) / 2 + 0.5
     assert perfci.step() is None  # no script of a rank
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp2"])
+def test_the_example_trains_by_the_steps_that_it_gives(bench: Bench, parallel: str) -> None:
+    shutil.copy(EXAMPLE / "train.py", bench.root)
+    source = (EXAMPLE / "benchmarks/bench_training.py").read_text(encoding="utf-8")
+    case = f"training[parallel={parallel}]"
+    measured = bench.measure(bench.write(source), case, env=ONE_THREAD, blocks=1)
+    values, missing = measured["values"], measured["missing"]
+    assert 0.0 < values["training_loss"] < 7.0
+    assert values["collectives"] > 1.0
+    assert values["exposed_communication"] <= values["communication_share"]
+    assert ("differing_ranks" in missing) == (parallel == "fsdp2")  # a rank has its part of them
 
 
 @pytest.mark.parametrize(
