@@ -1,6 +1,6 @@
 """What it costs to have one side alive at a time: rounds, time and precision, by A/A.
 
-    python benchmarks/residency.py [--json FILE] [--rounds N] [--only demo|simulated]
+    python benchmarks/residency.py [--json FILE] [--rounds N] [--only demo|simulated] [-k CASES]
 
 The demo's eager cases on the host, and a kernel of torch's simulated device
 (``tests/worker/simulated_device.cpp``), each against itself under both values of ``residency``. Of
@@ -104,12 +104,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", choices=("demo", "simulated"))
+    parser.add_argument("-k", dest="selection", default="attention or mixer")
     options = parser.parse_args()
     from demo import build
 
     figures = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name, chosen in (("demo", "attention or mixer"), ("simulated", "named")):
+        for name, chosen in (("demo", options.selection), ("simulated", "named")):
             if options.only in {None, name}:
                 make = build if name == "demo" else simulated
                 repository = make(Path(scratch) / "demo" if name == "demo" else Path(scratch))

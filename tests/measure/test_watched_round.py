@@ -264,6 +264,11 @@ def test_a_worker_on_a_real_card_has_energy_and_no_worker_on_the_host_has(tmp_pa
     assert watch is not None or "MIG" in gpu.notes()[0], gpu.notes()
     if watch and "energy" not in watch.unknown:
         assert all(output.values["energy"] > 0.0 for output in outputs)
+        assert all(output.values["sm_clock"] > 100.0 for output in outputs)
+    for output in outputs:
+        held = output.values.get("device_memory_in_use")
+        assert held is None or held > output.values["peak_device_memory_reserved"]
+        assert held or "shows no process" in output.missing["device_memory_in_use"]
     for output in outputs_of([on_host.task("base"), on_host.task("head")], gpu):
         assert "energy" not in output.values
         assert output.missing["energy"]
