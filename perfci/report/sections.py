@@ -32,7 +32,7 @@ from perfci.units import counted, listed
 from perfci.verdict.why import explains
 
 Section = Mapping[str, Any]
-_OPEN = ("undecided", "not_comparable")
+_OPEN = ("undecided", "not_comparable", "not_measured")
 """Groups that leave a case undecided."""
 _MOST_ACCEPTED = 5
 """Regressions for which the comment has a table to paste that accepts them."""

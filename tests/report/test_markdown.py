@@ -163,3 +163,12 @@ def test_a_line_longer_than_the_limit_leaves_the_note_alone() -> None:
 def test_no_two_blank_lines_follow_each_other(report: Report) -> None:
     for one in (report, replace(report, notes=()), replace(report, explanations=(), results=())):
         assert "\n\n\n" not in render_markdown(one)
+
+
+def test_a_case_that_was_not_measured_has_not_passed() -> None:
+    rows = (
+        row("slower", "latency_p50", 1.0, 1.2, "regressed"),
+        row("alike", "latency_p50", 1.0, 1.0, "unchanged"),
+        row("left_out", "latency_p50", 1.0, 1.0, "not_measured"),
+    )
+    assert "\n❌ 1 ❔ 1 ✅ 1 · " in render_markdown(rich_report(results=rows, failures=()))
