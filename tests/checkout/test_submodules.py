@@ -86,6 +86,16 @@ def test_each_side_has_its_own_commits_submodules(moved: Project) -> None:
     assert [*moved.cache.glob("*/trees/*"), *moved.folder.glob(".git/worktrees/*")] == []
 
 
+def test_a_submodule_whose_folder_was_removed_is_there_still(moved: Project) -> None:
+    shutil.rmtree(moved.folder / "vendor")  # as after a switch to a branch that lacks it
+    with ExitStack() as stack:
+        sides = Sides(moved, stack, rev="HEAD")
+        assert sides.read(f"{OUTER}/paint.py") == ["VALUE = 1\n", "VALUE = 2\n"]
+        assert sides.read(f"{INNER}/ink.py") == ["VALUE = 1\n", "VALUE = 2\n"]
+        repository = open_repository(moved.folder)
+        assert f"{OUTER}/paint.py" in blobs_of(repository, sides.resolved[0].tree)
+
+
 def test_a_kept_build_has_them_and_is_made_again_where_the_clone_had_not(moved: Project) -> None:
     modules, hidden = (moved.folder / ".git" / name for name in ("modules", "hidden"))
     build = ("/bin/sh -c 'for file in vendor/paint/*; do echo $file >> built; done'",)

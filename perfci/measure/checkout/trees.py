@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import explaining
 from perfci.measure.checkout.git import Repository, attempt, failure, git, readable
-from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of
+from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of, within
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
@@ -437,7 +437,7 @@ def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
 
 
 def _blobs(git_dir: Path, tree: str) -> dict[str, str]:
-    entries = _entries(git_dir, tree, f"--git-dir={git_dir}").items()
+    entries = _entries(git_dir, tree, *within(git_dir)).items()
     return {readable(path): blob for path, (mode, blob) in entries if mode != MODE}
 
 

@@ -176,7 +176,12 @@ def _listed(git_dir: Path, *arguments: str) -> str:
 
 
 def _in(git_dir: Path, *arguments: str) -> GitResult:
-    return attempt(git_dir, f"--git-dir={git_dir}", *arguments, environment=_OFFLINE)
+    return attempt(git_dir, *within(git_dir), *arguments, environment=_OFFLINE)
+
+
+def within(git_dir: Path) -> tuple[str, str]:
+    """Return git's options to read a git folder, though the working tree it names may be gone."""
+    return f"--git-dir={git_dir}", f"--work-tree={git_dir}"
 
 
 def missing_commit(submodule: Submodule, rev: str) -> UnbuiltCommit:
@@ -209,13 +214,13 @@ def check_out_submodules(submodules: Sequence[Submodule], worktree: Path) -> Non
 
 def _check_out(source: Path, commit: str, place: Path, own: Path) -> None:
     own.parent.mkdir(exist_ok=True)
-    digits = git(source, f"--git-dir={source}", "rev-parse", "--show-object-format")
+    digits = git(source, *within(source), "rev-parse", "--show-object-format")
     git(
         place.parent,
         *("init", "--quiet", "--template=", f"--object-format={digits}"),
         *("--separate-git-dir", str(own), str(place)),
     )
-    objects = git(source, f"--git-dir={source}", "rev-parse", "--git-path", "objects")
+    objects = git(source, *within(source), "rev-parse", "--git-path", "objects")
     with explaining(f"checking out at {place}"):
         (own / "objects" / "info").mkdir(exist_ok=True)
         (own / "objects" / "info" / "alternates").write_text(f"{(source / objects).resolve()}\n")
@@ -229,7 +234,7 @@ def _check_out(source: Path, commit: str, place: Path, own: Path) -> None:
 def _copy_tags(source: Path, place: Path) -> None:
     """Give a submodule the tags of the user's clone: a build may ask them for its version."""
     form = "--format=create %(refname) %(objectname)"
-    tags = git(source, f"--git-dir={source}", "for-each-ref", form, "refs/tags")
+    tags = git(source, *within(source), "for-each-ref", form, "refs/tags")
     if tags:
         with tempfile.TemporaryFile("w+") as commands:
             commands.write(f"{tags}\n")
