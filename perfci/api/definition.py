@@ -9,7 +9,7 @@ import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import torch
 
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
+_OPTION_KINDS: Mapping[str, tuple[type, str]] = {
+    "name": (str, '"encoder"'),
+    "ids": (Mapping, '{"batch": ["small", "large"]}'),
+    "thresholds": (Mapping, '{"latency_p50": "3%"}'),
+    "metrics": (Collection, '["latency_p50"]'),
+}
+"""Options with the type of each and an example."""
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 
@@ -141,6 +148,7 @@ def benchmark(
     def define(target: Callable[..., Any]) -> Benchmark:
         check = _Definition(target)
         check.is_plain_function(target)
+        check.option_kinds(name=name, ids=ids, thresholds=thresholds, metrics=metrics)
         labels = check.labels(axes, ids or {})
         check.parameters(target, tuple(axes))
         check.metric_names("metrics", metrics or ())
@@ -192,6 +200,17 @@ class _Definition:
                 f"benchmark `{self.target}` is async or a generator",
                 "Write a plain function that returns the callable to measure.",
             )
+
+    def option_kinds(self, **options: Any) -> None:
+        for option, value in options.items():
+            kind, example = _OPTION_KINDS[option]
+            text = isinstance(value, str) and kind is not str
+            if value is not None and (text or not isinstance(value, kind)):
+                raise self.wrong(
+                    "bad-option",
+                    f"option `{option}` of `{self.target}` is {value!r}",
+                    f"Write {option}={example}. No axis can be called `{option}`.",
+                )
 
     def name(self, name: str) -> str:
         if not NAME.fullmatch(name) or len(name) > 120:
@@ -276,6 +295,12 @@ class _Definition:
                 )
         for parameter in accepted.values():
             needed = parameter.default is inspect.Parameter.empty
+            if needed and parameter.name in _OPTIONS:
+                raise self.wrong(
+                    "parameter-without-axis",
+                    f"parameter `{parameter.name}` of `{self.target}` has an option's name",
+                    "Give it another name; @perfci.benchmark takes this one for itself.",
+                )
             if needed and parameter.name not in axes and parameter.kind is not _VAR_POSITIONAL:
                 raise self.wrong(
                     "parameter-without-axis",

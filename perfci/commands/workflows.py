@@ -47,6 +47,7 @@ _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
+_REQUIREMENT = re.compile(r"perfci\s*(@|[=<>~!]=|\[|$)")
 _DIFFERS = " (differs from what would be written now; delete it to have it written again)"
 WORKFLOWS = (
     "perfci.yml",
@@ -501,6 +502,12 @@ def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
     GitHub would evaluate ``${{ … }}`` inside of a script.
     """
     for command in commands:
+        if _REQUIREMENT.match(command):
+            raise UsageError(
+                "not-a-command",
+                f"{option} {command!r} is a requirement, not a shell command",
+                f"Write {option} \"python -m pip install '{command}'\".",
+            )
         if not command.strip() or not command.isprintable() or "${{" in command:
             raise UsageError(
                 "unfit-for-a-workflow",
@@ -538,8 +545,8 @@ def _locked_install(folder: str) -> tuple[str, ...]:
             "of-a-folder",
             own.caveat,
             "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
-            "say both how the jobs that measure get it, --install, and how the one that comments "
-            "does, whose token can write: --report-install.",
+            "give the shell commands that install it: those of the jobs that measure, --install, "
+            "and of the one that comments, whose token can write: --report-install.",
         )
     # the requirements include the build backend, so that none is fetched for the build
     return (

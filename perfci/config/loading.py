@@ -78,7 +78,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
             raise UsageError(
                 "unreadable-configuration",
                 f"{file} can't be read: {reason}",
-                "Check the path given as --config.",
+                "Check the path given as --config." if explicit else "Correct the file.",
             ) from error
         config = _with_suite(parse_config(text, str(file), root), root)
         if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):

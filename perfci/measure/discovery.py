@@ -361,11 +361,9 @@ def require_cases(
             advice = lacking_advice(lacking[1])
         raise UnbuiltCommit(
             "no-benchmark-imports",
-            f"no benchmark file in {where} could be imported; "
+            f"no benchmark file in {where} could be imported; {first.kind}: "
             f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
-            "\n".join(
-                (first.log_tail, *notes, f"{advice}; `perfci list` shows what is found.")
-            ).strip(),
+            "\n".join((first.log_tail, *notes, f"{advice}.")).strip(),
         )
     raise UsageError(
         "no-benchmarks",

@@ -2,11 +2,13 @@
 "use strict";
 (() => {
   const TIME = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const FLOP = [[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"], [1e3, "kFLOP"], [1, "FLOP"]];
   const BYTES = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]];
   const DASH = "–";
 
   const steps = (unit) => {
     if (unit === "s") return TIME;
+    if (unit === "flop") return FLOP;
     return unit === "bytes" || unit === "bytes/call" ? BYTES : null;
   };
 

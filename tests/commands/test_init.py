@@ -160,6 +160,7 @@ def test_nothing_is_to_be_installed_into_perfcis_own_environment(project: Projec
     text = " ".join(done.err.split())
     assert "no-benchmark-imports" in text
     assert f"perfci's own Python measured, {sys.executable}, and has no torch" in text
+    assert "ModuleNotFoundError: benchmarks/bench_model.py:1: No module named 'torch'" in text
     python = project.folder / ".venv" / "bin" / "python"
     assert f"`python` in [tool.perfci], or --python {python}, which has it" in text
     assert "pip install" not in text
