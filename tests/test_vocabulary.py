@@ -53,7 +53,7 @@ LIMITS = {
     "whoever": 5,
     "long functions": 0,
     "modules": 290,
-    "lines": 71_400,
+    "lines": 71_430,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
