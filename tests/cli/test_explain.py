@@ -237,7 +237,7 @@ def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
     asked: list[int] = []
 
     class Plan:
-        config = SimpleNamespace(settings=SimpleNamespace(hints=False))
+        config = SimpleNamespace(settings=SimpleNamespace(hints=False, residency="together"))
         sides = (SimpleNamespace(name="base"), SimpleNamespace(name="head"))
 
         def forget_cold_caches(self, _slug: str) -> None:
@@ -283,9 +283,9 @@ def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_a
 
     started = [(Profiled(side), 0.3) for side in ("base", "head")]
     monkeypatch.setattr("perfci.measure.explaining._Explainer._started", lambda *_: started)
-    config = SimpleNamespace(settings=SimpleNamespace(hints=False))
+    config = SimpleNamespace(settings=SimpleNamespace(hints=False, residency="together"))
     executor = SimpleNamespace(now=lambda: clock.time)
-    workplace = SimpleNamespace(plan=SimpleNamespace(config=config), executor=executor)
+    workplace = SimpleNamespace(plan=SimpleNamespace(config=config, sides=()), executor=executor)
     state = CaseState(Case("net[a b]", "net", {}, "bench.py", 1, ""), "net", {})
     row = passing_report().results[0]
     why = explain_case(cast("Workplace", workplace), state, [row], within_s=9.0)

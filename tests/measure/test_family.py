@@ -32,7 +32,13 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         results = (worker(name, number, {"latency_p50": value}) for name, value in sides)
         return [
             SimpleNamespace(
-                side=output.side, result=output, failure=None, log="", ran=None, measured_s=0.0
+                side=output.side,
+                result=output,
+                failure=None,
+                log="",
+                ran=None,
+                measured_s=0.0,
+                start_s=0.0,
             )
             for output in results
         ]
