@@ -202,6 +202,8 @@ def _regressions(rows: Outline) -> str:
     gating = [row for row in rows.moved if row.status == "regressed" and gates(row)]
     regressed = len({row.case for row in gating})
     text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
+    if failed := {failure.case for failure in rows.report.failures}:
+        text += f", {len(failed)} failed"
     if not gating:
         return text
     worst = gating[0]

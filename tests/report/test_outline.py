@@ -49,6 +49,11 @@ def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None
     assert headline(outline(other)) == "nothing was measured"
 
 
+def test_a_fail_counts_the_cases_that_failed_beside_the_regressions() -> None:
+    report = rich_report(failures=(failed("x"), failed("y"), failed("y")))
+    assert headline(outline(report)).startswith("2 regressions in 2 of 10 cases, 2 failed: worst ")
+
+
 def test_a_pass_counts_what_was_compared_and_tells_what_was_removed_or_is_new() -> None:
     report = passing_report()
     assert headline(outline(report)) == "no regression in 2 cases"
