@@ -52,8 +52,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 290,
-    "lines": 71_430,
+    "modules": 288,
+    "lines": 71_420,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
