@@ -350,12 +350,10 @@ class ProgressLine:
 
 def with_common_options(command: click.Command) -> click.Command:
     """Return ``command``, and each command of a group, with ``-h``, ``-q`` and ``--log-format``."""
-    # a command keeps the help option of its first context, which tests make without cli's settings
-    command.context_settings["help_option_names"] = ["-h", "--help"]
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
             with_common_options(subcommand)
-        return command
+        return _with_help(command)
     if any("--log-format" in parameter.opts for parameter in command.params):
         return command
     quiet = click.Option(
@@ -375,6 +373,17 @@ def with_common_options(command: click.Command) -> click.Command:
         help="Standard error as text, or as one JSON object a line [default: text].",
     )
     command.params += [quiet, log_format]
+    return _with_help(command)
+
+
+def _with_help(command: click.Command) -> click.Command:
+    """Return ``command`` with ``-h`` and ``--help``, whatever the settings of its first context.
+
+    By itself, click makes the option for the first context, and keeps it for all others.
+    """
+    if command.add_help_option:
+        command.add_help_option = False
+        click.help_option("-h", "--help")(command)
     return command
 
 

@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import click
 import pytest
 
 from perfci.cli.main import cli
@@ -38,6 +39,9 @@ def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
 
 def test_help_is_a_word_too(project: Project) -> None:
     assert project.perfci("help").out == project.perfci("--help").out
+    command = cli.get_command(click.Context(cli), "compare")
+    assert command
+    command.get_params(click.Context(command))  # click's own help option has its context's names
     assert project.perfci("help", "compare") == project.perfci("compare", "-h")
     assert "Did you mean `compare`?" in project.perfci("help", "comapre").err
 

@@ -132,7 +132,7 @@ def test_a_slow_rank_and_a_lost_overlap_that_are_planted_into_the_example_are_na
     lost = remarks["exposed_communication"]
     assert lost["code"] == "exposed-communication"
     # of gradients that are summed one after the other, nothing is hidden
-    assert lost["arguments"]["exposed"] > 0.95 * lost["arguments"]["waited"] > 0.0
+    assert lost["arguments"]["exposed"] > 0.8 * lost["arguments"]["waited"] > 0.0
     assert remarks["collectives"]["arguments"]["all_reduce"] > 20
 
 

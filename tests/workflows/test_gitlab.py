@@ -259,7 +259,7 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
         (("--github", "--action", "o/p@v1", "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
-        (("--github", *INSTALL, "--install", "perfci @ git+https://x"), "[not-a-command]"),
+        (("--gitlab", "--install", "perfci @ git+https://x"), "[not-a-command]"),
         (("--runner", "gpu"), "Add --github or --gitlab"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 from perfci.commands.workflows import render_workflow
@@ -11,7 +10,8 @@ from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
 from tests.workflows.examples import PLAIN, parsed, run_step, step
 
-WORKFLOW = parsed(render_workflow("perfci-report.yml", replace(PLAIN, branch="develop")))
+ROOT = Path(__file__).parents[2]
+ACTION = parsed((ROOT / "actions" / "comment" / "action.yml").read_text(encoding="utf-8"))
 
 
 # A clone as actions/checkout leaves it: none of its branches is marked as the default one.
@@ -25,8 +25,10 @@ def test_the_default_branch_is_known_afterwards_also_where_there_is_a_main(
     subprocess.run(["git", "clone", "--quiet", str(project.folder), str(clone)], check=True)
     subprocess.run(["git", "remote", "set-head", "origin", "--delete"], cwd=clone, check=True)
     assert open_repository(clone).default_base() == "origin/main"  # a guess, which is wrong
-    taking = step(WORKFLOW, "Take the history so far")
-    done = run_step(taking["run"], clone, RUNNER_TEMP=str(clone.parent), **taking["env"])
+    taking = step(ACTION, "Take the history so far")
+    settings = {"BRANCH": "develop", "HISTORY": "perfci-history"}
+    assert set(settings) == set(taking["env"])
+    done = run_step(taking["run"], clone, RUNNER_TEMP=str(clone.parent), **settings)
     assert done.returncode == 0, done.stderr
     assert "no history yet" in done.stdout
     assert open_repository(clone).default_base() == "origin/develop"
