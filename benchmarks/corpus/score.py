@@ -249,13 +249,15 @@ _RELEASED: dict[str, Column] = {
 }
 
 
+def _chosen(rules: Sequence[Rule], is_so: Callable[[float | None], bool]) -> list[Rule]:
+    """Return the rules with those of their outcomes whose planted share is so."""
+    return [(name, [each for each in outcomes if is_so(each.share)]) for name, outcomes in rules]
+
+
 def tables(*rules: Rule) -> str:
     """Return all tables, with a row for each rule: identical sides, then what was planted."""
-    same = [(name, [each for each in outcomes if each.share == 0.0]) for name, outcomes in rules]
-    worse = [(name, [each for each in outcomes if each.share]) for name, outcomes in rules]
-    released = [
-        (name, [each for each in outcomes if each.share is None]) for name, outcomes in rules
-    ]
+    same, worse = _chosen(rules, lambda share: share == 0.0), _chosen(rules, bool)
+    released = _chosen(rules, lambda share: share is None)
     parts = (
         ("Identical sides, by kind of work", lambda each: (each.kind,), ("kind",), _SAME, same),
         ("Identical sides, by load", lambda each: (each.load,), ("load",), _SAME, same),
@@ -284,8 +286,7 @@ def tables(*rules: Rule) -> str:
 def summary(before: Sequence[Outcome], after: Sequence[Outcome]) -> str:
     """Return two tables of the outcomes before and after a change of the rules."""
     rules = (("before", before), ("after", after))
-    same = [(name, [each for each in outcomes if each.share == 0.0]) for name, outcomes in rules]
-    worse = [(name, [each for each in outcomes if each.share]) for name, outcomes in rules]
+    same, worse = _chosen(rules, lambda share: share == 0.0), _chosen(rules, bool)
     return "\n\n".join(
         (
             _table(lambda each: (each.load,), ("identical, by load",), _SAME, same),

@@ -15,6 +15,7 @@ from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Ran, SideRan
+from perfci.units import first_of
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import readjust
@@ -275,20 +276,15 @@ def _differing_facts(shards: Mapping[Shard, Report]) -> Iterator[str]:
             if (environment := getattr(report, side))
         }
         for name in sorted({name for facts in by_shard.values() for name in facts}):
-            numbers: dict[str, list[int]] = {}
+            numbers: dict[str, list[str]] = {}
             for shard, facts in by_shard.items():
-                numbers.setdefault(facts.get(name, "unknown"), []).append(shard.number)
+                numbers.setdefault(facts.get(name, "unknown"), []).append(str(shard.number))
             if len(numbers) > 1:
                 values = "; ".join(
-                    f"{value} in {_numbers(of_value)}" for value, of_value in numbers.items()
+                    f"{value} in {first_of(of_value, _NAMED_SHARDS)}"
+                    for value, of_value in numbers.items()
                 )
                 yield f"The shards are of one environment, but their `{name}` differs: {values}."
-
-
-def _numbers(of_shards: Sequence[int]) -> str:
-    """Return the shards' numbers, the first few by name."""
-    first, more = of_shards[:_NAMED_SHARDS], len(of_shards) - _NAMED_SHARDS
-    return ", ".join(map(str, first)) + (f" and {more} more" if more > 0 else "")
 
 
 def joined_ran(reports: Sequence[Report]) -> Ran | None:
