@@ -36,7 +36,8 @@ def test_a_calibration_says_what_it_sees_and_tests_its_promise(counting: Project
     assert {one.setting for one in calibration.settings} == {
         "malloc", "pin", "threads", "gc", "hash_seed",
     }  # fmt: skip
-    assert any(one.ratio for one in calibration.settings)
+    # a slow machine has no time for trials, and says so of each setting
+    assert all(one.ratio or one.reason for one in calibration.settings)
     assert calibration.promise.cases or any(row.modes for row in latency.values())
     for one in calibration.promise.cases:
         assert one.ratio == pytest.approx(1.0 + calibration.promise.injected, rel=0.25)

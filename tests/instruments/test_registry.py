@@ -128,8 +128,9 @@ def test_an_instrument_of_another_distribution_says_why_and_is_read_without_it(
     (why,) = json.loads((slower.folder / "report.json").read_text())["why"]
     (one,) = (one for one in why["differences"] if one["instrument"] == "someones_calls")
     assert (one["text"], one["file"], one["hunk"]) == (SAID, "lib.py", False), done.text
-    (hint,) = why["hints"]
-    assert (hint["instrument"], hint["text"]) == ("someones_calls", "`part` is called often")
+    # a busy machine may add a hint of perfci's own, such as one on warm-up
+    (hint,) = (hint["text"] for hint in why["hints"] if hint["instrument"] == "someones_calls")
+    assert hint == "`part` is called often"
     read = slower.perfci("report", "report.json", "--format", "markdown").without_traceback()
     assert "is called 2 → 40 times" in read.out, read.text
     slower.write("without.toml", "hints = false\n")

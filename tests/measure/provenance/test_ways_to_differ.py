@@ -133,7 +133,8 @@ UNSEEN = {
         "subprocess.run([sys.executable, '-c', 'import pkg.same'], check=True)"
     ),
     "spawns": "child = multiprocessing.get_context('spawn').Process(target=len, args=([],)); "
-    "child.start(); child.join()",
+    # on a busy machine a tracker that still lives may not have said yet that it is watched
+    "child.start(); child.join(); multiprocessing.resource_tracker._resource_tracker._stop()",
 }
 # the peak of the children that some ways start depends on when they are looked at
 MEMORY_PASSES = """
