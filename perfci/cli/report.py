@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from perfci.report.exporters import Format
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_BY_SUFFIX = {
+    ".csv": "csv",
+    ".html": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".xml": "junit",
+}
+"""By a file's suffix the format that ``report`` writes into it, if ``--format`` names none."""
 
 
 def conclude(
@@ -258,9 +266,8 @@ class _ReportCommand(FormatsCommand):
         from perfci.report.exporters import TERMINAL
 
         choice = click.Choice([TERMINAL, *self.formats])
-        return [
-            click.Option(["--format", "form"], type=choice, default=TERMINAL, show_default=True)
-        ]
+        default = f"by the suffix of --output, or else {TERMINAL}"
+        return [click.Option(["--format", "form"], type=choice, show_default=default)]
 
 
 @click.command(
@@ -269,7 +276,7 @@ class _ReportCommand(FormatsCommand):
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
-def report_command(file: Path, form: str, output: Path | None, verbose: bool) -> None:
+def report_command(file: Path, form: str | None, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format.
 
     With -q the verdict's line alone, of a terminal.
@@ -284,6 +291,7 @@ def report_command(file: Path, form: str, output: Path | None, verbose: bool) ->
         report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     else:
         report = load_report(file)
+    form = form or _BY_SUFFIX.get(output.suffix if output else "", TERMINAL)
     if form == TERMINAL:
         color = is_coloured() and output in {None, STANDARD_OUTPUT}
         text = shown = _terminal_text(report, verbose=verbose, color=color)

@@ -360,15 +360,16 @@ def _line_difference(
         return after.time(key) - before.time(old) + stayed
 
     seconds = sum(map(gain, keys))
+    known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     direction = 1 if seconds >= 0 else -1
     lead = max(keys, key=lambda key: (_is_read(key, before, after), direction * gain(key), key))
     arguments: dict[str, Plain] = {
         "operator": lead.name,
         "before": before.count(lead),
         "after": after.count(lead),
-        "seconds": gain(lead),
+        "seconds": gain(lead) if known else 0.0,
         "others": len(keys) - 1,
-        "total": seconds,
+        "total": seconds if known else 0.0,
     }
     code = "operator-kernel" if lead.text == "device" else "operator-calls"
     old = changed[lead]
@@ -379,7 +380,6 @@ def _line_difference(
         code = "operator-tensors"
         arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
     side = after if place in after.lines else before
-    known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     return Difference(
         "operators",
         code,
@@ -448,12 +448,15 @@ def _signed(seconds: float) -> str:
 def _of_group(seconds: float, total: float | None, others: int, what: str = "operator") -> str:
     """Return the operator's time, with the time of all operators of its line if there are others.
 
-    Reports of an older perfci have no ``total``.
+    A time of 0 is too short to be known. Reports of an older perfci have no ``total``.
     """
+    own = f", {_signed(seconds)}" if seconds else ""
     if not others:
-        return _signed(seconds)
-    more = f"with {counted(others, f'other {what}')}"
-    return f"{_signed(seconds)}, {more}" if total is None else f"{more}, {_signed(total)} in all"
+        return own
+    more = f", with {counted(others, f'other {what}')}"
+    if total is None:
+        return f"{own}{more}"
+    return f"{more}, {_signed(total)} in all" if total else more
 
 
 def _calls(
@@ -466,7 +469,7 @@ def _calls(
     total: float | None = None,
 ) -> str:
     times = f"{_count_text(before)} → {_count_text(after)} calls"
-    return f"`{operator}` {times}, {_of_group(seconds, total, others)}"
+    return f"`{operator}` {times}{_of_group(seconds, total, others)}"
 
 
 def _tensors(
@@ -479,7 +482,7 @@ def _tensors(
     others: int,
     total: float | None = None,
 ) -> str:
-    times = f"{_count_text(calls)} calls, {_of_group(seconds, total, others)}"
+    times = f"{_count_text(calls)} calls{_of_group(seconds, total, others)}"
     return f"`{operator}` on {after}, before on {before}, {times}"
 
 
@@ -493,7 +496,7 @@ def _kernel(
     total: float | None = None,
 ) -> str:
     times = f"{_count_text(before)} → {_count_text(after)} times"
-    return f"on the device `{operator}` {times}, {_of_group(seconds, total, others, 'kernel')}"
+    return f"on the device `{operator}` {times}{_of_group(seconds, total, others, 'kernel')}"
 
 
 def _time(*, operator: str, calls: float, before: float, after: float) -> str:

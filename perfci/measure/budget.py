@@ -166,13 +166,13 @@ class RemainingTime:
         return (start_s + longest_s) * sum(rounds) <= left_s * _SURE
 
     def all_s(
-        self, states: Sequence[CaseState], family: int, *, start_s: float, elapsed_s: float
+        self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
     ) -> float:
-        """Return the whole session's time if the budget were enough for all ``states``."""
+        """Return the least budget with which all ``states`` would be begun."""
         total = _Total(start_s)
         for state, (rounds, seconds) in zip(states, self._needed(states, family), strict=True):
             total.with_case(state, rounds, seconds)
-        return elapsed_s + total.seconds
+        return self._needs.settings.budget - left_s + total.seconds / _SURE
 
     def _needed(self, states: Sequence[CaseState], family: int) -> list[tuple[int, float]]:
         """Return how many rounds each case still needs, and the time that passes in them."""
@@ -270,7 +270,6 @@ class Budget:
         family: int,
         *,
         start_s: float,
-        elapsed_s: float,
         left_s: float,
     ) -> list[CaseState]:
         """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
@@ -285,7 +284,7 @@ class Budget:
                 len(self.order),
                 len(measured),
                 sum(map(self._needs.minimum_rounds, measured)),
-                self._remaining.all_s(self.order, family, start_s=start_s, elapsed_s=elapsed_s),
+                self._remaining.all_s(self.order, family, start_s=start_s, left_s=left_s),
                 self._needs.settings.budget,
             )
         return chosen
@@ -296,7 +295,6 @@ class Budget:
         family: int,
         *,
         start_s: float,
-        elapsed_s: float,
         left_s: float,
     ) -> list[str]:
         """Return notes on what is missing because the budget ended the session.
@@ -307,7 +305,7 @@ class Budget:
         unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
         if not begun or not unmeasured:
             return self._needs.budget_notes(states)
-        needed_s = self._remaining.all_s(states, family, start_s=start_s, elapsed_s=elapsed_s)
+        needed_s = self._remaining.all_s(states, family, start_s=start_s, left_s=left_s)
         given_s = self._needs.settings.budget
         verb = "was" if len(unmeasured) == 1 else "were"
         note = (

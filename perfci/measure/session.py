@@ -522,11 +522,7 @@ class Session:
         return max(0.0, self._elapsed_s() - self._round_time_s) / max(1, self._groups)
 
     def _times(self) -> dict[str, float]:
-        return {
-            "start_s": self._start_s(),
-            "elapsed_s": self._elapsed_s(),
-            "left_s": self._left_s(),
-        }
+        return {"start_s": self._start_s(), "left_s": self._left_s()}
 
     def _left_s(self) -> float:
         return self._workplace.budget_end - self._executor.now()

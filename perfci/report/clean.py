@@ -194,6 +194,15 @@ def escape(text: str, limit: int = 300) -> Safe:
     return Safe(_entities(_broken(line)))
 
 
+def prose(text: str, limit: int = 300) -> Safe:
+    """Return ``text`` as ``escape`` does. Text between backticks becomes code."""
+    parts: list[str] = _CODE.split(clean_line(text, limit))
+    parts[::3] = [_entities(_broken(plain)) for plain in parts[::3]]
+    parts[2::3] = map(code, parts[2::3])
+    del parts[1::3]  # the backticks
+    return Safe("".join(parts))
+
+
 def code(text: str, limit: int = 300) -> Safe:
     """Return ``text`` in ``<code>``, where GitHub looks for no mentions, references and emoji."""
     return Safe(f"<code>{escape(text, limit)}</code>") if text else Safe("")

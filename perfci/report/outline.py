@@ -17,6 +17,7 @@ from perfci.report.rows import change_text, size
 from perfci.units import counted, first_of, format_share
 from perfci.verdict.decision import lost_metrics
 
+_WARNED_UNDECIDED = "warned-undecided"
 _MOST_NAMES = 5
 """Cases or files that a sentence names. The rest are counted."""
 _IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
@@ -232,7 +233,7 @@ def _open(rows: Outline) -> str:
 def _deciding(report: Report, reason: Reason) -> str:
     """Return the deciding reason. If it is a failure, its message and log are shown below."""
     broken = (
-        f"{failure.case} failed on {failure.side} in {failure.stage}"
+        f'"{failure.case}" failed on {failure.side} in {failure.stage}'
         for failure in shown_failures(report)
         if failure.case == reason.case
     )
@@ -307,8 +308,19 @@ def part_text(report: Report) -> str:
     )
 
 
+def undecided_warnings(report: Report) -> tuple[str, ...]:
+    """Return the verdict's warnings of undecided rows. They fail nothing, so they come last."""
+    return tuple(
+        reason_words(reason)
+        for reason in report.verdict.findings
+        if reason.code == _WARNED_UNDECIDED
+    )
+
+
 def other_reasons(rows: Outline) -> tuple[str, ...]:
-    """Return the verdict's reasons that neither the headline nor a row already gives."""
+    """Return the verdict's reasons that neither the headline nor a row gives, without warnings of
+    undecided rows.
+    """
     report = rows.report
     listed = {(row.case, row.metric) for row in (*rows.moved, *rows.undecided)}
     failed = {failure.case for failure in report.failures}
@@ -319,7 +331,8 @@ def other_reasons(rows: Outline) -> tuple[str, ...]:
     return tuple(
         reason_words(reason)
         for reason in reasons
-        if (reason.case, reason.metric) not in listed
+        if reason.code != _WARNED_UNDECIDED
+        and (reason.case, reason.metric) not in listed
         and (reason.case not in failed or reason.code in WARNS)
     )
 
@@ -334,7 +347,7 @@ def _also(rows: Outline) -> str:
     improved = sum(row.status == "improved" for row in rows.moved)
     accepted = sum(row.accepted is not None for row in rows.moved)
     warned = sum(row.status == "regressed" for row in rows.moved) - accepted
-    warned += sum(known.code == "warned-undecided" for known in rows.report.verdict.findings)
+    warned += sum(known.code == _WARNED_UNDECIDED for known in rows.report.verdict.findings)
     counts = {
         "accepted regression": accepted,
         "improvement": improved,

@@ -26,6 +26,7 @@ from perfci.report.outline import (
     likeness,
     other_reasons,
     shown_failures,
+    undecided_warnings,
 )
 from perfci.report.rows import CaseWhy, other_explanations, past_lines, replay_line, whys
 from perfci.units import counted, listed
@@ -105,6 +106,7 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "head_sha": "" if report.head.dirty else report.head.sha,
         "reasons": [reason for reason in other_reasons(rows) if reason not in shared],
         "shown": shown,
+        "warnings": undecided_warnings(report),
         "groups": folded,
         "below": _below(folded, report),
         "tests": _tested(moved, rows),

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 import perfci
 from perfci.errors import OutsideError
-from perfci.report.clean import Safe, code, escape, fence, sentences
+from perfci.report.clean import Safe, code, escape, fence, prose, sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -78,7 +78,7 @@ def markdown_environment() -> Environment:
     """Return an environment of Markdown templates."""
     environment = _environment(
         # finalize runs before HTML's escaping, which leaves this Markup as it is
-        finalize=lambda value: value if isinstance(value, Markup) else escape(str(value)),
+        finalize=lambda value: value if isinstance(value, Markup) else prose(str(value)),
     )
     environment.filters |= {
         "code": code,

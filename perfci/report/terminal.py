@@ -34,6 +34,7 @@ from perfci.report.outline import (
     same_code_cases,
     same_code_text,
     shown_failures,
+    undecided_warnings,
 )
 from perfci.report.rows import (
     change_text,
@@ -413,7 +414,7 @@ def _verdict(rows: Outline, width: int) -> Iterator[Text]:
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
     if same := same_code_text(report):
         yield from wrapped(clean_prose(same, 600), 2, width, "yellow")
-    for reason in other_reasons(rows):
+    for reason in (*other_reasons(rows), *undecided_warnings(report)):
         yield from wrapped(clean_prose(reason, 600), 2, width)
 
 

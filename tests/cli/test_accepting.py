@@ -55,7 +55,7 @@ def test_it_is_shown_with_its_author_and_the_size_of_the_change(project: Project
     assert row["accepted"] == said
     assert report["verdict"]["reasons"][0].startswith("accepted by Ada: counting: latency_p50 +")
     assert "1 accepted regression" in text
-    assert "accepted by Ada: counts &#124; &#96;more&#96;" in text
+    assert "accepted by Ada: counts &#124; <code>more</code>" in text
     shown = project.perfci("report", str(project.folder.parent / "report.json"))
     assert "accepted   latency_p50" in shown.out
     assert "accepted by Ada: counts | more" in " ".join(shown.out.split())

@@ -199,6 +199,11 @@ def test_every_format_can_be_rendered_again_from_the_json(small: Project, tmp_pa
     assert markdown.out.startswith("<!-- perfci")
     ET.fromstring(small.perfci("report", str(path), "--format", "junit").out)
     assert small.perfci("report", str(path), "--format", "json").out == path.read_text()
+    page, text = tmp_path / "r.html", tmp_path / "r.txt"
+    assert small.perfci("report", str(path), "-o", str(page)).code == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")  # by the file's suffix
+    small.perfci("report", str(path), "-o", str(text))
+    assert "perfci: pass" in text.read_text()
     assert small.perfci("report", str(path), "--format", "csv").out.count("latency_p50") == 1
     assert "steady" in small.perfci("report", str(path)).out
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.budget import CaseRecord, by_priority
-from perfci.measure.progress import case_states
+from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
+from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.reach import reaches
 from perfci.model.case import Case
+from perfci.model.worker import MeasureSettings
+from perfci.verdict.policy import Policy
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 
@@ -56,6 +58,21 @@ def test_most_of_a_short_budget_goes_to_cases_that_are_decided(
     assert reason.startswith(f"{16 - decided} cases were not measured (the time budget")
     (note,) = (note for note in report["notes"] if "not measured" in note)
     assert note.startswith(f"{16 - decided} of 16 cases were not measured: all need about 1")
+
+
+def test_cases_that_the_budget_leaves_out_need_more_than_the_budget() -> None:
+    """Of 70 s, 31 s are left after the first case. The second needs 29 s: too close to be begun."""
+    cases = tuple(Case(name, name, {}, "bench.py", 1, "") for name in ("first", "second"))
+    states = case_states(cases, ["head"])
+    first = states[0]
+    first.rounds, first.first_round_s, first.longest_round_s = 5, 8.0, 8.0
+    first.took_s, first.wall_s = [8.0, *[5.25] * 4], 29.0
+    needs = CaseNeeds(MeasureSettings(rounds=5, budget=70.0), Policy())
+    budget = Budget(needs, RemainingTime(needs, looks=False), states)
+    times = {"start_s": 0.0, "left_s": 31.0}
+    assert budget.enough_for(states[1:], 0, **times) == []
+    (note,) = budget.notes(states, 0, **times)
+    assert "all need about 1 min 11 s, 1 min 10 s were given" in note
 
 
 def test_cases_of_changed_code_are_measured_first(project: Project, workers: Simulated) -> None:

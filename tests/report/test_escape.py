@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perfci.report.clean import clean_block, clean_line, code, escape, fence
+from perfci.report.clean import clean_block, clean_line, code, escape, fence, prose
 from perfci.report.exporters.markdown import MARKER
 from perfci.report.exporters.markdown import render as render_markdown
 from tests.report.examples import hostile_report
@@ -74,6 +74,20 @@ def test_a_comment_full_of_a_name_holds_no_element_of_the_names(
     assert len(page.cells) == len(calm.cells)
     assert page.tags.count("details") == calm.tags.count("details")
     assert not [p for p in LATER if re.search(p, page.plain, re.IGNORECASE)]
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_sentence_with_code_is_text_and_code_and_nothing_else(
+    name: str, render: Callable[[str], Rendered]
+) -> None:
+    for text in (name, f"call `{name}`: {name}", f"`{name}"):
+        page = render(f"| a | b |\n|---|---|\n| {prose(text)} | end |\n")
+        assert set(page.tags) <= TABLE
+        assert len(page.cells) == 2
+        assert page.cells[1].strip() == "end"
+        assert not [p for p in LATER if re.search(p, page.plain, re.IGNORECASE)]
+    assert prose("run `a_b`, not `c.") == "run <code>a_b</code>, not &#96;c."
 
 
 def test_the_marker_is_the_first_line_whatever_the_names_say() -> None:

@@ -17,6 +17,7 @@ from tests.report.examples import (
     alone_report,
     bare,
     passing_report,
+    rendered,
     rich_report,
     row,
 )
@@ -44,9 +45,21 @@ def test_what_failed_is_named_and_its_message_left_to_where_it_is_told() -> None
         results=(),
         failures=(failed("x"),),
     )
-    assert headline(outline(report)) == "x failed on head in setup (and 1 more)"
+    assert headline(outline(report)) == '"x" failed on head in setup (and 1 more)'
     other = replace(report, verdict=Verdict("error", (stated("nothing was measured"),)))
     assert headline(outline(other)) == "nothing was measured"
+
+
+def test_a_warning_of_an_undecided_row_stands_below_what_was_decided() -> None:
+    warning = Reason("warned-undecided", TOKENS, "latency_p99", {"ratio": 1.4, "threshold": 0.1})
+    report = rich_report()
+    verdict = Verdict(report.verdict.status, (*report.verdict.findings, warning))
+    report = replace(report, verdict=verdict)
+    text = render_markdown(report)
+    assert text.count("though undecided") == 1
+    assert text.index("| metric |") < text.index("though undecided") < text.index("**Why**")
+    for form in ("terminal", "html"):
+        assert rendered(report, form).count("though undecided") == 1, form
 
 
 def test_a_fail_counts_the_cases_that_failed_beside_the_regressions() -> None:

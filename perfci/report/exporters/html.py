@@ -34,6 +34,7 @@ from perfci.report.outline import (
     ran_lines,
     same_code_text,
     shown_failures,
+    undecided_warnings,
 )
 from perfci.report.rows import (
     change_text,
@@ -148,7 +149,8 @@ def _first(rows: Outline) -> dict[str, Any]:
     """Return the top of the page, for a reader who reads nothing else."""
     report = rows.report
     warnings = (injected_text(report), part_text(report), same_code_text(report))
-    reasons = [clean_line(reason, 1000) for reason in other_reasons(rows)]
+    texts = (*other_reasons(rows), *undecided_warnings(report))
+    reasons = [clean_line(reason, 1000) for reason in texts]
     better = any(row.status == "improved" for row in rows.moved)
     status = report.verdict.status
     return {
