@@ -53,7 +53,7 @@ LIMITS = {
     "whoever": 5,
     "long functions": 0,
     "modules": 288,
-    "lines": 71_420,
+    "lines": 71_448,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
