@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 def timing_loop() -> dict[str, float | str]:
     """Cost of a sample of an empty call, beside a bare pair of clock readings around it."""
-    from perfci.worker.bursts import burst
+    from perfci.worker.burst_loops import burst
 
     def nothing() -> None:
         return None

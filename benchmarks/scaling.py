@@ -15,7 +15,7 @@ import math
 from random import Random
 from statistics import median
 
-from perfci.measure.machine.quiet import slots
+from perfci.measure.machine.cores import slots
 from perfci.model.case import Case
 from perfci.verdict.shards import split
 

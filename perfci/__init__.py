@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from perfci.api.definition import benchmark, inference, metric, training_step
     from perfci.api.distributed import distributed, torchrun
     from perfci.api.distributed.script_rank import step
-    from perfci.api.programs import command, server
+    from perfci.api.programs import command
     from perfci.api.scripts import script, timer
     from perfci.api.serving.generation import generate
     from perfci.api.serving.prompts import openai, prompts
+    from perfci.api.serving.server import server
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load, triage
     from perfci.errors import PerfciError
@@ -55,12 +56,13 @@ _LIBRARY = "perfci.commands.library"
 _DEFINITION = "perfci.api.definition"
 _MODULES = {
     **dict.fromkeys(("benchmark", "inference", "metric", "training_step"), _DEFINITION),
-    **dict.fromkeys(("command", "server"), "perfci.api.programs"),
+    "command": "perfci.api.programs",
     **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
     "step": "perfci.api.distributed.script_rank",
     "generate": "perfci.api.serving.generation",
     **dict.fromkeys(("openai", "prompts"), "perfci.api.serving.prompts"),
+    "server": "perfci.api.serving.server",
     **dict.fromkeys(("check", "compare", "load", "triage"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
     "History": "perfci.history.arrays",

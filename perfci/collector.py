@@ -58,6 +58,9 @@ class Ranks(Protocol):
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more call."""
 
+    def flops(self) -> Sequence[float]:
+        """Return each rank's floating-point operations in one more call."""
+
     def losses(self) -> Sequence[Mapping[int, float]]:
         """Return each rank's losses, by the number of the step. It may make all steps left."""
 
@@ -163,6 +166,7 @@ class Work:
     prepare: Callable[[], object] | None = None
     spared_s: float = 0.0
     most_calls: int = 0
+    peak_flops: float = 0.0
 
     def prepared_call(self) -> Any:
         """Prepare a call, make it, and return its output."""

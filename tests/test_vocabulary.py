@@ -52,8 +52,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 288,
-    "lines": 71_448,
+    "modules": 291,
+    "lines": 71_599,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

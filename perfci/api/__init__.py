@@ -55,6 +55,11 @@ def are_texts(value: object) -> bool:
     )
 
 
+def is_command(words: object) -> bool:
+    """Return whether ``words`` are a program and its arguments."""
+    return all_of(words, str, os.PathLike) and "" not in list(words)[:1]
+
+
 def is_count(value: object) -> bool:
     """Return whether ``value`` is a whole number above zero."""
     return type(value) is int and value > 0

@@ -1,27 +1,20 @@
-"""``perfci.command`` runs a program as work. ``perfci.server`` starts one that the work uses."""
+"""``perfci.command``: one run of a program as work."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from statistics import fmean, median
-from time import sleep
 from types import NoneType
-from typing import IO, Any
+from typing import IO
 
-from perfci.api import all_of, are_texts, how_it_ended, is_count, require_right, tied_command
+from perfci.api import all_of, are_texts, how_it_ended, is_command, require_right
 from perfci.api.results_files import ResultsFiles, results_of, wrongs_of_results
-from perfci.clock import monotonic
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Reading
@@ -30,18 +23,6 @@ from perfci.model.case import Gate
 
 _SHOWN_LINES, _SHOWN_BYTES = 5, 2000
 _KIB = 1024
-_HOST = "127.0.0.1"
-_PAUSE_S = 0.01
-_ANSWER_S = 2.0
-"""Longest wait for a server's answer, when it is asked whether it is ready."""
-_SERVER_LINES, _LONGEST_LINE = 10, 500
-_ERRORS = 400
-"""Lowest HTTP status that means that a server isn't ready."""
-_STARTED: list[Server] = []
-"""The servers that this process has started."""
-_CORES: set[int] = set()
-"""The cores that this process had before it left some to its servers."""
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def command(
@@ -96,7 +77,7 @@ def command(
 def _wrongs_of_command(
     line: object, env: object, content: object, exit_codes: object, *, shell: bool
 ) -> Iterator[str]:
-    if not (isinstance(line, str) and line if shell else _is_command(line)):
+    if not (isinstance(line, str) and line if shell else is_command(line)):
         yield f"the command is {line!r}"
     if not all_of(exit_codes, int):
         yield f"exit_codes is {exit_codes!r}; give a list of numbers"
@@ -104,10 +85,6 @@ def _wrongs_of_command(
         yield f"env is {env!r}; give texts by name"
     if not isinstance(content, (str, bytes, NoneType)):
         yield f"input is {type(content).__name__}; give text or bytes"
-
-
-def _is_command(words: object) -> bool:
-    return all_of(words, str, os.PathLike) and "" not in list(words)[:1]
 
 
 def _file_of(content: str | bytes | None) -> IO[bytes] | None:
@@ -213,244 +190,3 @@ class _Command:
     @property
     def _name(self) -> str:
         return " ".join(self.words)[:200]
-
-
-def server(
-    command: Sequence[str | os.PathLike[str]],
-    *,
-    ready: str | None = None,
-    timeout: float = 60.0,
-    cwd: str | os.PathLike[str] | None = None,
-    env: Mapping[str, str] | None = None,
-    client_cores: int = 1,
-) -> Server:
-    """Start a server for this side, and return it once it is ready. It ends with the worker.
-
-    ``{port}`` in the command's words is a free port's number, which is ``PORT`` in its environment.
-    ``ready`` is a path or URL that answers, or text that it prints. Without it, the server is ready
-    when the port takes connections. ``timeout`` is in s.
-
-    This process, which makes the requests, keeps ``client_cores`` of its cores, and the server gets
-    the others. They share all cores if there are no others, or if ``client_cores`` is 0.
-
-    Raises Unusable where the server ends or isn't ready in time, or where another one answers at
-    its URL already: both sides would measure that one.
-    """
-    require_right(
-        "server",
-        "bad-command",
-        _wrongs_of_server(command, ready, timeout, cwd, env, client_cores),
-        'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
-        'ready="/health"): docs/serving.md.',
-    )
-    if ready and _is_url(ready) and "{port}" not in ready and _answers(ready):
-        raise Unusable(
-            "port_in_use",
-            f"{ready} answers before the server was started: another one, perhaps the other "
-            "side's, has its port. Write `{port}` in the command and in `ready` in its place: each "
-            "side gets one of its own",
-        )
-    port = _free_port()
-    words = [os.fspath(word).replace("{port}", str(port)) for word in command]
-    sys.audit("perfci.command", words[0])
-    with _on_server_cores(client_cores) as usual:
-        process = subprocess.Popen(
-            tied_command(words),
-            cwd=cwd,
-            env={**os.environ, **usual, **(env or {}), "PORT": str(port), **_mark()},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-    started = Server(
-        f"http://{_HOST}:{port}", port, shlex.join(words), process, ServerOutput(process)
-    )
-    try:
-        started.await_ready(_check(ready, started), timeout)
-    except BaseException:
-        process.kill()
-        raise
-    _STARTED.append(started)
-    return started
-
-
-@contextmanager
-def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
-    """Start a server on the cores that this process leaves it. Yield the server's usual settings.
-
-    A library with a thread for each of this process's cores would have more threads than cores.
-    """
-    usual = {"PYTHONUNBUFFERED": "1"}
-    cores = sorted(_CORES or os.sched_getaffinity(0))
-    client, others = cores[:client_cores], cores[client_cores:]
-    if not client or not others:
-        yield usual
-        return
-    _CORES.update(cores)  # a second server shares them with the first
-    for name in _THREADS:
-        if (threads := os.environ.get(name, "")).isdigit():
-            usual[name] = str(min(int(threads), len(others)))
-    os.sched_setaffinity(0, others)
-    try:
-        yield usual
-    finally:
-        os.sched_setaffinity(0, client)
-
-
-def _wrongs_of_server(
-    command: Any, ready: Any, timeout: Any, cwd: Any, env: Any, client_cores: Any
-) -> Iterator[str]:
-    """Yield errors in the arguments, each with its correction."""
-    if not _is_command(command):
-        yield f"the command is {command!r}; give a list: the program and its arguments"
-    if ready is not None and not (isinstance(ready, str) and ready):
-        text = "a path, a URL or a text that the server prints"
-        yield f"`ready` is {ready!r}; give {text}, or leave it out"
-    if not isinstance(timeout, (int, float)) or not timeout > 0:
-        yield f"`timeout` is {timeout!r}; give a time in s: more than 0"
-    if cwd is not None and not (isinstance(cwd, (str, os.PathLike)) and Path(cwd).is_dir()):
-        yield f"`cwd` is {cwd!r}; give a folder that is in this side's tree, {Path.cwd()}"
-    if env and not are_texts(env):
-        yield f"`env` is {env!r}; give texts by name"
-    if client_cores != 0 and not is_count(client_cores):
-        yield f"`client_cores` is {client_cores!r}; give how many the client keeps: 0 or more"
-
-
-def _mark() -> dict[str, str]:
-    """Return the variable by which perfci finds and ends a server's children.
-
-    The kernel ends the server itself with this process, but doesn't end children that are in a
-    session of their own. Outside of a measurement, there is no such variable.
-    """
-    token = os.environ.get("PERFCI_WORKER")
-    return {"PERFCI_SERVER": token} if token else {}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Server:
-    """A running server. Its ``url`` has no slash at the end."""
-
-    url: str
-    port: int
-    command: str
-    _process: subprocess.Popen[bytes]
-    _output: ServerOutput
-
-    @property
-    def pid(self) -> int:
-        """Return the server's process id."""
-        return self._process.pid
-
-    @property
-    def printed(self) -> str:
-        """Return the end of the server's output, as far as it is kept."""
-        return self._output.text()
-
-    def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
-        """Wait until the server is ready. Unusable if it ends first, or isn't ready in time."""
-        until = monotonic() + timeout
-        while not is_ready():
-            if ended := self.ended():
-                raise Unusable("server_ended", ended)
-            if monotonic() > until:
-                late = f"`{self.command}` was not ready within {timeout:g} s"
-                raise Unusable("server_not_ready", f"{late}:\n{self._output.last_lines()}")
-            sleep(_PAUSE_S)
-
-    def ended(self) -> str:
-        """Return how the server ended, with its last lines, or an empty string while it runs."""
-        code = self._process.poll()
-        if code is None:
-            return ""
-        self._output.wait()
-        return f"`{self.command}` {how_it_ended(code)}:\n{self._output.last_lines()}"
-
-
-def require_running() -> None:
-    """Raise Unusable if a server of this process has ended, even if its URL still answers."""
-    for started in _STARTED:
-        if ended := started.ended():
-            why = f"requests were answered by something else, for the benchmark's server {ended}"
-            raise Unusable("server_ended", why)
-
-
-def ended_servers() -> list[str]:
-    """Return, for each server of this process that no longer runs, how it ended."""
-    sleep(_PAUSE_S)  # a server's connections close a little before its process has ended
-    return [ended for started in _STARTED if (ended := started.ended())]
-
-
-class ServerOutput:
-    """Reads a server's output, so that the server never blocks, and keeps its end."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None  # noqa: S101 (asked for above)
-        self._descriptor = process.stdout.fileno()
-        self._chunks: deque[bytes] = deque(maxlen=64)
-        self._thread = threading.Thread(target=self._run, name="perfci-server", daemon=True)
-        self._thread.start()
-
-    def text(self) -> str:
-        """Return the output that is kept."""
-        return b"".join(self._chunks.copy()).decode("utf-8", "replace")
-
-    def last_lines(self) -> str:
-        """Return the last lines, each cut to a readable length."""
-        lines = self.text().strip().splitlines()[-_SERVER_LINES:]
-        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
-
-    def wait(self) -> None:
-        """Let the reader catch up, for a short time as the server's children may hold the pipe."""
-        self._thread.join(0.2)
-
-    def _run(self) -> None:
-        while chunk := os.read(self._descriptor, 1 << 12):
-            self._chunks.append(chunk)
-
-
-def _check(ready: str | None, started: Server) -> Callable[[], bool]:
-    """Return the function that tells whether the server is ready."""
-    if ready is None:
-        return lambda: _takes_connections(started.port)
-    if ready.startswith("/") or _is_url(ready):
-        url = ready.replace("{port}", str(started.port))
-        return lambda: _answers(url if _is_url(url) else started.url + url)
-    return lambda: ready in started.printed
-
-
-def _is_url(ready: str) -> bool:
-    return ready.startswith(("http://", "https://"))
-
-
-def _takes_connections(port: int) -> bool:
-    import socket  # not at the top, because a command doesn't need it
-
-    try:
-        socket.create_connection((_HOST, port), _ANSWER_S).close()
-    except OSError:
-        return False
-    return True
-
-
-def _answers(url: str) -> bool:
-    from http.client import HTTPConnection, HTTPException  # takes 20 ms; a command doesn't need it
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or _HOST, parts.port, timeout=_ANSWER_S)
-    try:
-        connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
-        return connection.getresponse().status < _ERRORS
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind((_HOST, 0))
-        port: int = taken.getsockname()[1]
-    return port

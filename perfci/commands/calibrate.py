@@ -33,8 +33,9 @@ from perfci.engine.job import JobFolder, MachineSlot, Plan, gather, mark_of
 from perfci.errors import MeasureError, UsageError
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.quiet import (
+from perfci.measure.machine.cores import (
     available_cores,
+    cores_near,
     physical_cores,
     plan_cores,
     slots,
@@ -427,7 +428,8 @@ class MachineParts:
 
     def parts(self, count: int) -> tuple[MachineSlot, ...]:
         """Return ``count`` equal parts. With 0, return as many parts as get enough cores."""
-        return slots(self.cores, self.devices, workers=self.workers, concurrent=count)
+        near = cores_near(self.devices)
+        return slots(self.cores, self.devices, workers=self.workers, concurrent=count, near=near)
 
 
 def machine_of(project: Project) -> MachineParts:

@@ -24,7 +24,7 @@ from perfci.calibrate.promise import (
     plan_promise,
 )
 from perfci.config.loading import Config
-from perfci.measure.machine.quiet import CorePlan
+from perfci.measure.machine.cores import CorePlan
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import Progress
 from perfci.measure.session import measure_cases

@@ -19,7 +19,7 @@ from perfci.engine.engines import LocalEngine, SlurmEngine, require_slurm, slurm
 from perfci.engine.job import Engine, GatheredReports, JobFolder, MachineSlot, Plan, gather, mark_of
 from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
 from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.quiet import available_cores
+from perfci.measure.machine.cores import available_cores
 from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
 from perfci.units import counted
 from perfci.verdict.merge import Merged, merge

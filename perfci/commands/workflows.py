@@ -268,7 +268,7 @@ def _report_install(options: CiOptions, folder: Path) -> tuple[str, ...]:
 
 def _usual_runner() -> tuple[str, ...]:
     """Return the labels of a machine like this one: self-hosted with a GPU, else GitHub's."""
-    from perfci.measure.machine.quiet import visible_gpus
+    from perfci.measure.machine.cores import visible_gpus
 
     return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
 

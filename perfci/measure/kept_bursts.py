@@ -14,6 +14,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,8 @@ SCHEMA = "perfci.bursts/1"
 SUFFIX = ".bursts"
 _CALLS, _ROUNDS_WITH_CALLS = 100, 3
 """Number of single calls that are kept of a worker, and of a case's first rounds that keep them."""
+_MOST_BYTES = 512 << 20
+"""Largest session that is read, unpacked."""
 _BITS = 26
 """Bits that are kept of a value's mantissa. More would be noise, which doesn't compress."""
 
@@ -176,7 +179,8 @@ class BurstKeeper:
 def read_kept(path: Path) -> KeptSession:
     """Return the session that was kept in ``path``. Raises DamagedFile for any other file."""
     try:
-        packed = gzip.decompress(read_regular(path))
+        with gzip.open(BytesIO(read_regular(path))) as file:
+            packed = file.read(_MOST_BYTES)  # what is larger is truncated, and so no MessagePack
         session = msgspec.msgpack.decode(packed, type=KeptSession)
     except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
         raise DamagedFile(

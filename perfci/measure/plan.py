@@ -15,8 +15,9 @@ from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.trees import Overlay
+from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import LooksLibrary
-from perfci.measure.machine.quiet import CorePlan, child_environment
+from perfci.measure.machine.quiet import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.measure.provenance.attribution import WorkerWatch
 from perfci.measure.provenance.counterparts import Counterparts

@@ -42,17 +42,10 @@ from perfci.measure.discovery import (
 )
 from perfci.measure.executor import Executor
 from perfci.measure.machine.card_watches import GpuWatches
+from perfci.measure.machine.cores import available_cores, cores_near_first, own_cores, plan_cores
 from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
 from perfci.measure.machine.pythons import lacking_module_advice
-from perfci.measure.machine.quiet import (
-    available_cores,
-    child_environment,
-    host_facts,
-    library_facts,
-    own_cores,
-    plan_cores,
-    quiet_facts,
-)
+from perfci.measure.machine.quiet import child_environment, host_facts, library_facts, quiet_facts
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
@@ -263,7 +256,8 @@ class _Opening:
         settings, pin = context.config.settings, context.config.quiet.pin
         planned = partial(plan_cores, cores=settings.cores, threads=settings.threads, pin=pin)
         self._context, self._stack, self._wanted = context, stack, wanted
-        self._cores, self._shared = stack.enter_context(own_cores(available_cores(), planned))
+        near = cores_near_first(context.inherited)
+        self._cores, self._shared = stack.enter_context(own_cores(available_cores(), planned, near))
         self._folders = SideFolders(context.cache, context.repository)
         if swept := self._folders.sweep():
             context.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")

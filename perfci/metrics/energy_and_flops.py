@@ -111,7 +111,14 @@ def _missing(why: str) -> Reading:
 
 
 def _counted(call: Any) -> tuple[float, Any]:
-    """Return the number of one call's floating-point operations, and its operands' commonest dtype.
+    """Return the floating-point operations of one call, and their operands' commonest dtype."""
+    with flop_counter() as counter:
+        call()
+    return counter.flops, next((dtype for dtype, _ in counter.dtypes.most_common(1)), None)
+
+
+def flop_counter() -> Any:
+    """Return a context that counts ``flops`` while it is open, and their operands' ``dtypes``.
 
     The formulas are those of torch's counter. The counter's own mode isn't used, because the first
     operator under it imports all of torch._dynamo, which takes seconds.
@@ -120,11 +127,13 @@ def _counted(call: Any) -> tuple[float, Any]:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
-    done = [0.0]
-    dtypes: Counter[Any] = Counter()
-
     class Counted(TorchDispatchMode):  # type: ignore[misc]
         """Takes composite operators apart, and counts what has a formula."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.flops = 0.0
+            self.dtypes: Counter[Any] = Counter()
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -134,6 +143,8 @@ def _counted(call: Any) -> tuple[float, Any]:
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            if any(kind.__name__ == "DTensor" for kind in types):
+                return NotImplemented  # its operators on this rank's part are counted
             kwargs = kwargs or {}
             formula = flop_registry.get(func.overloadpacket)
             if formula is None:
@@ -143,15 +154,13 @@ def _counted(call: Any) -> tuple[float, Any]:
                     return parts
             output = func(*args, **kwargs)
             if formula is not None:
-                done[0] += formula(*args, **kwargs, out_val=output)
-                dtypes.update(
+                self.flops += formula(*args, **kwargs, out_val=output)
+                self.dtypes.update(
                     argument.dtype for argument in args if isinstance(argument, torch.Tensor)
                 )
             return output
 
-    with Counted():
-        call()
-    return done[0], next((dtype for dtype, _ in dtypes.most_common(1)), None)
+    return Counted()
 
 
 def _peak(dtype: Any, device: str) -> float:

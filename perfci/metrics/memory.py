@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -153,6 +154,21 @@ def theil_sen(levels: Sequence[float]) -> float:
     )
     middle = len(slopes) // 2
     return slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) / 2
+
+
+def cards_in_use() -> Sequence[int]:
+    """Return the numbers of the CUDA cards on which torch holds memory, or else its current card's.
+
+    There are none if the process hasn't initialised CUDA. To ask torch of a card that it doesn't
+    use takes no memory there, but to wait for such a card would.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return ()
+    every = range(torch.cuda.device_count())
+    return [card for card in every if torch.cuda.memory_reserved(card)] or [
+        torch.cuda.current_device()
+    ]
 
 
 class CardMemoryWatch(Watch):

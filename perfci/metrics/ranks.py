@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from perfci.collector import Steps
-from perfci.metrics import NOTHING, Collector, Reading
+from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.units import counted
@@ -41,6 +41,10 @@ METRICS = {
     ),
     Metric("rank_peak_device_memory", "bytes", "exact", 0.10, "warn"): (
         "peak of device memory by torch's allocator in these steps, of the rank with the most"
+    ),
+    Metric("mfu", "ratio", "per_worker", 0.05, "info", direction="higher"): (
+        "model FLOPs utilisation: floating-point operations of a step ÷ mean latency ÷ the ranks' "
+        "peak, if [a script](distributed.md#a-training-script) has `peak_flops`"
     ),
     Metric("training_loss", "ratio", "exact", 0.01, "warn"): (
         "mean loss of the measured steps of [a script](distributed.md#a-training-script), if it "
@@ -83,7 +87,12 @@ class OfRanks(Collector):
         count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))
         count = min(_MOST_STEPS, max(_LEAST_STEPS, count))
         nodes = os.environ.get("SLURM_JOB_NUM_NODES", "1")
-        return reading_of(self.scene.work.ranks.inspected(count), int(nodes))
+        reading = reading_of(self.scene.work.ranks.inspected(count), int(nodes))
+        if not self.scene.work.peak_flops:
+            return reading
+        flops = sum(self.scene.work.ranks.flops())
+        why = "no operator that torch can count ran: compiled ones can't be seen"
+        return reading.joined(Reading({"flops": flops}) if flops else Reading(missing={"mfu": why}))
 
     def last(self) -> Reading:
         """Return the mean of the losses, which are those of the same steps in each worker."""
@@ -98,6 +107,14 @@ class OfRanks(Collector):
 
 
 COLLECTOR = OfRanks
+
+
+def reduce(warm: Warm) -> Reading:
+    """Return the share of the ranks' peak."""
+    flops, peak = warm.measurement.values.get("flops"), warm.measurement.peak_flops
+    if not (flops and peak and warm.samples):
+        return NOTHING
+    return Reading({"mfu": flops / fmean(warm.samples) / peak})
 
 
 def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:

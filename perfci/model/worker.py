@@ -183,6 +183,7 @@ class Measurement:
     device_samples_ns: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     items: float | None = None
+    peak_flops: float = 0.0
     compiled: bool = False
     graph_events: tuple[GraphEvent, ...] = ()
     warnings: tuple[str, ...] = ()

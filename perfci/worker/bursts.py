@@ -22,6 +22,7 @@ from typing import Any
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import WorkerBlock
+from perfci.worker import burst_loops as loops
 from perfci.worker.deferred_work import require_ended
 from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import SocketTurn, moved_high
@@ -34,8 +35,6 @@ _STEADY_BLOCKS = 3
 """The warm-up ends after this many blocks in a row that are no faster than the best before."""
 _FALLING = 0.99
 """Latencies still fall if a block's median is below this share of the best median before it."""
-_HELD = 1.2
-"""The device is held for this many times a call's latency while the call is launched."""
 _TIMED_PART = 4
 """Calls that time the device alone: a burst's recorded calls divided by this."""
 _SLOW_S = 0.5
@@ -45,122 +44,6 @@ _LEAST_WAIT_NS = 5_000_000
 """Least time spent waiting for turns from which the share of other threads is computed."""
 _LAST_WAIT_NS = 250_000_000
 """Longest wait for a forked copy that may yet return. A pool's children never return."""
-
-
-# The burst loops. Each statement inside a loop costs time in every sample.
-def burst(
-    call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
-) -> None:
-    """Make ``most`` calls, or fewer once ``seconds`` have passed, and append their samples in ns.
-
-    The next call's assignment drops a call's output inside the timed region, as a user's loop
-    frees its outputs too. Only a burst's last output is dropped untimed, on both sides alike.
-    """
-    append = samples.append
-    deadline = perf_counter_ns() + seconds * 1e9
-    for _ in range(most):
-        started = perf_counter_ns()
-        output = call()  # noqa: F841 (kept alive until the next call, see above)
-        ended = perf_counter_ns()
-        append(ended - started)
-        if ended >= deadline:
-            return
-
-
-def prepared_burst(
-    prepare: Callable[[], object],
-    call: Callable[[], Any],
-    samples: array[int],
-    most: int,
-    seconds: float = math.inf,
-) -> None:
-    """Do as ``burst``, but ``prepare`` each call and drop its output, both untimed."""
-    deadline = perf_counter_ns() + seconds * 1e9
-    for _ in range(most):
-        prepare()
-        started = perf_counter_ns()
-        output = call()
-        ended = perf_counter_ns()
-        del output
-        samples.append(ended - started)
-        if ended >= deadline:
-            return
-
-
-def synchronised_burst(
-    call: Callable[[], Any],
-    samples: array[int],
-    device: BurstDevice,
-    settle: Callable[[], object],
-    most: int,
-    seconds: float = math.inf,
-) -> None:
-    """Do as ``burst``, but synchronise before each clock reading: the first time by ``settle``."""
-    append, synchronize = samples.append, device.synchronize
-    deadline = perf_counter_ns() + seconds * 1e9
-    for _ in range(most):
-        settle()
-        started = perf_counter_ns()
-        output = call()  # noqa: F841 (kept alive until the next one)
-        synchronize()
-        ended = perf_counter_ns()
-        append(ended - started)
-        if ended >= deadline:
-            return
-
-
-def device_burst(
-    call: Callable[[], Any],
-    device_samples: array[int],
-    device: BurstDevice,
-    settle: Callable[[], object],
-    most: int,
-    latency_ns: int,
-) -> None:
-    """Append the device's own time, in ns, of ``most`` calls: from an event before to one after.
-
-    The device is held until the call is launched, so that the device never waits for a launch. A
-    launch takes ``latency_ns`` at most. Work that a call launches in another stream without waiting
-    for it isn't included. NVBench does the same with a kernel that blocks
-    (``detail/measure_cold.cu``).
-    """
-    hold = getattr(device, "hold", None)
-    first, last = device.event(), device.event()
-    stream = device.stream()
-    for _ in range(most):
-        settle()
-        if hold:
-            hold(latency_ns * _HELD / 1e9)
-        first.record(stream)
-        output = call()  # noqa: F841 (kept alive until the next one)
-        last.record(stream)
-        device.synchronize()
-        device_samples.append(int(first.elapsed_time(last) * 1e6))
-
-
-def timed_twice_burst(
-    call: Callable[[], Any],
-    samples: array[int],
-    device_samples: array[int],
-    device: BurstDevice,
-    settle: Callable[[], object],
-    most: int,
-) -> None:
-    """Take both samples of the same calls: latency, and the device's own time, in ns.
-
-    Used for long calls, in whose latency the two event records don't matter.
-    """
-    first, last = device.event(), device.event()
-    stream = device.stream()
-    for _ in range(most):
-        settle()
-        started = perf_counter_ns()
-        first.record(stream)
-        output = call()  # noqa: F841 (kept alive until the next one)
-        last.record(stream)
-        device.synchronize()
-        samples.append(perf_counter_ns() - started)
-        device_samples.append(int(first.elapsed_time(last) * 1e6))
 
 
 class Bursts:
@@ -180,7 +63,7 @@ class Bursts:
         self._by_events = device is not None and "device_time_p50" not in device.missing()
         self._prepare = prepare
         self._settle = _settling(device, flush_l2=flush_l2)
-        self._burst = partial(prepared_burst, prepare) if prepare else burst
+        self._burst = partial(loops.prepared_burst, prepare) if prepare else loops.burst
         self.preparing_s = 0.0
         """Mean time that preparing a call took in the warm-up's last block."""
         self._core = CoreTaken()
@@ -284,17 +167,17 @@ class Bursts:
         if device is None or not self._by_events or calls == 0:
             self._run_burst(samples, calls)
         elif apart == 0:
-            timed_twice_burst(call, samples, device_samples, device, self._ready, calls)
+            loops.timed_twice_burst(call, samples, device_samples, device, self._ready, calls)
         else:
-            synchronised_burst(call, samples, device, self._ready, calls)
-            device_burst(call, device_samples, device, self._ready, apart, samples[-1])
+            loops.synchronised_burst(call, samples, device, self._ready, calls)
+            loops.device_burst(call, device_samples, device, self._ready, apart, samples[-1])
         self._copies.end()
 
     def _run_burst(self, samples: array[int], most: int, seconds: float = math.inf) -> None:
         if self._device is None:
             self._burst(self._call, samples, most, seconds)
         else:
-            synchronised_burst(self._call, samples, self._device, self._ready, most, seconds)
+            loops.synchronised_burst(self._call, samples, self._device, self._ready, most, seconds)
         self._copies.end()
 
     def _ready(self) -> None:

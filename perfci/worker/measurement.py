@@ -146,6 +146,7 @@ class _Measuring:
             missing=reading.missing,
             phases=self._phases(set_up_ns, first),
             items=work.items,
+            peak_flops=work.peak_flops,
             compiled=first.compiled,
             graph_events=reading.events,
             warnings=reading.warnings,
@@ -153,10 +154,7 @@ class _Measuring:
             results=reading.results,
             first_calls=tuple(taken / 1e9 for taken in early),
             observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
-            extra_metrics=(
-                *(extra.metric for extra in work.metrics),
-                *self._collectors.of_others(),
-            ),
+            extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
         )
 
     def _first_call(self, work: Work) -> _FirstCall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.measure.machine.quiet import available_cores, physical_cores
+from perfci.measure.machine.cores import available_cores, physical_cores
 from tests.builders.project import QUICK, Project
 
 pytestmark = [

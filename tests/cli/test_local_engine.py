@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.machine.quiet import available_cores, physical_cores
+from perfci.measure.machine.cores import available_cores, physical_cores
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 
 CORES = physical_cores(available_cores())

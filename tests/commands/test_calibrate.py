@@ -25,7 +25,7 @@ from perfci.commands.calibrate import (
 from perfci.commands.calibrate_parts import CalibrationParts, RoundBlock
 from perfci.commands.shards import decide
 from perfci.config.loading import Config
-from perfci.measure.machine.quiet import CorePlan
+from perfci.measure.machine.cores import CorePlan
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.model.worker import MeasureSettings, Quiet

@@ -12,7 +12,7 @@ import pytest
 from perfci.engine.engines import array_script, end_text, queued_tasks, slurm_options
 from perfci.engine.job import CommandState, JobFolder, MachineSlot, Plan, gather
 from perfci.errors import UsageError
-from perfci.measure.machine.quiet import slots
+from perfci.measure.machine.cores import slots
 from perfci.verdict.shards import time_limit_s
 
 EIGHT = tuple((core,) for core in range(8))
@@ -49,6 +49,16 @@ def test_each_of_several_gpus_serves_one_and_of_one_nothing_is_parted() -> None:
     parts = slots(EIGHT, ("GPU-a", "GPU-b"), workers=1, concurrent=0)
     assert [one.device for one in parts] == ["GPU-a", "GPU-b"]
     assert slots(EIGHT, ("GPU-a",), workers=1, concurrent=0) == (MachineSlot((0, 1)),)
+
+
+def test_a_gpus_part_has_cores_near_it_as_far_as_there_are_any_left() -> None:
+    devices = ("GPU-a", "GPU-b", "GPU-c")
+    near = dict.fromkeys(devices, frozenset({4, 5, 6, 7}))
+    near["GPU-b"] = frozenset({0, 1, 2, 3})
+    parts = slots(EIGHT, devices, workers=2, concurrent=0, near=near)
+    assert [part.cores for part in parts] == [(4, 5, 6), (0, 1, 2)]
+    parts = slots(EIGHT, devices, workers=1, concurrent=3, near=near)
+    assert [part.cores for part in parts] == [(4, 5), (0, 1), (6, 7)]
 
 
 def test_a_shard_gets_twice_its_last_time_and_never_more_than_its_budget() -> None:

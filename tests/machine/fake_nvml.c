@@ -4,6 +4,7 @@
    status N   what every function of a card returns    init N   what nvmlInitWithFlags returns
    reasons N  clocks' event reasons                     mig N    1: the card is split
    pid N...   compute processes                         ecc N    uncorrected errors; none: no ECC
+   near N...  the mask of the cores on the card's node
    With OLD_DRIVER defined it is one before 535: event reasons have their older name. */
 
 #include <stdio.h>
@@ -124,6 +125,18 @@ int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned lo
     *errors = found[0];
     return SUCCESS;
 }
+
+int nvmlDeviceGetCpuAffinity(void *device, unsigned int words, unsigned long *cores)
+{
+    unsigned long long found[MOST];
+    int known = answer("near", found);
+    (void)device;
+    for (unsigned int i = 0; i < words; i++)
+        cores[i] = (int)i < known ? found[i] : 0;
+    return known < 1 ? NOT_SUPPORTED : status();
+}
+
+int nvmlShutdown(void) { return SUCCESS; }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius)
 {

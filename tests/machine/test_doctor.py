@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.measure.machine import doctor as examination
+from perfci.measure.machine.cores import available_cores
 from perfci.measure.machine.doctor import (
     Card,
     HardwareFinding,
@@ -19,7 +20,6 @@ from perfci.measure.machine.doctor import (
     load,
     turbo,
 )
-from perfci.measure.machine.quiet import available_cores
 from perfci.model.worker import MeasureSettings, Quiet
 from tests.builders.project import Project
 from tests.builders.repository import mounted
@@ -147,6 +147,17 @@ def test_other_load_makes_it_worse() -> None:
 def test_cores_that_workers_can_be_pinned_to_do() -> None:
     found = cores(available_cores(), MeasureSettings(), Quiet())
     assert found.level == ("ok" if len(available_cores()) > 1 else "worse")
+
+
+def test_cores_on_another_node_than_the_card_make_it_worse() -> None:
+    settings, every = MeasureSettings(cores=1), available_cores()
+    far = cores(every, settings, Quiet(), frozenset({ABSENT}))
+    assert (far.level, "1 of the workers' 1 are on another NUMA node" in far.observation) == (
+        "worse", True,
+    )  # fmt: skip
+    if len(every) > 1:
+        near = cores(every, settings, Quiet(), frozenset({every[0]}))
+        assert (near.level, near.observation.partition(", ")[2]) == ("ok", "near the GPU")
 
 
 def test_cores_that_no_process_can_be_pinned_to_stop() -> None:

@@ -6,9 +6,11 @@ import itertools
 import math
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +51,17 @@ def test_a_card_is_opened_once() -> None:
     watches = GpuWatches(nvml)
     assert watches.of(FIRST) is watches.of(FIRST)
     assert [name for name, _ in nvml.asked].count("nvmlInit") == 1
+
+
+def test_which_cards_there_are_is_asked_once(tmp_path: Path) -> None:
+    nvml = FakeNvml({f"GPU-{FIRST}": card(), f"GPU-{SECOND}": card()})
+    watches = GpuWatches(nvml, driver=tmp_path)
+    for _ in range(2):
+        assert watches.of_session(10) == ()
+    asked = Counter(name for name, _ in nvml.asked)
+    assert asked["nvmlInit"] == 1
+    assert asked["nvmlDeviceGetHandleByIndex"] == 2
+    assert asked["nvmlDeviceGetComputeRunningProcesses"] == 4
 
 
 def test_a_sound_card_is_read_and_nothing_is_noted() -> None:
@@ -131,12 +144,16 @@ def test_the_cards_settings_are_facts_and_cards_that_differ_have_a_value_each() 
     }
     more = {**settings, "nvmlDeviceGetEnforcedPowerLimit": 700_000}
     capped, free = card(**settings), card(**more)
-    watches = GpuWatches(FakeNvml({f"GPU-{FIRST}": capped, f"GPU-{SECOND}": free}))
+    nvml = FakeNvml({f"GPU-{FIRST}": capped, f"GPU-{SECOND}": free})
+    watches = GpuWatches(nvml)
     of_both = {"device_ecc": "on", "device_clock_most": "1980 MHz"}
     assert watches.facts([FIRST]) == {"device_power_limit": "500 W", **of_both}
     assert watches.facts([FIRST, SECOND]) == {"device_power_limit": "500 W, 700 W", **of_both}
     assert watches.facts(["gone"]) == watches.facts([]) == {}
     assert watches.notes() == ()
+    assert nvml.asked.count(("nvmlDeviceGetHandleByUUID", f"GPU-{FIRST}")) == 1
+    assert watches.of("gone") is None
+    assert "was not watched" in watches.notes()[0]
 
 
 def test_a_session_without_a_device_asks_nvml_nothing() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.machine.quiet import SHARED, own_cores, plan_cores
+from perfci.measure.machine.cores import SHARED, own_cores, plan_cores
 
 PLAN = partial(plan_cores, cores=1, threads=1, pin=True)
 
@@ -28,6 +28,16 @@ def test_a_session_alone_has_the_last_core_and_the_next_one_another() -> None:
             assert (second.workers, second.parent, notes) == ((1,), (0,), ())
     with own_cores((0, 1, 2), PLAN) as (again, _):
         assert again.workers == (2,)
+
+
+def test_of_the_free_cores_those_near_the_card_are_taken_first() -> None:
+    near = frozenset({0, 1})
+    with own_cores((0, 1, 2), PLAN, near) as (first, _):
+        assert (first.workers, first.near) == ((1,), near)
+        with own_cores((0, 1, 2), PLAN, near) as (second, _):
+            assert second.workers == (0,)
+            with own_cores((0, 1, 2), PLAN, near) as (third, notes):
+                assert (third.workers, notes) == ((2,), ())
 
 
 def test_without_a_free_core_the_report_says_so() -> None:
@@ -48,7 +58,7 @@ def test_a_folder_in_a_locks_place_costs_the_knowledge_of_others_alone(tmp_path:
 
 def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     holder = (
-        "import time; from perfci.measure.machine.quiet import own_cores\n"
+        "import time; from perfci.measure.machine.cores import own_cores\n"
         "from tests.machine.test_neighbours import PLAN\n"
         "with own_cores((0, 1), PLAN):\n    print('held', flush=True); time.sleep(60)"
     )

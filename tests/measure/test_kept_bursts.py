@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from perfci.errors import DamagedFile
+from perfci.measure import kept_bursts
 from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.model.worker import WorkOrder
 from perfci.verdict.sampled_comparisons import side_by_side
@@ -94,6 +95,16 @@ def test_what_was_not_kept_by_perfci_is_refused_by_its_name(tmp_path: Path, cont
     path = tmp_path / "odd.bursts"
     path.write_bytes(content)
     with pytest.raises(DamagedFile, match=r"odd\.bursts has no bursts"):
+        read_kept(path)
+
+
+def test_a_small_file_of_a_large_session_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_bursts, "_MOST_BYTES", 1 << 20)
+    path = tmp_path / "odd.bursts"
+    path.write_bytes(gzip.compress(msgspec.msgpack.encode(bytes(2 << 20))))
+    with pytest.raises(DamagedFile, match="truncated"):
         read_kept(path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.metrics.energy_and_flops import flop_counter
 from perfci.model.finding import Finding
 from perfci.model.words import words
 from tests.builders.warm import Warm
@@ -92,3 +93,20 @@ def test_it_counts_what_torchs_own_counter_does_without_its_seconds_of_imports()
         [sys.executable, "-c", BESIDE_TORCH], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_of_a_tensor_that_ranks_share_only_this_ranks_part_is_counted() -> None:
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    try:
+        rows = distribute_tensor(torch.ones(8, 8), init_device_mesh("cpu", (2,)), [Shard(0)])
+        rows @ rows.T  # the first time, torch also works out the product's shape, on meta tensors
+        with flop_counter() as counter:
+            rows @ rows.T
+    finally:
+        dist.destroy_process_group()
+    assert counter.flops == 2 * 4 * 8 * 8

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.collector import Steps
-from perfci.metrics.ranks import reading_of
+from perfci.collector import Steps, Warm
+from perfci.metrics.ranks import reading_of, reduce
 from perfci.model.words import words
+from perfci.model.worker import Measurement
 
 ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))
 
@@ -92,3 +93,15 @@ def test_ranks_of_two_nodes_share_no_cores_and_the_slow_one_is_named_with_its_no
 def test_nodes_of_a_job_that_no_rank_is_on_are_warned_of() -> None:
     (warning,) = reading_of((steps(), steps()), nodes=2).warnings
     assert warning == "of the job's 2 nodes the ranks use 1: a `launcher` puts them on all"
+
+
+def test_utilisation_is_the_share_of_all_ranks_peak_that_a_step_makes_use_of() -> None:
+    measured = Measurement((), (), 0.0, {"flops": 3e9}, peak_flops=2e9)
+    warm = Warm(measured, cold_cache=False, bursts=(), samples=(2.0, 4.0))
+    assert reduce(warm).values == {"mfu": 0.5}
+    for without in (
+        replace(warm, measurement=replace(measured, peak_flops=0.0)),
+        replace(warm, measurement=replace(measured, values={})),
+        replace(warm, samples=()),
+    ):
+        assert reduce(without).values == {}

@@ -13,8 +13,8 @@ import pytest
 
 from perfci.api.distributed import orders
 from perfci.errors import Unusable
-from perfci.worker import bursts
-from perfci.worker.bursts import device_burst, synchronised_burst, timed_twice_burst
+from perfci.worker import burst_loops
+from perfci.worker.burst_loops import device_burst, synchronised_burst, timed_twice_burst
 from perfci.worker.devices import BurstDevice, check_devices, cuda, kinds, members, used
 
 MIB = 1 << 20
@@ -166,7 +166,7 @@ def test_a_card_alone_is_no_group(runtime: FakeCuda) -> None:
 def test_each_card_is_waited_for_before_each_reading_of_the_clock(
     runtime: FakeCuda, both: BurstDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bursts, "perf_counter_ns", lambda: runtime.calls.append("clock") or 7)
+    monkeypatch.setattr(burst_loops, "perf_counter_ns", lambda: runtime.calls.append("clock") or 7)
     wait = ["wait 2", "wait 0"]
     synchronised_burst(lambda: runtime.calls.append("call"), array("q"), both, both.synchronize, 2)
     assert runtime.calls == ["clock", *[*wait, "clock", "call", *wait, "clock"] * 2]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from perfci.metrics.memory import memory_growth, theil_sen
-from perfci.worker.bursts import device_burst, synchronised_burst, timed_twice_burst, warm_up
+from perfci.worker.burst_loops import device_burst, synchronised_burst, timed_twice_burst
+from perfci.worker.bursts import warm_up
 from perfci.worker.devices.cuda import driver_version
 
 

@@ -26,7 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from perfci.api import all_of, is_count, require_right, user_frame
+from perfci.api import all_of, is_count, is_positive, require_right, user_frame
 from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     GRACE_S,
@@ -116,6 +116,7 @@ def torchrun(
     ranks: int,
     steps: tuple[int, int] = (20, 120),
     items: float | None = None,
+    peak_flops: float | None = None,
     timeout: float = 600.0,
     start_method: str = "spawn",
     launcher: str | Sequence[str] = "",
@@ -127,14 +128,15 @@ def torchrun(
     one is to be measured. A step ends when the first optimizer's ``step`` does, or at the script's
     own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
     last one that is measured; a rank is ended before the script is. ``items`` are those that a step
-    of all ranks handles, ``timeout`` s are for the way to the first measured step, and for a step.
+    of all ranks handles, ``peak_flops`` are a rank's device's operations per second at best, for
+    ``mfu``, ``timeout`` s are for the way to the first measured step, and for a step.
     Raises BenchmarkError, with file and line, where it is written wrongly.
     """
     require_right(
         "torchrun",
         "bad-torchrun",
         chain(
-            _wrongs_of_script(command, steps),
+            _wrongs_of_script(command, steps, peak_flops),
             _wrongs_of_group(ranks, items, timeout, start_method, launcher),
         ),
         'Write perfci.torchrun(["train.py", "--config", "small.yaml"], ranks=2, steps=(20, 120)).',
@@ -144,7 +146,8 @@ def torchrun(
     job = RankJob("", "", b"", "", ranks, seed, kept_pages(), script)
     group = _started(job, timeout, start_method, launcher)
     most_calls = script.last - script.first - LATER_STEPS
-    return Work(group, items=items, ranks=group, most_calls=most_calls)
+    peak = (peak_flops or 0.0) * ranks
+    return Work(group, items=items, ranks=group, most_calls=most_calls, peak_flops=peak)
 
 
 def _started(
@@ -160,13 +163,15 @@ def _started(
     return RankGroup(job.world, timeout, partial(start, job))
 
 
-def _wrongs_of_script(command: Any, steps: Any) -> Iterator[str]:
+def _wrongs_of_script(command: Any, steps: Any, peak_flops: Any) -> Iterator[str]:
     if not all_of(command, str, os.PathLike) or list(command) == ["-m"]:
         yield f"the command is {command!r}, not a list of a script and its arguments"
         return
     script = Path(str(next(iter(command))))
     if script != Path("-m") and not script.is_file():
         yield f"there is no {script} in {Path.cwd()}"
+    if peak_flops is not None and not is_positive(peak_flops):
+        yield f"`peak_flops` is {peak_flops!r}, not operations per second of a device: above 0"
     if not (isinstance(steps, (tuple, list)) and len(steps) == 2 and all(map(is_count, steps))):
         yield f"`steps` is {steps!r}, not how many warm up, and the number of the last measured"
     elif steps[1] - steps[0] < LEAST_STEPS:
@@ -253,6 +258,10 @@ class RankGroup:
     def inspected(self, count: int) -> Sequence[Steps]:
         """Return each rank's profile of ``count`` more steps."""
         return self._all("inspected", count, times=count)
+
+    def flops(self) -> Sequence[float]:
+        """Return each rank's floating-point operations in one more step."""
+        return self._all("flops")
 
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more step."""

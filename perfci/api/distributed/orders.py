@@ -22,6 +22,8 @@ from typing import Any
 
 from perfci.collector import OutputSketch, Steps
 from perfci.metrics.accuracy import sketched
+from perfci.metrics.energy_and_flops import flop_counter
+from perfci.metrics.memory import cards_in_use
 from perfci.metrics.observed.allocator import give_back
 from perfci.metrics.observed.processes import resident
 
@@ -129,7 +131,7 @@ class Rank(ABC):
 
     def __init__(self, host: str) -> None:
         self._host = host
-        self._cards: list[int] = []
+        self._cards: Sequence[int] = ()
 
     @abstractmethod
     def serve(self, orders: Orders) -> None:
@@ -139,17 +141,10 @@ class Rank(ABC):
     def on_cuda(self) -> bool:
         """Return whether the steps use CUDA."""
 
-    def cards(self) -> list[int]:
-        """Return the CUDA devices that the steps use: those on which torch holds memory.
-
-        The devices are looked for once, after the first step, because that takes 0.1 ms.
-        """
+    def cards(self) -> Sequence[int]:
+        """Return the CUDA devices that the steps use: asked once, because that takes 0.1 ms."""
         if self.on_cuda() and not self._cards:
-            from torch import cuda
-
-            every = range(cuda.device_count())
-            holding = [card for card in every if cuda.memory_reserved(card)]
-            self._cards = holding or [cuda.current_device()]
+            self._cards = cards_in_use()
         return self._cards
 
     def wait(self) -> None:
@@ -210,6 +205,12 @@ class Rank(ABC):
                 for _ in range(count):
                     yield
         return _steps_of(seen.kineto_results.events(), count, self._host)
+
+    def flops(self) -> Generator[None, Any, float]:
+        """Return the floating-point operations of one more step that torch's formulas count."""
+        with flop_counter() as counter:
+            yield
+        return float(counter.flops)
 
     def outputs(self) -> Generator[None, Any, OutputSketch]:
         """Return a sketch of what one more step returns."""

@@ -1,1 +1,1 @@
-"""Requests for tokens as work. Imports the standard library only, and starts no server."""
+"""Requests for tokens as work, and a server that answers them. Only the standard library."""

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from perfci.api import measured_side
-from perfci.api.programs import ended_servers
 from perfci.api.serving.events import SHOWN_CHARACTERS, StreamEvent, payloads, stream_event
+from perfci.api.serving.server import ended_servers
 from perfci.api.serving.tokens import no_tokens
 from perfci.errors import Unusable
 

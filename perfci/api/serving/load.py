@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.programs import require_running
 from perfci.api.serving.endpoint import Endpoint
 from perfci.api.serving.events import StreamEvent
+from perfci.api.serving.server import require_running
 from perfci.api.serving.tokens import MOST_TOKENS, TokenCounter, endless, no_tokens
 from perfci.clock import perf_counter
 from perfci.errors import Unusable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from time import monotonic, sleep
@@ -38,17 +37,15 @@ class GpuWatches:
         self._amdsmi = amdsmi
         self._driver = driver
         self._opened: dict[str, CardWatch | UnwatchableCard] = {}
+        self._used: dict[str, None] = {}
+        self._handles: Sequence[Any] | None = None
         self.at_power_limit: set[str] = set()
         """Cases in which a card reached its power limit."""
 
     def of(self, uuid: str) -> CardWatch | None:
         """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
-        if uuid not in self._opened:
-            try:
-                self._opened[uuid] = self._open(uuid)
-            except UnwatchableCard as reason:
-                self._opened[uuid] = reason
-        watch = self._opened[uuid]
+        self._used[uuid] = None
+        watch = self._watch(uuid)
         return None if isinstance(watch, UnwatchableCard) else watch
 
     def group(self, uuids: Sequence[str]) -> tuple[CardWatch, ...]:
@@ -58,10 +55,8 @@ class GpuWatches:
 
     def facts(self, uuids: Sequence[str]) -> dict[str, str]:
         """Return what decides the speed of these cards. Cards that differ have a value each."""
-        of_cards = []
-        for uuid in uuids:
-            with suppress(UnwatchableCard):  # noted if a worker uses the card
-                of_cards.append(self._open(uuid).facts())
+        watches = map(self._watch, uuids)  # one that can't be watched is noted if a worker uses it
+        of_cards = [watch.facts() for watch in watches if isinstance(watch, CardWatch)]
         names = dict.fromkeys(name for facts in of_cards for name in facts)
         return {
             name: ", ".join(dict.fromkeys(facts.get(name, "unknown") for facts in of_cards))
@@ -78,14 +73,25 @@ class GpuWatches:
         nvml = self._binding()
         uuids = []
         try:
-            nvml.nvmlInit()
-            for handle in map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount())):
+            if self._handles is None:
+                nvml.nvmlInit()
+                every = range(nvml.nvmlDeviceGetCount())
+                self._handles = tuple(map(nvml.nvmlDeviceGetHandleByIndex, every))
+            for handle in self._handles:
                 pids = {each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
                 if any(_session_of(pid) == leader for pid in pids - {leader}):
                     uuids.append(str(nvml.nvmlDeviceGetUUID(handle)).removeprefix("GPU-"))
         except nvml.NVMLError:
             return ()
         return self.group(uuids)
+
+    def _watch(self, uuid: str) -> CardWatch | UnwatchableCard:
+        if uuid not in self._opened:
+            try:
+                self._opened[uuid] = self._open(uuid)
+            except UnwatchableCard as reason:
+                self._opened[uuid] = reason
+        return self._opened[uuid]
 
     def _binding(self) -> Any:
         if self._nvml is None:
@@ -101,7 +107,7 @@ class GpuWatches:
 
     def notes(self) -> tuple[str, ...]:
         """Return what went unseen, and why: a sentence each, no two alike."""
-        notes = [note for watch in self._opened.values() for note in _unseen(watch)]
+        notes = [note for uuid in self._used for note in _unseen(self._opened[uuid])]
         if self.at_power_limit:
             cases = ", ".join(sorted(self.at_power_limit))
             notes.append(

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
+from perfci.measure.machine.cores import CPUS, available_cores, cores_near_first, plan_cores
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
@@ -30,14 +31,7 @@ from perfci.measure.machine.isolation import (
     seen_from_below,
     tokens_in,
 )
-from perfci.measure.machine.quiet import (
-    CPUS,
-    available_cores,
-    child_environment,
-    plan_cores,
-    undivided_reason,
-    unpassed_of_job,
-)
+from perfci.measure.machine.quiet import child_environment, undivided_reason, unpassed_of_job
 from perfci.metrics.observed.processes import own_cgroup
 from perfci.model.worker import MeasureSettings, Quiet
 from perfci.units import counted, first_of
@@ -117,7 +111,7 @@ def examine(
         _disk(cache),
         _memory(),
         _cgroup(undivided_reason(own_cgroup())),
-        cores(available_cores(), config.settings, config.quiet),
+        cores(available_cores(), config.settings, config.quiet, cores_near_first(environment)),
         load(os.getloadavg()[0], len(available_cores())),
         frequency_governor(),
         turbo(),
@@ -340,8 +334,14 @@ def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
     )
 
 
-def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> HardwareFinding:
-    """Check whether workers get cores of their own, as the configuration asks for."""
+def cores(
+    available: Sequence[int],
+    settings: MeasureSettings,
+    quiet: Quiet,
+    near: frozenset[int] = frozenset(),
+) -> HardwareFinding:
+    """Check whether workers get cores of their own, as configured, and ``near`` the GPU."""
+    available = sorted(available, key=lambda core: (core in near, core))
     try:
         plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
     except UsageError as error:
@@ -361,7 +361,14 @@ def cores(available: Sequence[int], settings: MeasureSettings, quiet: Quiet) -> 
             "only one may be used",
             "The parent shares it with the workers; give the runner two, or more.",
         )
-    return _ok("cores", f"{len(available)}; workers are pinned to their own")
+    if near and (far := set(plan.workers) - near):
+        return _worse(
+            "cores",
+            f"{len(far)} of the workers' {len(plan.workers)} are on another NUMA node than the GPU",
+            "Launches and copies take longer there. Let perfci use more cores of the GPU's node.",
+        )
+    where = ", near the GPU" if near else ""
+    return _ok("cores", f"{len(available)}; workers are pinned to their own{where}")
 
 
 def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:

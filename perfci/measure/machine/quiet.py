@@ -1,9 +1,6 @@
-"""The worker's environment, cores and cgroup: what keeps a measurement quiet, and secrets out.
+"""The worker's environment and cgroup: what keeps a measurement quiet, and secrets out.
 
 Each setting can be switched off, and is one of the environment's facts.
-
-Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
-So a session locks its workers' cores, and prefers cores that no other session has locked.
 
 Workers get cgroups (v2) of their own if perfci's cgroup was delegated to perfci alone, as by
 ``systemd-run --user --scope -p Delegate=yes perfci compare …``. A cgroup that has processes can't
@@ -14,20 +11,15 @@ The guardian leaves all as it was found (``measure.process_cleanup``).
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import platform
 import secrets
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfci.engine.job import MachineSlot
-from perfci.errors import UsageError
-from perfci.measure.checkout.disk import take_if_free
+from perfci.measure.machine.cores import CorePlan
 from perfci.metrics.observed.processes import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
 from perfci.model.worker import Quiet
 
@@ -79,48 +71,11 @@ _MALLOC = {
     "MALLOC_TOP_PAD_": "67108864",
 }
 _NETWORK_OFF = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-SHARED = (
-    "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
-)
 _CONTROLLERS, _SUBTREE = "cgroup.controllers", "cgroup.subtree_control"
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """The attributes by which systemd marks a delegated cgroup. Others may be writable, too."""
 _TRIES = 5
 """How often processes are moved to the new cgroup: some may fork meanwhile."""
-CPUS = Path("/sys/devices/system/cpu")
-
-
-@dataclass(frozen=True, slots=True)
-class CorePlan:
-    """The cores of the workers and of the parent, both empty if nothing is pinned."""
-
-    workers: tuple[int, ...]
-    parent: tuple[int, ...]
-    threads: int
-
-
-def available_cores() -> tuple[int, ...]:
-    """Return the cores this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))
-
-
-def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
-    """Return the plan: workers on the last cores, the parent on the rest, if any.
-
-    ``cores`` 0 means up to four, with one left for the parent. ``threads`` 0 means one per core.
-    Raises UsageError for more cores than there are: fewer would be another environment.
-    """
-    if cores > len(available):
-        raise UsageError(
-            "too-many-cores",
-            f"`cores` is {cores}, and perfci may use {len(available)} here",
-            "Set `cores` to that or less, or to 0 to let perfci choose.",
-        )
-    wanted = cores or min(4, max(1, len(available) - 1))
-    chosen = tuple(available[-wanted:])
-    rest = tuple(core for core in available if core not in chosen)
-    count = threads or len(chosen)
-    return CorePlan(chosen, rest, count) if pin else CorePlan((), (), count)
 
 
 def child_environment(
@@ -158,10 +113,13 @@ def child_environment(
 def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
     """Return the settings as facts of the environment."""
     switched = {f"quiet_{name}": str(getattr(quiet, name)).lower() for name in Quiet.__slots__}
-    return switched | {
+    facts = switched | {
         "worker_cores": str(len(plan.workers) or "all"),
         "threads": str(plan.threads),
     }
+    if plan.near and plan.workers:  # where they aren't known, environments keep their keys
+        facts["cores_near_gpu"] = str(len(plan.near.intersection(plan.workers)))
+    return facts
 
 
 def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
@@ -197,54 +155,6 @@ def _may_pass(name: str, passed: Sequence[str], inherited: Mapping[str, str]) ->
     if name.startswith(_OF_MPIRUN) and _UNDER_MPIRUN in inherited:
         return False
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
-
-
-@contextmanager
-def own_cores(
-    available: Sequence[int], plan: Callable[[Sequence[int]], CorePlan]
-) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
-    """Yield ``plan`` of the available cores, and a note if another session uses the same cores.
-
-    ``plan`` takes workers' cores from the end, so cores that no other session holds come last.
-    """
-    folder = _folder()
-    if folder is None:
-        yield plan(available), ()
-        return
-    free = {core for core in available if _is_free(folder / f"core-{core}.lock")}
-    chosen = plan(sorted(available, key=lambda core: (core in free, core)))
-    unshared = tuple(core for core in chosen.parent if core in free)
-    chosen = replace(chosen, parent=unshared or chosen.parent)
-    with ExitStack() as held:
-        shared = False
-        for core in chosen.workers:
-            lock = take_if_free(folder / f"core-{core}.lock")
-            if lock:
-                held.enter_context(lock)
-            shared = shared or lock is None
-        yield chosen, (SHARED,) if shared else ()
-
-
-def _is_free(path: Path) -> bool:
-    lock = take_if_free(path)
-    if lock:
-        lock.release()
-    return lock is not None
-
-
-def _folder() -> Path | None:
-    """Return the folder of the cores' locks, or None if it can't be made or trusted.
-
-    It must belong to this user, must not be a link, and must have no folders in it.
-    """
-    folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:  # no room, or read-only: sessions then know nothing of each other
-        return None
-    mine = status.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
-    return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,65 +292,3 @@ def _cpu_model() -> str:
             if name.strip() == "model name":
                 return value.strip()
     return platform.processor() or "unknown"
-
-
-def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the cores grouped by physical core, sorted by socket and physical core."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for core in available:
-        groups.setdefault(_place(core), []).append(core)
-    return tuple(tuple(groups[place]) for place in sorted(groups))
-
-
-def _place(core: int) -> tuple[int, int]:
-    """Return a core's socket and physical core. A core of unknown topology counts as physical."""
-    topology = CPUS / f"cpu{core}" / "topology"
-    try:
-        package, number = (
-            int((topology / name).read_text(encoding="ascii"))
-            for name in ("physical_package_id", "core_id")
-        )
-    except (OSError, ValueError):  # a sandbox may hide it
-        return (0, core)
-    return (package, number)
-
-
-def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return how CUDA_VISIBLE_DEVICES names each GPU that commands may use."""
-    given = environment.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return tuple(name.strip() for name in given.split(",") if name.strip())
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:  # no driver
-        return ()
-    try:
-        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-        return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def slots(
-    cores: Sequence[Sequence[int]], devices: Sequence[str], *, workers: int, concurrent: int
-) -> tuple[MachineSlot, ...]:
-    """Return equal parts of a machine: ``concurrent`` of them, or if that is 0, as many as fit.
-
-    Each of ``cores`` has the cores of a physical one, which is never split. ``workers`` is the
-    number of cores that a session pins its workers to. Each session needs one more for perfci
-    itself. One GPU serves one command.
-    """
-    own = devices if len(devices) > 1 else ()
-    needed = math.ceil((workers + 1) / min(map(len, cores)))
-    fit = max(1, len(cores) // needed)
-    count = min(concurrent or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
-    size = len(cores) // count if concurrent else min(needed, len(cores))
-    return tuple(
-        MachineSlot(
-            tuple(core for each in cores[size * at : size * (at + 1)] for core in each),
-            own[at % len(own)] if own else "",
-        )
-        for at in range(count)
-    )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from perfci.errors import Unusable
+from perfci.metrics.memory import cards_in_use
 from perfci.worker.devices import TorchDevice
 
 _SHARED = (0, 0)
@@ -131,17 +132,8 @@ def serves(type_: str) -> bool:
 
 
 def in_use() -> tuple[str, ...]:
-    """Return the devices on which torch holds memory, or else its current device.
-
-    There are none if the process hasn't initialised CUDA. To ask torch of a device that it doesn't
-    use takes no memory there, but to wait for such a device would.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return ()
-    every = range(torch.cuda.device_count())
-    holding = [index for index in every if torch.cuda.memory_reserved(index)]
-    return tuple(f"cuda:{index}" for index in holding or [torch.cuda.current_device()])
+    """Return the devices of this process by torch's names."""
+    return tuple(f"cuda:{card}" for card in cards_in_use())
 
 
 def present() -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfci.config.loading import Config
-from perfci.measure.machine.quiet import CorePlan
+from perfci.measure.machine.cores import CorePlan
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.events import CodeEvent, CodePlaces, packages_of

@@ -1,0 +1,217 @@
+"""The cores and GPUs of a machine: which of them a session's workers get, and each shard.
+
+Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
+So a session locks its workers' cores, and prefers cores that no other session has locked. Of these
+it prefers cores that are near the GPU: from another NUMA node, launches and copies take longer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+
+from perfci.engine.job import MachineSlot
+from perfci.errors import UsageError
+from perfci.measure.checkout.disk import take_if_free
+from perfci.worker.devices.cuda import DRIVER
+
+SHARED = (
+    "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
+)
+CPUS = Path("/sys/devices/system/cpu")
+_WORD = 64
+"""Cores in one word of NVML's bit mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorePlan:
+    """The cores of the workers and of the parent, both empty if nothing is pinned.
+
+    ``near`` are the cores near the GPU, if NVML tells them from others.
+    """
+
+    workers: tuple[int, ...]
+    parent: tuple[int, ...]
+    threads: int
+    near: frozenset[int] = frozenset()
+
+
+def available_cores() -> tuple[int, ...]:
+    """Return the cores this process may run on."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
+    """Return the plan: workers on the last cores, the parent on the rest, if any.
+
+    ``cores`` 0 means up to four, with one left for the parent. ``threads`` 0 means one per core.
+    Raises UsageError for more cores than there are: fewer would be another environment.
+    """
+    if cores > len(available):
+        raise UsageError(
+            "too-many-cores",
+            f"`cores` is {cores}, and perfci may use {len(available)} here",
+            "Set `cores` to that or less, or to 0 to let perfci choose.",
+        )
+    wanted = cores or min(4, max(1, len(available) - 1))
+    chosen = tuple(available[-wanted:])
+    rest = tuple(core for core in available if core not in chosen)
+    count = threads or len(chosen)
+    return CorePlan(chosen, rest, count) if pin else CorePlan((), (), count)
+
+
+@contextmanager
+def own_cores(
+    available: Sequence[int],
+    plan: Callable[[Sequence[int]], CorePlan],
+    near: frozenset[int] = frozenset(),
+) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
+    """Yield ``plan`` of the available cores, and a note if another session uses the same cores.
+
+    ``plan`` takes workers' cores from the end. So cores that no other session holds come last, and
+    of these the ones that are ``near`` the GPU.
+    """
+    folder = _folder()
+    free = {core for core in available if folder and _is_free(folder / f"core-{core}.lock")}
+    chosen = plan(sorted(available, key=lambda core: (core in free, core in near, core)))
+    unshared = tuple(core for core in chosen.parent if core in free)
+    chosen = replace(chosen, parent=unshared or chosen.parent, near=near)
+    if folder is None:
+        yield chosen, ()
+        return
+    with ExitStack() as held:
+        shared = False
+        for core in chosen.workers:
+            lock = take_if_free(folder / f"core-{core}.lock")
+            if lock:
+                held.enter_context(lock)
+            shared = shared or lock is None
+        yield chosen, (SHARED,) if shared else ()
+
+
+def _is_free(path: Path) -> bool:
+    lock = take_if_free(path)
+    if lock:
+        lock.release()
+    return lock is not None
+
+
+def _folder() -> Path | None:
+    """Return the folder of the cores' locks, or None if it can't be made or trusted.
+
+    It must belong to this user, must not be a link, and must have no folders in it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"perfci-cores-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:  # no room, or read-only: sessions then know nothing of each other
+        return None
+    mine = status.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+    return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
+
+
+def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the cores grouped by physical core, sorted by socket and physical core."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for core in available:
+        groups.setdefault(_place(core), []).append(core)
+    return tuple(tuple(groups[place]) for place in sorted(groups))
+
+
+def _place(core: int) -> tuple[int, int]:
+    """Return a core's socket and physical core. A core of unknown topology counts as physical."""
+    topology = CPUS / f"cpu{core}" / "topology"
+    try:
+        package, number = (
+            int((topology / name).read_text(encoding="ascii"))
+            for name in ("physical_package_id", "core_id")
+        )
+    except (OSError, ValueError):  # a sandbox may hide it
+        return (0, core)
+    return (package, number)
+
+
+def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how CUDA_VISIBLE_DEVICES names each GPU that commands may use."""
+    given = environment.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:  # no driver
+        return ()
+    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
+
+
+def cores_near(gpus: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Return the cores on the NUMA node of each GPU, by its name in CUDA_VISIBLE_DEVICES.
+
+    A GPU is left out if NVML doesn't know them, or if they are all cores of the machine. NVML
+    counts GPUs by their place on the bus. CUDA does so too among GPUs of one kind.
+    """
+    import pynvml
+
+    count = os.sysconf("SC_NPROCESSORS_CONF")
+    near = {}
+    for gpu in gpus:
+        try:
+            pynvml.nvmlInit()
+            handle = (
+                pynvml.nvmlDeviceGetHandleByIndex(int(gpu))
+                if gpu.isdigit()
+                else pynvml.nvmlDeviceGetHandleByUUID(gpu)
+            )
+            words = pynvml.nvmlDeviceGetCpuAffinity(handle, math.ceil(count / _WORD))
+        except pynvml.NVMLError:
+            continue
+        cores = {core for core in range(count) if words[core // _WORD] >> core % _WORD & 1}
+        if 0 < len(cores) < count:
+            near[gpu] = frozenset(cores)
+    return near
+
+
+def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
+    """Return the cores near the first GPU that ``environment`` shows, torch's ``cuda:0``."""
+    if not DRIVER.exists():
+        return frozenset()
+    return next(iter(cores_near(visible_gpus(environment)[:1]).values()), frozenset())
+
+
+def slots(
+    cores: Sequence[Sequence[int]],
+    devices: Sequence[str],
+    *,
+    workers: int,
+    concurrent: int,
+    near: Mapping[str, frozenset[int]] = MappingProxyType({}),
+) -> tuple[MachineSlot, ...]:
+    """Return equal parts of a machine: ``concurrent`` of them, or if that is 0, as many as fit.
+
+    Each of ``cores`` has the cores of a physical one, which is never split. ``workers`` is the
+    number of cores that a session pins its workers to. Each session needs one more for perfci
+    itself. One GPU serves one command, on cores ``near`` it as far as there are any left.
+    """
+    own = devices if len(devices) > 1 else ()
+    needed = math.ceil((workers + 1) / min(map(len, cores)))
+    fit = max(1, len(cores) // needed)
+    count = min(concurrent or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
+    size = len(cores) // count if concurrent else min(needed, len(cores))
+    left, parts = list(cores), []
+    for at in range(count):
+        device = own[at % len(own)] if own else ""
+        own_near = near.get(device, frozenset())
+        chosen = sorted(left, key=own_near.isdisjoint)[:size]
+        left = [physical for physical in left if physical not in chosen]
+        parts.append(MachineSlot(tuple(chain.from_iterable(chosen)), device))
+    return tuple(parts)

@@ -1,0 +1,129 @@
+"""The loops that time calls. Each statement inside a loop costs time in every sample."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from perfci.clock import perf_counter_ns
+from perfci.worker.devices import BurstDevice
+
+_HELD = 1.2
+"""The device is held for this many times a call's latency while the call is launched."""
+
+
+def burst(
+    call: Callable[[], Any], samples: array[int], most: int, seconds: float = math.inf
+) -> None:
+    """Make ``most`` calls, or fewer once ``seconds`` have passed, and append their samples in ns.
+
+    The next call's assignment drops a call's output inside the timed region, as a user's loop
+    frees its outputs too. Only a burst's last output is dropped untimed, on both sides alike.
+    """
+    append = samples.append
+    deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
+        started = perf_counter_ns()
+        output = call()  # noqa: F841 (kept alive until the next call, see above)
+        ended = perf_counter_ns()
+        append(ended - started)
+        if ended >= deadline:
+            return
+
+
+def prepared_burst(
+    prepare: Callable[[], object],
+    call: Callable[[], Any],
+    samples: array[int],
+    most: int,
+    seconds: float = math.inf,
+) -> None:
+    """Do as ``burst``, but ``prepare`` each call and drop its output, both untimed."""
+    deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
+        prepare()
+        started = perf_counter_ns()
+        output = call()
+        ended = perf_counter_ns()
+        del output
+        samples.append(ended - started)
+        if ended >= deadline:
+            return
+
+
+def synchronised_burst(
+    call: Callable[[], Any],
+    samples: array[int],
+    device: BurstDevice,
+    settle: Callable[[], object],
+    most: int,
+    seconds: float = math.inf,
+) -> None:
+    """Do as ``burst``, but synchronise before each clock reading: the first time by ``settle``."""
+    append, synchronize = samples.append, device.synchronize
+    deadline = perf_counter_ns() + seconds * 1e9
+    for _ in range(most):
+        settle()
+        started = perf_counter_ns()
+        output = call()  # noqa: F841 (kept alive until the next one)
+        synchronize()
+        ended = perf_counter_ns()
+        append(ended - started)
+        if ended >= deadline:
+            return
+
+
+def device_burst(
+    call: Callable[[], Any],
+    device_samples: array[int],
+    device: BurstDevice,
+    settle: Callable[[], object],
+    most: int,
+    latency_ns: int,
+) -> None:
+    """Append the device's own time, in ns, of ``most`` calls: from an event before to one after.
+
+    The device is held until the call is launched, so that the device never waits for a launch. A
+    launch takes ``latency_ns`` at most. Work that a call launches in another stream without waiting
+    for it isn't included. NVBench does the same with a kernel that blocks
+    (``detail/measure_cold.cu``).
+    """
+    hold = getattr(device, "hold", None)
+    first, last = device.event(), device.event()
+    stream = device.stream()
+    for _ in range(most):
+        settle()
+        if hold:
+            hold(latency_ns * _HELD / 1e9)
+        first.record(stream)
+        output = call()  # noqa: F841 (kept alive until the next one)
+        last.record(stream)
+        device.synchronize()
+        device_samples.append(int(first.elapsed_time(last) * 1e6))
+
+
+def timed_twice_burst(
+    call: Callable[[], Any],
+    samples: array[int],
+    device_samples: array[int],
+    device: BurstDevice,
+    settle: Callable[[], object],
+    most: int,
+) -> None:
+    """Take both samples of the same calls: latency, and the device's own time, in ns.
+
+    Used for long calls, in whose latency the two event records don't matter.
+    """
+    first, last = device.event(), device.event()
+    stream = device.stream()
+    for _ in range(most):
+        settle()
+        started = perf_counter_ns()
+        first.record(stream)
+        output = call()  # noqa: F841 (kept alive until the next one)
+        last.record(stream)
+        device.synchronize()
+        samples.append(perf_counter_ns() - started)
+        device_samples.append(int(first.elapsed_time(last) * 1e6))
