@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.corpus import peers
+from benchmarks.corpus import left_out, peers
 from benchmarks.corpus.replay import SUITE
 from benchmarks.corpus.score import BEFORE_AND_AFTER, all_outcomes, tables
 from benchmarks.corpus.sessions import DATA, recorded_sessions
@@ -37,7 +37,7 @@ They are too few for an error rate, which is [simulated](statistics.md#in-short)
 ## The last change of the rules
 
 Before: what [statistics](statistics.md#when-measuring-stops) says of improvements, two speeds and
-tails wasn't there. The columns are those above.
+tails wasn't there. The columns are those above, of the eleven sessions that there were then.
 
 {before_and_after}
 ## Other tools' rules on the same bursts
@@ -46,6 +46,9 @@ How often each calls head slower. Under a rule without a threshold, 1 % is right
 
 {peers}
 
+## Rules that were left out
+
+{left_out}
 ## What has to be measured
 
 Each [page of results](results/README.md) begins with its command. Where the raw results say how
@@ -65,6 +68,7 @@ def page(folder: Path = DATA) -> str:
         tables=tables(("here", outcomes)),
         before_and_after=BEFORE_AND_AFTER.read_text(encoding="utf-8"),
         peers=peers.table(folder, outcomes),
+        left_out=left_out.text(folder),
         measured=_measured(),
     )
 

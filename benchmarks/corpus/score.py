@@ -104,7 +104,7 @@ class Outcome:
         return bool(late) and self.verdict == "pass" and self.status != "regressed"
 
 
-def _load(session: KeptSession, case: int) -> str:
+def load_of(session: KeptSession, case: int) -> str:
     """Return the range that the machine's mean load was in while a case was measured."""
     load = statistics.fmean(kept.load for kept in session.rounds if kept.case == case)
     return next((name for most, name in _LOADS if load < most), _LOADS[-1][1])
@@ -130,7 +130,7 @@ def outcomes_of(
             replayed(session, at, _gated(policy, gates), swapped=swapped),
             None if recorded.library else true_share(case.benchmark, recorded.share),
             case.benchmark,
-            _load(session, at),
+            load_of(session, at),
             name,
         )
     ]

@@ -30,6 +30,7 @@ from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
 from perfci.model.case import Case
 from perfci.model.codec import CodecError, decode, encode
+from perfci.model.finding import TWO_SPEEDS
 from perfci.model.status import traits
 from perfci.model.worker import DECIDING_ROUNDS
 from perfci.outputs import Announce, Say, check_writable, silent
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 _EXAMPLE = ".venv/bin/python"
 """A path of a Python that errors give as an example."""
+_WARY = 10
+"""Comparisons of a case that take twice the least rounds after one in which it had two speeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +439,11 @@ def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str
     within_s = sum(report.durations.values())
     whole = max(1.0, report.timing.wall_s / within_s) if report.timing and within_s else 1.0
     regressed = {row.case for row in report.results if row.status == "regressed"}
+    of_two_speeds = {
+        row.case
+        for row in report.results
+        if any(remark.code == TWO_SPEEDS for remark in row.findings)
+    }
     decided = {
         row.case
         for row in report.results
@@ -448,6 +456,7 @@ def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str
             seconds=round(seconds * whole, 1) if case in decided else known.seconds,
             at=report.created_at,
             regressed=known.regressed + (case in regressed),
+            wary=_WARY if case in of_two_speeds else max(0, known.wary - 1),
         )
     return measured
 

@@ -28,12 +28,14 @@ class CaseRecord:
     """A case in earlier comparisons.
 
     ``seconds`` is its share of the last session that measured it, which ended ``at`` (ISO 8601).
-    ``regressed`` counts the comparisons in which it regressed.
+    ``regressed`` counts the comparisons in which it regressed. ``wary`` counts the comparisons to
+    come that take twice the least rounds, because its processes had two speeds.
     """
 
     seconds: float = 0.0
     at: str = ""
     regressed: int = 0
+    wary: int = 0
 
 
 def by_priority(

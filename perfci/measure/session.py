@@ -109,7 +109,8 @@ class Session:
         self._plan = plan = workplace.plan
         self._settings = plan.config.settings
         self._policy = policy = plan.config.policy
-        self._needs = CaseNeeds(self._settings, policy)
+        wary = frozenset(case for case, record in options.records.items() if record.wary)
+        self._needs = CaseNeeds(self._settings, policy, wary)
         self._remaining = RemainingTime(self._needs, looks=options.looks, records=options.records)
         self._budget = Budget(self._needs, self._remaining, ())
         self._executor = workplace.executor
@@ -502,14 +503,15 @@ class Session:
     def _may_start_concurrently(self, group: Sequence[CaseState]) -> bool:
         """Return whether both starters of ``group`` may start at the same time.
 
-        They may not while a case needs more cold starts. The number of threads must be fixed:
-        otherwise each side would derive it from the cores that it starts on.
+        They may not while a case needs more cold starts, nor if all rounds are kept. The number of
+        threads must be fixed: otherwise each side would derive it from the cores that it starts on.
         """
         cold = self._settings.cold_start_rounds
         needed = self._settings.rounds if cold is None else cold
         return (
             len(self._plan.sides) > 1
             and self._plan.config.quiet.threads
+            and not self._options.keeper
             and all(state.rounds >= needed for state in group)
             and not any(_STARTS.intersection(state.undecided) for state in group)
         )

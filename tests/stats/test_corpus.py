@@ -7,14 +7,17 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks.corpus import peers, score
+from benchmarks.corpus import left_out, peers, score
 from benchmarks.corpus.record import GROUPS, lacking
 from benchmarks.corpus.replay import Replay, replayed
 from benchmarks.corpus.score import Outcome
 from benchmarks.corpus.sessions import DATA, Recorded, recorded_sessions
+from perfci.measure import starters
 from perfci.measure.kept_bursts import KeptSession, read_kept
+from perfci.model.finding import finding
 from perfci.verdict.policy import Policy
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
@@ -49,6 +52,21 @@ def test_a_replay_decides_what_the_session_would_have_and_stops_where_it_would(
     # as one of twenty cases a change isn't believed before the eighth round
     assert slower.rounds == 8
     assert steady.seconds < slower.seconds
+
+
+def test_each_kept_round_measures_how_long_its_imports_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a common ancestor both sides may start at once after the least rounds: not here."""
+    monkeypatch.setattr(starters, "preload_of", lambda *_: finding("ancestor-python"))
+    project = Project(tmp_path / "project", Simulated(spread=0.003))
+    project.counting(1000)
+    project.commit("base")
+    project.report("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--keep-bursts", "kept")
+    (path,) = (project.folder / "kept").iterdir()
+    rounds = read_kept(path).rounds
+    assert len(rounds) == 9
+    assert all("import_time" in kept.workers["head"].output.values for kept in rounds)
 
 
 def test_rounds_of_one_ancestor_are_replayed_as_such(session: KeptSession) -> None:
@@ -124,3 +142,25 @@ def test_the_rules_of_another_checkout_decide_in_a_process_of_their_own(tmp_path
     here, there = score.all_outcomes(data, "tiny"), score.outcomes_by(other, data, "tiny")
     assert {each.rounds for each in here} == {5}
     assert {each.rounds for each in there} == {7}
+
+
+def test_earlier_variances_know_as_much_as_their_scatter_says() -> None:
+    """Drawn as Smyth has them: a kind's variances are scaled inverse chi-squared of 4 degrees."""
+    draw = np.random.default_rng(3)
+    groups = []
+    for _ in range(400):
+        true = 4.0 / draw.chisquare(4.0, size=3)
+        groups.append([(float(s * draw.chisquare(19) / 19), 19) for s in true])
+    assert left_out.prior_degrees(groups) == pytest.approx(4.0, rel=0.15)
+    equal = [[(float(draw.chisquare(19) / 19), 19) for _ in range(3)] for _ in range(400)]
+    assert left_out.prior_degrees(equal) > 50.0
+
+
+def test_a_run_delay_that_explains_a_round_correlates_with_it() -> None:
+    delayed = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.3), (0.01, 0.02, 0.03))
+    apart = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.1), (0.01, 0.02, 0.03))
+    undelayed = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.3), (0.0, 0.0, 0.0))
+    assert delayed.correlation == pytest.approx(1.0)
+    assert undelayed.correlation is None
+    (line,) = left_out.covariate_table([delayed, apart, undelayed]).splitlines()[2:]
+    assert line == "| below 2 | 2 | 0.50 | 1 |"
