@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.corpus import left_out, peers
 from benchmarks.corpus.replay import SUITE
 from benchmarks.corpus.score import BEFORE_AND_AFTER, all_outcomes, tables
-from benchmarks.corpus.sessions import DATA, recorded_sessions
+from benchmarks.corpus.sessions import DATA, scored_sessions
 from benchmarks.statistics.scoring import markdown
 from benchmarks.time_left_kept import opened
 
@@ -62,8 +62,8 @@ def page(folder: Path = DATA) -> str:
     """Return the page."""
     outcomes = all_outcomes(folder)
     return _TEXT.format(
-        sessions=len(recorded_sessions(folder)),
-        rounds=sum(recorded.rounds for recorded in recorded_sessions(folder)),
+        sessions=len(scored_sessions(folder)),
+        rounds=sum(recorded.rounds for recorded in scored_sessions(folder)),
         suite=SUITE,
         tables=tables(("here", outcomes)),
         before_and_after=BEFORE_AND_AFTER.read_text(encoding="utf-8"),

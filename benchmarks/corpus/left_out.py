@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import polygamma
 
 from benchmarks.corpus.score import LATENCY, load_of
-from benchmarks.corpus.sessions import DATA, FEWEST, recorded_sessions
+from benchmarks.corpus.sessions import DATA, FEWEST, scored_sessions
 from benchmarks.statistics.scoring import markdown
 from perfci.measure.kept_bursts import KeptRound, KeptWorker, read_kept
 from perfci.stats.t_tests import t_quantile
@@ -47,7 +47,7 @@ class RecordedCase:
 def recorded_cases(folder: Path = DATA) -> list[RecordedCase]:
     """Return the cases of all sessions that have enough rounds to be scored."""
     cases = []
-    for recorded in recorded_sessions(folder):
+    for recorded in scored_sessions(folder):
         session = read_kept(folder / recorded.file)
         for index, case in enumerate(session.cases):
             rounds = [kept for kept in session.rounds if kept.case == index]

@@ -17,7 +17,7 @@ from pathlib import Path
 from scipy.stats import mannwhitneyu, ttest_ind
 
 from benchmarks.corpus.score import LATENCY, Outcome
-from benchmarks.corpus.sessions import FEWEST, Recorded, planted_metric, recorded_sessions
+from benchmarks.corpus.sessions import FEWEST, Recorded, planted_metric, scored_sessions
 from benchmarks.peers.tools.samples import usual_recipe
 from benchmarks.statistics.scoring import markdown
 from perfci.measure.kept_bursts import KeptRound, KeptWorker, read_kept
@@ -133,7 +133,7 @@ def _answers(rounds: Sequence[KeptRound], share: float, *, swapped: bool) -> Ite
 def table(folder: Path, outcomes: Sequence[Outcome]) -> str:
     """Return the share of cases that each rule calls slower, perfci's own beside it."""
     with ProcessPoolExecutor() as pool:
-        parts = pool.map(partial(answers_of, folder=folder), recorded_sessions(folder))
+        parts = pool.map(partial(answers_of, folder=folder), scored_sessions(folder))
         answers = list(chain.from_iterable(parts))
     answers += [
         (f"perfci, threshold {each.policy}", each.share, each.verdict == "fail")

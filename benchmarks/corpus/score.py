@@ -35,7 +35,7 @@ from benchmarks.corpus.sessions import (
     FEWEST,
     Recorded,
     planted_metric,
-    recorded_sessions,
+    scored_sessions,
     true_share,
 )
 from benchmarks.statistics.scoring import markdown, percent
@@ -67,14 +67,15 @@ POLICIES = {
 }
 _LOADS = ((2.0, "below 2"), (4.0, "2 to 4"), (6.0, "4 to 6"), (math.inf, "6 and more"))
 _PRECISE = {LATENCY, "latency_p95"}
-"""Metrics whose true change is the planted share: of the others some is not what grows."""
+"""Metrics whose true change is known well enough to ask whether an interval holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
-    ``metric`` is the one that is worse by ``share``, which is None where no one knows; ``status``
+    ``metric`` is the one that is worse: ``share`` more units are planted, which makes it worse by
+    ``truth``. Both are None where no one knows; ``status``
     and ``threshold`` are its row's.
     ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
     """
@@ -82,6 +83,7 @@ class Outcome:
     kind: str
     load: str
     share: float | None
+    truth: float | None
     policy: str
     metric: str
     threshold: float
@@ -94,13 +96,13 @@ class Outcome:
     @property
     def is_false_fail(self) -> bool:
         """Return whether it fails although nothing is worse by its threshold."""
-        is_slight = self.share is not None and self.share < self.threshold
+        is_slight = self.truth is not None and self.truth < self.threshold
         return is_slight and self.verdict == "fail"
 
     @property
     def is_false_pass(self) -> bool:
         """Return whether it passes without a word although it is worse by its threshold."""
-        late = self.share and self.share >= self.threshold
+        late = self.truth and self.truth >= self.threshold
         return bool(late) and self.verdict == "pass" and self.status != "regressed"
 
 
@@ -128,7 +130,7 @@ def outcomes_of(
         for swapped in ((False,) if recorded.share or recorded.library else (False, True))
         for outcome in _outcome(
             replayed(session, at, _gated(policy, gates), swapped=swapped),
-            None if recorded.library else true_share(case.benchmark, recorded.share),
+            None if recorded.library else recorded.share,
             case.benchmark,
             load_of(session, at),
             name,
@@ -146,19 +148,23 @@ def gate(text: str) -> tuple[str, MetricPolicy]:
     return metric, MetricPolicy(float(share), "fail", "pass")
 
 
-def _outcome(replay: Replay, share: float, kind: str, load: str, policy: str) -> Iterator[Outcome]:
+def _outcome(
+    replay: Replay, share: float | None, kind: str, load: str, policy: str
+) -> Iterator[Outcome]:
     metric = planted_metric(kind) if share else LATENCY
     row = next((row for row in replay.rows if row.metric == metric), None)
     if row is None:
         return
     covered = None
-    known = share is not None and metric in _PRECISE
+    truth = None if share is None else true_share(kind, share)
+    known = truth is not None and metric in _PRECISE
     if known and row.ratio_lo is not None and row.ratio_hi is not None:
-        covered = row.ratio_lo <= 1.0 + share <= row.ratio_hi
+        covered = row.ratio_lo <= 1.0 + truth <= row.ratio_hi
     yield Outcome(
         kind,
         load,
         share,
+        truth,
         policy,
         metric,
         _threshold(row),
@@ -184,7 +190,7 @@ def all_outcomes(
     gates: Mapping[str, MetricPolicy] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Return the outcomes of all sessions, or of the first ``most`` of them."""
-    sessions = recorded_sessions(folder)[:most]
+    sessions = scored_sessions(folder)[:most]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         parts = pool.map(
             partial(outcomes_of, folder=folder, kind=kind, gates=dict(gates)), sessions

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from perfci.measure.kept_bursts import read_kept
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -15,8 +19,10 @@ PLANTED_IN = {"tails": "latency_p95", "memory": "host_memory_over_setup", "impor
 
 FEWEST = 8
 """Rounds of a case that is scored: as one of twenty, a change isn't believed before the eighth."""
-_PART = {"imports": 0.9}
-"""The part of a kind's metric that grows: the rest of the import is the standard library's."""
+DOUBLED = 1.0
+"""The share of sessions that aren't scored: they tell which part of a metric grows with units."""
+_UNITS = {"compiled": 50}
+"""Units of the kinds for which not each share is a whole number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,33 @@ def planted_metric(kind: str) -> str:
 
 
 def true_share(kind: str, planted: float) -> float:
-    """Return by what share the metric of ``kind`` is worse."""
-    return _PART.get(kind, 1.0) * planted
+    """Return by what share the metric of ``kind`` is worse: not all of a call is units."""
+    units = _UNITS.get(kind)
+    added = round(units * (1.0 + planted)) / units - 1.0 if units else planted
+    return _parts().get(kind, 1.0) * added
+
+
+def scored_sessions(folder: Path = DATA) -> list[Recorded]:
+    """Return the sessions that the rules are tried on."""
+    return [recorded for recorded in recorded_sessions(folder) if recorded.share < DOUBLED]
+
+
+@cache
+def _parts() -> dict[str, float]:
+    """Return by kind how much its metric grew in the median round where units were doubled."""
+    parts = {}
+    for recorded in recorded_sessions():
+        if recorded.share != DOUBLED:
+            continue
+        session = read_kept(recorded.path)
+        for at, case in enumerate(session.cases):
+            metric = planted_metric(case.benchmark)
+            sides = [kept.workers for kept in session.rounds if kept.case == at]
+            parts[case.benchmark] = statistics.median(
+                workers["head"].output.values[metric] / workers["base"].output.values[metric] - 1.0
+                for workers in sides
+            )
+    return parts
 
 
 def plain(recorded: Recorded) -> dict[str, Any]:

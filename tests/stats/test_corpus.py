@@ -79,7 +79,7 @@ def test_rounds_of_one_ancestor_are_replayed_as_such(session: KeptSession) -> No
 
 def outcome(**changed: object) -> Outcome:
     made = {
-        "kind": "tiny", "load": "below 2", "share": 0.0, "policy": "5 %",
+        "kind": "tiny", "load": "below 2", "share": 0.0, "truth": 0.0, "policy": "5 %",
         "metric": "latency_p50", "threshold": 0.05, "verdict": "pass", "status": "unchanged",
         "covered": True, "rounds": 5, "seconds": 6.0,
     }  # fmt: skip
@@ -88,13 +88,13 @@ def outcome(**changed: object) -> Outcome:
 
 def test_what_is_false_depends_on_what_was_planted() -> None:
     assert outcome(verdict="fail").is_false_fail
-    assert outcome(verdict="fail", share=0.02).is_false_fail
-    assert not outcome(verdict="fail", share=0.05).is_false_fail
-    assert not outcome(verdict="fail", share=None).is_false_fail  # releases: no one knows
-    assert outcome(share=0.05).is_false_pass
-    assert not outcome(share=0.02).is_false_pass
-    assert not outcome(share=0.10, status="regressed").is_false_pass  # a warning says so
-    assert not outcome(share=0.10, verdict="inconclusive").is_false_pass
+    assert outcome(verdict="fail", truth=0.02).is_false_fail
+    assert not outcome(verdict="fail", truth=0.05).is_false_fail
+    assert not outcome(verdict="fail", truth=None).is_false_fail  # releases: no one knows
+    assert outcome(truth=0.05).is_false_pass
+    assert not outcome(truth=0.02).is_false_pass
+    assert not outcome(truth=0.10, status="regressed").is_false_pass  # a warning says so
+    assert not outcome(truth=0.10, verdict="inconclusive").is_false_pass
 
 
 def test_a_part_of_the_corpus_is_scored_and_holds_no_false_fail() -> None:
