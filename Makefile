@@ -44,7 +44,8 @@ nightly-demo: $(VENV)/.installed
 reproduce: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.corpus reproduce
 
-TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --durations=15
+# a module's tests stay together: they share sessions, which two processes would both run
+TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15
 
 test: $(VENV)/.installed
 	$(TESTS) -m "not slow"

@@ -54,11 +54,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _longest_first(items: list[pytest.Item]) -> None:
     """Begin with the modules of long tests: one that begins last would run alone in the end."""
-    longest, slow = (
+    longest, slow, processes = (
         {item.path for item in items if item.get_closest_marker(name)}
-        for name in ("timeout", "slow")
+        for name in ("timeout", "slow", "processes")
     )
-    items.sort(key=lambda item: (item.path not in longest, item.path not in slow))
+    items.sort(key=lambda item: [item.path not in these for these in (longest, slow, processes)])
 
 
 def _skip_without_torch_or_gpu(items: list[pytest.Item]) -> None:

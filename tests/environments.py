@@ -100,7 +100,7 @@ def tested(name: str, paths: list[str]) -> int:
         print(f"environment {name}: {described(own)}", flush=True)
         return subprocess.run(
             [
-                *(own, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
+                *(own, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=loadfile"),
                 *("--durations=5", *(str(ROOT / "tests" / path) for path in paths)),
             ],
             cwd=ROOT,
