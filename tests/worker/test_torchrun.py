@@ -64,6 +64,12 @@ def case():
 """
 
 
+@pytest.fixture
+def bench(torch_bench: Bench) -> Bench:
+    """Workers that find torch imported, as those of an ancestor do."""
+    return torch_bench
+
+
 def benchmark(
     bench: Bench,
     line: str = "",
