@@ -42,7 +42,7 @@ CALLING: Mapping[str, tuple[str, ...]] = {
     "requests": ("forges/github/test_posting.py", "forges/github/test_odd_servers.py"),
     "rich": ("report/test_calibration.py", "report/test_terminal.py"),
     "scipy": (
-        *("bisect/test_calibration.py", "stats/test_spread.py"),
+        *("bisect/test_search.py", "stats/test_spread.py"),
         *("stats/test_tests_of_significance.py", "trend/test_health.py", "trend/test_noise.py"),
     ),
     "SQLAlchemy": ("history/test_interchange.py", "history/test_retention.py"),
