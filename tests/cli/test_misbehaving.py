@@ -231,44 +231,6 @@ def test_slower_than_the_whole_budget_is_not_measured_and_says_so(project: Proje
     assert report["verdict"]["status"] == "error"  # nothing at all was measured
 
 
-@pytest.fixture(scope="module")
-def torch_failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """The failures, by case, of a session whose cases all misbehave with torch."""
-    import torch
-
-    project = Project(tmp_path_factory.mktemp("torch") / "project")
-    torch.save(torch.nn.Linear(2, 2), project.folder / "model.pt")
-    torch.save(torch.ones(1, 2), project.folder / "inputs.pt")
-    with (project.folder / "pyproject.toml").open("a") as file:
-        file.write(
-            '[[tool.perfci.saved]]\nname = "saved"\nmodel_path = "model.pt"\n'
-            'inputs_path = "inputs.pt"\n'
-        )
-    text = (FILES / "bench_another_device.py").read_text()
-    project.commit("with torch", **{"benchmarks/bench_another_device.py": text})
-    found: dict[str, list[dict[str, Any]]] = {}
-    for failure in project.report("run", *TWO)["failures"]:
-        found.setdefault(failure["case"], []).append(failure)
-    return found
-
-
-@pytest.mark.torch
-def test_an_output_on_another_device_fails_with_a_reason(
-    torch_failures: dict[str, list[dict[str, Any]]],
-) -> None:
-    (failure,) = torch_failures["misbehaving"]
-    assert (failure["kind"], failure["stage"]) == ("wrong_device", "first_call")
-    assert "meta" in failure["message"]
-
-
-@pytest.mark.torch
-def test_a_model_that_would_need_unpickling_is_refused(
-    torch_failures: dict[str, list[dict[str, Any]]],
-) -> None:
-    (failure,) = torch_failures["saved[mode=eager]"]
-    assert "allow_pickle" in failure["message"]
-
-
 def _works_in(process: Path, folder: Path) -> bool:
     """Whether it was started there, as a benchmark's children are; the folder may be gone."""
     try:
