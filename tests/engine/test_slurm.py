@@ -33,7 +33,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         one.mkdir()
     for name in ("sbatch", "squeue", "scancel", "sacct"):
         script = FAKE.read_text(encoding="utf-8")
-        (programs / name).write_text(f"#!{sys.executable}\n{script}", encoding="utf-8")
+        # without site-packages: they are asked again and again
+        (programs / name).write_text(f"#!{sys.executable} -IS\n{script}", encoding="utf-8")
         (programs / name).chmod(stat.S_IRWXU)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SLURM", str(folder))
@@ -183,8 +184,7 @@ def test_a_killed_submitters_array_is_found_again_and_ctrl_c_cancels_it(
         first.kill()
     with submitter(tmp_path) as second:
         assert second.stdout is not None
-        lines = [second.stdout.readline() for _ in range(2)]
-        assert any("1 of 2 shards have reported, 1 running" in line for line in lines)
+        assert any("1 of 2 shards have reported, 1 running" in line for line in second.stdout)
         second.send_signal(signal.SIGINT)
         assert "cancelled=True" in second.stdout.read()
     assert (tmp_path / "ran").read_text() == "\n\n"
