@@ -14,7 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfci.errors import PerfciError
@@ -72,10 +72,10 @@ class MeasuringCampaign:
         self._records = self._recorded()
         self._names = self._left()
 
-    def run(self, most: int, seed: int = 0) -> Outcome:
+    def run(self, most: int, seed: int = 0, errors: Sequence[int] = ERRORS) -> Outcome:
         """Fail ``most`` changes with each error, spread over the session; seeds fail others."""
         outcome = Outcome(self.changes)
-        for error in ERRORS:
+        for error in errors:
             for at in spread(self.changes, most, seed):
                 done, _ = self._run(at, error)
                 outcome.tried += 1

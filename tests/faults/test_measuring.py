@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from tests.faults.measuring import MeasuringCampaign, spread
 pytestmark = pytest.mark.processes
 
 
-@pytest.mark.parametrize("name", ["compare", "check"])
+@pytest.mark.parametrize(("name", "error"), [("compare", errno.ENOSPC), ("check", errno.EIO)])
 def test_nothing_measured_is_lost_without_a_word_on_a_failing_disk(
-    name: str, tmp_path: Path
+    name: str, error: int, tmp_path: Path
 ) -> None:
-    outcome = MeasuringCampaign(name, built(tmp_path), tmp_path / "runs").run(most=1, seed=140)
-    assert outcome.tried == 2
+    campaign = MeasuringCampaign(name, built(tmp_path), tmp_path / "runs")
+    outcome = campaign.run(most=1, seed=140, errors=[error])
+    assert outcome.tried == 1
     assert not outcome.faults
 
 
