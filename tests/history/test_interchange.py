@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
@@ -44,6 +44,7 @@ RUNS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(RUNS, max_size=3))
 def test_any_run_comes_back_from_its_line(runs: list[RecordedRun]) -> None:
     lines = list(to_lines(runs))
