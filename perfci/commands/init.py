@@ -56,6 +56,12 @@ def initialise(
     folder = (root / benchmarks).resolve()
     require_folder(root, Path(benchmarks))
     project = _parsed(root / PROJECT_FILE, _text(root / PROJECT_FILE))
+    if python and _is_configured(root, project):
+        raise UsageError(
+            "already-configured",
+            "--python is for a new configuration, and one is there: nothing is overwritten",
+            f"Write it there: `python = {json.dumps(python, ensure_ascii=False)}`.",
+        )
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else measured_package(root, project, package)
     if not python:

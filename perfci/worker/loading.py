@@ -35,6 +35,7 @@ PREFIX = "perfci_benchmarks_"
 """Prefix of the name of the module that a benchmark file is imported as."""
 _DOT = "__dot__"
 """Stands for a dot of the file's name in the module's name."""
+_NUMPY_SEEDS = 1 << 32
 _DIGITS = 8
 """Digits of the checksum at the end of the module's name."""
 
@@ -142,13 +143,43 @@ def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
 
 
 def seed_random(seed: int) -> None:
-    """Seed Python's generator, and those of numpy and torch if they are imported."""
+    """Seed Python's generator, torch's if it is imported, and numpy's now or when it is imported.
+
+    (A torch that is imported later begins with a seed that is always the same.)
+    """
     random.seed(seed)
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     if numpy is not None:
-        numpy.seed(seed % (1 << 32))
+        numpy.seed(seed % _NUMPY_SEEDS)
+    elif not any(isinstance(finder, _NumpySeeder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NumpySeeder(seed % _NUMPY_SEEDS))
     if torch is not None:
         torch.manual_seed(seed)
+
+
+class _NumpySeeder:
+    """A finder that seeds numpy's generator as soon as numpy is imported."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return None, or for ``numpy.random`` the spec of others, whose loader then seeds."""
+        del path, target
+        if name != "numpy.random":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        loader: Any = spec.loader if spec else None
+        if loader:
+            execute = loader.exec_module
+
+            def execute_and_seed(module: ModuleType) -> None:
+                execute(module)
+                module.seed(self._seed)
+
+            loader.exec_module = execute_and_seed
+        return spec
 
 
 GoOn = Callable[[Work], None]

@@ -145,6 +145,8 @@ def test_a_python_is_named_on_the_command_line(project: Project) -> None:
     assert project.perfci("init", "--python", "/there/bin/python").code == 0
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written["python"] == "/there/bin/python"
+    again = project.perfci("init", "--python", "/other/python").without_traceback()
+    assert (again.code, 'Write it there: `python = "/other/python"`' in again.err) == (2, True)
 
 
 IMPORT = """\

@@ -250,6 +250,8 @@ def test_what_waits_for_a_collection_is_no_growth(bench: Bench) -> None:
         ("", "import random; drawn = random.random()"),
         ("import random\ndrawn = random.random()\n", "pass"),
         ("import numpy.random\n", "drawn = numpy.random.random()"),
+        ("import numpy\ndrawn = numpy.random.random()\n", "pass"),
+        ("", "import numpy; drawn = numpy.random.random()"),
     ],
 )
 def test_both_sides_draw_the_same_random_numbers(
