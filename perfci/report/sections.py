@@ -113,7 +113,9 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "past": past_lines(report),
         **case_tables(report),
         "next_step": _next_step(report, shown),
-        "replay": replay_line(report, dict.fromkeys(row.case for row in shown), _rounds(shown)),
+        "replay": replay_line(
+            report, dict.fromkeys(row.case for row in shown), _rounds(report, shown)
+        ),
         "accept": _acceptance(row for row in shown if row.status == "regressed" and gates(row)),
     }
 
@@ -286,13 +288,18 @@ def _how(report: Report, name: str) -> str:
             return f"measured on {name}"
 
 
-def _rounds(shown: Sequence[Comparison]) -> int:
-    """Return the rounds that would decide the undecided rows, or 0 if unknown."""
+def _rounds(report: Report, shown: Sequence[Comparison]) -> int:
+    """Return the rounds that would decide the rows that leave the verdict open, or 0 if unknown."""
+    open_rows = {
+        (reason.case, reason.metric)
+        for reason in report.verdict.findings
+        if reason.code == "undecided"
+    }
     wanted = (
-        finding.arguments.get("rounds") or finding.arguments.get("needed")
+        finding.arguments.get("needed") or finding.arguments.get("rounds")
         for row in shown
         for finding in row.findings
-        if row.status == "inconclusive" and finding.arguments.get("setting") == "rounds"
+        if (row.case, row.metric) in open_rows and finding.arguments.get("setting") == "rounds"
     )
     return max((number for number in wanted if isinstance(number, int)), default=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.case import Failure
-from perfci.model.finding import Reason, finding, stated
+from perfci.model.finding import Reason, because, finding, stated
 from perfci.model.report import Verdict
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.outline import headline, outline
@@ -60,6 +60,20 @@ def test_a_warning_of_an_undecided_row_stands_below_what_was_decided() -> None:
     assert text.index("| metric |") < text.index("though undecided") < text.index("**Why**")
     for form in ("terminal", "html"):
         assert rendered(report, form).count("though undecided") == 1, form
+
+
+def test_what_decides_are_the_rounds_of_the_rows_that_leave_the_verdict_open() -> None:
+    few = because("looks-regressed", finding("few-rounds", rounds=5, needed=6, setting="rounds"))
+    noisy = finding("more-rounds", change=0.8, threshold=0.1, rounds=126, setting="rounds")
+    rows = (
+        row(EAGER, "latency_p50", 1e-3, 1.4e-3, "inconclusive", findings=(few,)),
+        row(EAGER, "cold_start", 2.0, 2.1, "inconclusive", findings=(noisy,)),
+    )
+    verdict = Verdict("inconclusive", (Reason("undecided", EAGER, "latency_p50", because=few),))
+    head = replace(rich_report().head, dirty=False)
+    report = replace(passing_report(), head=head, results=rows, verdict=verdict)
+    (line,) = (line for line in render_markdown(report).splitlines() if "To decide" in line)
+    assert line.endswith(" --rounds 6</code>")
 
 
 def test_a_fail_counts_the_cases_that_failed_beside_the_regressions() -> None:
