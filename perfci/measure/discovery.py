@@ -314,18 +314,20 @@ def without_benchmark(
 
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
-    """Return a note on each file that defines benchmarks, but whose name doesn't match."""
+    """Return a note on the files that define benchmarks, but whose names don't match, if any."""
     root = plan.head_root
     files = set(map(str, (root / plan.config.benchmarks).rglob("*.py"))) - {
         *plan.benchmark_files(root)
     }
     beside = written_in(root, sorted(filter(os.path.isfile, files)))
-    return tuple(
-        f"{file} writes benchmarks that are not measured: its name doesn't match `pattern`, "
-        f"{plan.config.pattern}."
-        for file, names in beside.items()
-        if names
+    writing = [file for file, names in beside.items() if names]
+    if not writing:
+        return ()
+    verb, whose = (
+        ("writes", "its name doesn't") if len(writing) == 1 else ("write", "their names don't")
     )
+    named = f"{whose} match `pattern`, {plan.config.pattern}"
+    return (f"{first_of(writing, 3)} {verb} benchmarks that are not measured: {named}.",)
 
 
 def require_cases(

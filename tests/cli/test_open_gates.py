@@ -49,3 +49,9 @@ def test_a_file_of_benchmarks_that_the_pattern_leaves_out_is_named(project: Proj
     assert "benchmarks/benchmark_fresh.py writes benchmarks that are not measured" in done.err
     assert "`pattern`, bench_*.py" in done.err
     assert "shapes" not in done.err
+    for number in range(4):
+        project.write(f"benchmarks/benchmark_more{number}.py", text)
+    project.commit("more")
+    done = project.perfci("list").without_traceback()
+    more = "more1.py and 2 more write benchmarks that are not measured: their names don't match"
+    assert more in " ".join(done.err.split())
