@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,6 +51,21 @@ multiprocessing.resource_tracker._resource_tracker._stop()  # else it may outliv
 """
 
 
+def cases(bodies: Mapping[str, str], top: str = "") -> dict[str, str]:
+    """Return a benchmark file for each body, whose case and markers have the body's name."""
+    return {
+        f"benchmarks/bench_{name}.py": benchmark(
+            body.replace("ran(", f"ran('{name}: ' + "), top
+        ).replace("def case", f"def {name}")
+        for name, body in bodies.items()
+    }
+
+
+def own_of(bodies: Iterable[str]) -> set[str]:
+    """Return the markers of both sides where each body ran its side's own code."""
+    return {f"{side} ran {name}: {side}" for name in bodies for side in ("base", "head")}
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -92,61 +108,63 @@ def test_a_namespace_package_is_the_sides_own(project: Project) -> None:
     assert report["ran"]["head"]["folders"] == ["."]
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_function_of_the_benchmarks_file_runs_its_sides_code_in_a_spawned_process(
-    project: Project, method: str
+    project: Project,
 ) -> None:
-    body = POOL.replace("METHOD", method).replace("ran(pool.apply(core.work))", "pool.apply(mark)")
-    top = "def mark():\n    import core\n    ran(core.work())"
-    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    marking = POOL.replace("ran(pool.apply(core.work))", "pool.apply(mark, ('NAME: ',))")
+    bodies = {
+        name: marking.replace("METHOD", name).replace("NAME", name)
+        for name in ("spawn", "forkserver")
+    }
+    top = "def mark(way):\n    import core\n    ran(way + core.work())"
+    two_sides(project, INIT, {**cases(bodies, top), INIT: PACKAGE})
     session = Session(project, editable(project, "."))
     with TemporaryDirectory() as short:  # a forkserver's socket has a path of 107 bytes at most
         project.cache = Path(short)
         right(session.compare())
-    assert session.markers() == OWN
+    assert session.markers() == own_of(bodies)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"ran(subprocess.run([sys.executable, '-c', {CHILD!r}], {CAPTURED}).stdout.strip())",
-        POOL.replace("METHOD", "spawn"),
-        POOL.replace("METHOD", "fork"),
-        f"ran(os.popen(f'cd / && {{sys.executable}} -c \\'{CHILD}\\'').read().strip())",
-        f"ran(subprocess.run([TOOL], {CAPTURED}).stdout.strip())",
-    ],
-    ids=["subprocess", "spawn", "fork", "shell", "console script"],
-)
-def test_children_import_their_sides_code_before_any_import_hook(
-    project: Project, body: str
-) -> None:
+RUN = "ran(subprocess.run([{}], " + CAPTURED + ").stdout.strip())"
+CHILDREN = {
+    "another_python": RUN.format(f"sys.executable, '-c', {CHILD!r}"),
+    "spawn": POOL.replace("METHOD", "spawn"),
+    "fork": POOL.replace("METHOD", "fork"),
+    "shell": f"ran(os.popen(f'cd / && {{sys.executable}} -c \\'{CHILD}\\'').read().strip())",
+    "console_script": RUN.format("TOOL"),
+}
+
+
+def test_children_import_their_sides_code_before_any_import_hook(project: Project) -> None:
     python, packages = venv(project)
     import_hook(packages, "core", project.folder)
     tool = Path(python).with_name("tool")
     tool.write_text(f"#!{python}\nimport core\nprint(core.work())\n")
     tool.chmod(0o755)
-    top = f"TOOL = {str(tool)!r}"
-    two_sides(project, INIT, {BENCH: benchmark(body, top), INIT: PACKAGE})
+    two_sides(project, INIT, {**cases(CHILDREN, f"TOOL = {str(tool)!r}"), INIT: PACKAGE})
     session = Session(project, python)
     right(session.compare())
-    assert session.markers() == OWN
+    assert session.markers() == own_of(CHILDREN)
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        f"[sys.executable, '-I', '-c', {CHILD!r}]",
-        f"[sys.executable, '-c', {CHILD!r}], env={{'PATH': os.environ['PATH']}}",
-    ],
-    ids=["-I", "env"],
-)
-def test_a_child_that_cannot_be_watched_is_an_error(project: Project, start: str) -> None:
-    body = f"subprocess.run({start}, capture_output=True)"
-    project.commit("one", **{BENCH: benchmark(body), INIT: PACKAGE})
+UNWATCHED = {
+    "isolated": f"[sys.executable, '-I', '-c', {CHILD!r}]",
+    "bare": f"[sys.executable, '-c', {CHILD!r}], env={{'PATH': os.environ['PATH']}}",
+}
+
+
+def test_a_child_that_cannot_be_watched_is_an_error(project: Project) -> None:
+    starts = {
+        name: f"subprocess.run({start}, capture_output=True)" for name, start in UNWATCHED.items()
+    }
+    project.commit("one", **{**cases(starts), INIT: PACKAGE})
     project.git("branch", "feature")
-    said = wrong(Session(project, editable(project, ".")).run())
-    assert "could not be watched" in said
-    assert "env={**os.environ, ...}" in said
+    report = Session(project, editable(project, ".")).run()
+    wrong(report)
+    assert {one["case"] for one in report["failures"]} == {*UNWATCHED}
+    for failure in report["failures"]:
+        assert "could not be watched" in failure["message"]
+        assert "env={**os.environ, ...}" in failure["message"]
 
 
 def test_an_extension_that_only_the_checkout_has_is_an_error_with_the_build(
