@@ -21,7 +21,8 @@ from benchmarks.trend.synthetic import LEVEL, SIGMA, ar1
 from perfci.trend import TrendSettings
 
 SEED = 20261128
-SERIES = 40
+SERIES, RUNS = 40, 365
+"""Series of a row. Of shorter series there are more, so that a row has as many runs."""
 Shape = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -83,9 +84,10 @@ def main() -> None:
     print("|---|---|")
     for name, (shape, size) in ROWS.items():
         rng = np.random.default_rng(SEED)
+        count = max(SERIES, SERIES * RUNS // size)
         some = [
             Labelled(name, "", str(number), LEVEL * np.exp(shape(rng, size)), ())
-            for number in range(SERIES)
+            for number in range(count)
         ]
         places = _places(options.tool, some)
         sizes = [
@@ -93,7 +95,7 @@ def main() -> None:
             for series, found in zip(some, places, strict=True)
             for begin, at, end in zip([0, *found], found, [*found[1:], size], strict=False)
         ]
-        rate = 1e3 * len(sizes) / (SERIES * size)
+        rate = 1e3 * len(sizes) / (count * size)
         print(f"| {name} | {rate:.2f}; {f'{median(sizes):.1%}' if sizes else '-'} |", flush=True)
 
 

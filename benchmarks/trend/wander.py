@@ -16,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.trend.f1 import score
+from benchmarks.trend.hard_noise import modes
 from benchmarks.trend.labelled import Labelled, Truth, labelled_real
 from benchmarks.trend.ours import find
 from benchmarks.trend.synthetic import LEVEL, NIGHTS, SIGMA, ar1, changed_series, quiet_series
@@ -23,12 +24,14 @@ from perfci.trend import TrendSettings, noise
 
 SEED = 20261121
 EACH = 20
+SHORT = 120
 QUIET = {100: 60, 365: 20, 2000: 4}
 WAYS: dict[str, dict[str, float]] = {
     "one length": {"FEWEST_BLOCKS": 1e9},
     "growth 1.5": {"GROWTH": 1.5},
     "growth 2": {"GROWTH": 2.0},
     "growth 3": {"GROWTH": 3.0},
+    "short series as long ones": {"SHORT_SERIES_BLOCK": 2},
 }
 
 
@@ -71,6 +74,20 @@ def _changed(rng: np.random.Generator) -> Iterator[Labelled]:
             )
         swing = SIGMA * ar1(rng, math.exp(-1 / 10), NIGHTS)
         yield _stepped(f"swing {number}", "Ornstein-Uhlenbeck, tau 10", 0.09, swing, rng)
+    for number in range(3 * EACH):
+        yield _several(f"several {number}", rng)
+
+
+def _several(name: str, rng: np.random.Generator) -> Labelled:
+    """Two to four steps of 3 to 8 % in 120 runs, 12 apart or more."""
+    count = int(rng.integers(2, 5))
+    gaps = rng.multinomial(SHORT - 12 * (count + 1), np.ones(count + 1) / (count + 1)) + 12
+    places = np.cumsum(gaps)[:-1]
+    logs = SIGMA * rng.standard_normal(SHORT)
+    for place in places:
+        logs[place:] += rng.uniform(0.03, 0.08) * rng.choice([-1, 1])
+    truths = tuple(Truth(int(place), int(place)) for place in places)
+    return Labelled("2 to 4 steps in 120 runs", "steps", name, LEVEL * np.exp(logs), truths)
 
 
 def _stepped(
@@ -100,6 +117,9 @@ def _still(rng: np.random.Generator) -> Iterator[Labelled]:
             for group, wander in under.items():
                 values = LEVEL * np.exp(wander + SIGMA * rng.standard_normal(size))
                 yield Labelled(group, str(size), f"{group} {size} {number}", values, ())
+    for number in range(160):
+        values = LEVEL * np.exp(modes(rng, SHORT))
+        yield Labelled("modes of eight runs, 120 runs", "", str(number), values, ())
 
 
 def _by_group(many: list[Labelled]) -> dict[str, list[Labelled]]:

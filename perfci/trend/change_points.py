@@ -285,7 +285,7 @@ def segment(
     sums = cumulate(prepared)
     blocks = None if prepared.exact else measure_blocks(prepared, sums.values)
     bounds = [0, *choose(candidates), len(prepared.cleaned)]
-    for _ in range(2):  # twice, as each place depends on its neighbours'
+    for _ in range(min(2, len(bounds) - 2)):  # twice, as each place depends on its neighbours'
         for index in range(1, len(bounds) - 1):
             bounds[index] = _best_place(prepared, sums.values, bounds[index - 1], bounds[index + 1])
     bounds = _with_known(bounds, known, prepared.shortest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.trend.hard_noise import windows
+from benchmarks.trend.hard_noise import modes, windows
 from perfci.trend import TrendSettings
 from perfci.trend.change_points import examine, examine_all, segment
 from perfci.trend.noise import Wander, prepare
@@ -85,3 +85,14 @@ def test_the_noise_of_a_loud_window_counts_there(monkeypatch):
     before = sum(len(moves) for moves in examine_all(many, TrendSettings()))
 
     assert 2 * named < before
+
+
+def test_modes_that_last_longer_than_a_block_of_a_short_series_are_no_changes(monkeypatch):
+    rng = np.random.default_rng(20261128)
+    many = [np.exp(modes(rng, 120)) for _ in range(60)]
+
+    named = sum(len(moves) for moves in examine_all(many, TrendSettings()))
+    monkeypatch.setattr("perfci.trend.noise.SHORT_SERIES_BLOCK", 2)
+    before = sum(len(moves) for moves in examine_all(many, TrendSettings()))
+
+    assert 3 * named < before
