@@ -6,6 +6,10 @@
   const PAGE = 200;
   const { element } = perfci;
 
+  if (matchMedia("(max-width: 46rem)").matches) {
+    for (const wide of document.querySelectorAll(".wide")) wide.open = false;
+  }
+
   const unpacked = (payload) => {
     const moved = new Map(payload.moved.map(([row, ...standing]) => [row, standing]));
     const tooFew = perfci.standingCode("too_few");

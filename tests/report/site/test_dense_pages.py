@@ -77,6 +77,17 @@ def test_a_busy_overview_takes_three_screens_and_folds_the_rest(
     assert folded.locator("h3").first.is_visible()
 
 
+@pytest.mark.parametrize("watched", [{"width": 360}], indirect=True)
+def test_a_phone_folds_more_of_a_busy_overview(watched: Watched, tmp_path: Path) -> None:
+    page = watched.open(write_site(busy(), tmp_path / "site") / "index.html")
+    page.wait_for_selector("#results tbody tr")
+    lists = page.locator("section:has(#new-title)")
+    assert lists.locator(".moved li:visible").count() == 3
+    lists.locator(".wide > summary").click()
+    assert lists.locator(".moved li:visible").count() == 5
+    assert lists.locator("details.fold > summary").is_visible()
+
+
 def test_a_rows_next_steps_are_one_click_away(watched: Watched, tmp_path: Path) -> None:
     trend = replace(busy(), forge="https://github.com/octo/models")
     page = watched.open(write_site(trend, tmp_path / "site") / "index.html")
