@@ -6,11 +6,12 @@ from html.parser import HTMLParser
 
 
 class Rendered(HTMLParser):
-    """The elements of a page, the text of its table cells, its text, and its text outside code."""
+    """A page: its elements, those within code, its cells' text, all text, and text outside code."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.tags: list[str] = []
+        self.within_code: set[str] = set()
         self.cells: list[str] = []
         self.plain = ""
         self.everything = ""
@@ -19,6 +20,8 @@ class Rendered(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        if "code" in self._open:
+            self.within_code.add(tag)
         self._open.append(tag)
         if tag == "td":
             self.cells.append("")

@@ -91,6 +91,6 @@ def run_step(script: str, folder: Path, **environment: str) -> subprocess.Comple
         env={**kept, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # an install, on a busy machine
         check=False,
     )
