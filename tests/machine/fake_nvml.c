@@ -4,14 +4,14 @@
    status N   what every function of a card returns    init N   what nvmlInitWithFlags returns
    reasons N  clocks' event reasons                     mig N    1: the card is split
    pid N...   compute processes                         ecc N    uncorrected errors; none: no ECC
-   near N...  the mask of the cores on the card's node
+   near N...  the mask of the cores on the card's node  lost 1   the card is off the bus
    With OLD_DRIVER defined it is one before 535: event reasons have their older name. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
 enum { MOST = 16 };
 
 typedef struct {
@@ -56,7 +56,7 @@ int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 1; return SUCCESS; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
 {
     *device = &card;
-    return index ? NOT_FOUND : SUCCESS;
+    return number("lost", 0) ? GPU_IS_LOST : index ? NOT_FOUND : SUCCESS;
 }
 
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length)
@@ -135,8 +135,6 @@ int nvmlDeviceGetCpuAffinity(void *device, unsigned int words, unsigned long *co
         cores[i] = (int)i < known ? found[i] : 0;
     return known < 1 ? NOT_SUPPORTED : status();
 }
-
-int nvmlShutdown(void) { return SUCCESS; }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius)
 {

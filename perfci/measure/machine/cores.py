@@ -183,9 +183,8 @@ def cores_near(gpus: Sequence[str]) -> dict[str, frozenset[int]]:
 
 def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
     """Return the cores near the first GPU that ``environment`` shows, torch's ``cuda:0``."""
-    if not DRIVER.exists():
-        return frozenset()
-    return next(iter(cores_near(visible_gpus(environment)[:1]).values()), frozenset())
+    first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
+    return cores_near([first]).get(first, frozenset()) if DRIVER.exists() else frozenset()
 
 
 def slots(
