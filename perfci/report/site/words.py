@@ -54,7 +54,7 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
     with_new = [event for event in groups.open if changes_of((event,), "new", worse=True)]
     new = changes_of(with_new, "new", worse=True)
     worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
-    older = len(groups.open) - len(with_new)
+    older = len(groups.open_worse) + len(groups.unmeasured)
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
     if worse:

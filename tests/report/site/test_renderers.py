@@ -13,11 +13,12 @@ import pytest
 from perfci.report.site.catalogue import release_runs
 from perfci.report.site.pages import render_site, render_trend_markdown, tiles, trend_lines
 from perfci.report.trend import trend_json
-from perfci.trend import KnownChange, Trend, Withdrawal
+from perfci.trend import ChangeStatus, KnownChange, Trend, Withdrawal
 from tests.report.rendered import with_cmark_gfm
 from tests.report.site.histories import (
     EMPTY_HEALTH,
     GPU,
+    change,
     distributions,
     quiet_trend,
     run,
@@ -73,6 +74,18 @@ def test_a_report_without_news_begins_with_what_is_open() -> None:
     assert "Nothing moved" not in text
     sizes = [text.index(size) for size in ("+1<", "+11.0 %", "+5.2 %")]
     assert sizes == sorted(sizes)
+
+
+def test_an_older_event_with_a_new_change_is_counted_alike_in_both_sentences() -> None:
+    trend = year()
+    statuses: dict[int, ChangeStatus] = {0: "new", 4: "known", 6: "known"}
+    changes = (
+        change(trend.series[at], 352, 1.1, timelines=trend.timelines, status=status)
+        for at, status in statuses.items()
+    )
+    text = front(with_changes(trend, *changes))
+    assert "encoder[batch=1,mode=eager] got worse; 1 older regression is open" in text
+    assert "2 series are still worse in 1 event" in text
 
 
 def test_what_got_worse_in_a_series_that_ended_stays_open_under_its_own_heading() -> None:
