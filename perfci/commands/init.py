@@ -59,8 +59,8 @@ def initialise(
     if python and _is_configured(root, project):
         raise UsageError(
             "already-configured",
-            "--python is for a new configuration, and one is there: nothing is overwritten",
-            f"Write it there: `python = {json.dumps(python, ensure_ascii=False)}`.",
+            "perfci is configured already, and init overwrites nothing: --python has no effect",
+            f"Write it yourself: `python = {json.dumps(python, ensure_ascii=False)}`.",
         )
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else measured_package(root, project, package)

@@ -146,7 +146,7 @@ def test_a_python_is_named_on_the_command_line(project: Project) -> None:
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written["python"] == "/there/bin/python"
     again = project.perfci("init", "--python", "/other/python").without_traceback()
-    assert (again.code, 'Write it there: `python = "/other/python"`' in again.err) == (2, True)
+    assert (again.code, 'Write it yourself: `python = "/other/python"`' in again.err) == (2, True)
 
 
 IMPORT = """\

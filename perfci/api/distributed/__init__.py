@@ -128,8 +128,8 @@ def torchrun(
     one is to be measured. A step ends when the first optimizer's ``step`` does, or at the script's
     own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
     last one that is measured; a rank is ended before the script is. ``items`` are those that a step
-    of all ranks handles, ``peak_flops`` are a rank's device's operations per second at best, for
-    ``mfu``, ``timeout`` s are for the way to the first measured step, and for a step.
+    of all ranks handles. ``peak_flops`` is the peak of one rank's device in operations per second,
+    for ``mfu``. ``timeout`` s are for the way to the first measured step, and for a step.
     Raises BenchmarkError, with file and line, where it is written wrongly.
     """
     require_right(

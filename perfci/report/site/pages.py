@@ -292,14 +292,14 @@ def _alarms(health: Health) -> tuple[str, str]:
 def _inconclusive(health: Health) -> tuple[str, str]:
     share = health.inconclusive_share
     if share is None:
-        return "not known", "No comparison is recorded: perfci compare with --record does."
+        return "not known", "No comparison is recorded: compare with --record to know."
     basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
     return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
 
 
 def _missing(missing: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
     if not missing:
-        return "not known", "No run was measured here: imported runs come when they come."
+        return "not known", "perfci measured no run. Imported runs follow no schedule."
     count = sum(len(dates) for dates in missing.values())
     lacking = sum(bool(dates) for dates in missing.values())
     late = _late(since)

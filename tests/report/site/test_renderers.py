@@ -225,7 +225,7 @@ def test_a_few_comparisons_of_a_commit_with_itself_tell_no_rate(
 @pytest.mark.parametrize(
     ("missing", "since", "basis"),
     [
-        ({}, {}, "No run was measured here: imported runs come when they come."),
+        ({}, {}, "perfci measured no run. Imported runs follow no schedule."),
         ({"a": ()}, {"a": 1}, "every date has a run"),
         ({"a": ()}, {"a": 21}, "between runs; the last run is 21 days old"),
         (
