@@ -25,13 +25,15 @@ _TEXT = """\
 recorded sessions, {rounds} rounds, replayed through the code that decides. A case counts as one of
 a suite of {suite}.
 
-A *false fail* fails a case whose planted share is below the threshold. A *false pass* passes one
-at the threshold or above without a warning; both are *false*. (`import_time` and `latency_p95` only
-warn. A pass may leave them undecided, which counts as false here.) *Found* is `regressed`.
-*Decided* is a verdict of pass or fail. *Covered* is the share of ratio intervals that hold the
-truth, over all looks. *Rounds* and *s* are what a case takes to its verdict. Identical cases count
-twice, the second time with their sides swapped. So few cases compare two versions of a rule on the
-same data. They are too few for an error rate, which is [simulated](statistics.md#in-short).
+A *false fail* fails a case that is worse by less than the threshold. A *false pass* passes a case
+that is worse by the threshold or more, without a warning; both are *false*. Not all of a call
+grows with the planted *share*, so a case can be worse by less than it. (`import_time` and
+`latency_p95` only warn. A pass may leave them undecided, which counts as false here.) *Found* is
+`regressed`. *Decided* is a verdict of pass or fail. *Covered* is the share of ratio intervals that
+hold the truth, over all looks. *Rounds* and *s* are what a case takes to its verdict. Identical
+cases count twice, the second time with their sides swapped. So few cases compare two versions of a
+rule on the same data. They are too few for an error rate, which is
+[simulated](statistics.md#in-short).
 
 {tables}
 

@@ -1,4 +1,4 @@
-"""Two rules that aren't there, and what the corpus says of them: covariates and known variances."""
+"""Two rules that were left out, judged on the corpus: a covariate, and variances known before."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ correlation of its difference between the sides with the log ratio of a round:
 
 {covariates}
 
-It would help on busy machines alone, and there it carries the effect: more threads of head's own
-are kept waiting, too. Cycles and frequency aren't to be had on this machine.
+A covariate would help on busy machines only. There it would also take away part of a true change:
+a head with more threads has more of them waiting. This machine gives no cycles and no frequency.
 
 **The variance of a case in earlier sessions** as a prior of today's. Of {kinds} kinds with several
 sessions, the largest spread of a round is {factor:.1f} times the smallest in the median, {most:.0f}

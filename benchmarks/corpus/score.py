@@ -74,9 +74,8 @@ _PRECISE = {LATENCY, "latency_p95"}
 class Outcome:
     """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
-    ``metric`` is the one that is worse: ``share`` more units are planted, which makes it worse by
-    ``truth``. Both are None where no one knows; ``status``
-    and ``threshold`` are its row's.
+    ``metric`` is the metric that the planted units make worse: ``share`` more units, worse by
+    ``truth``. Both are None where no one knows. ``status`` and ``threshold`` are its row's.
     ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
     """
 

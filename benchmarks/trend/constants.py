@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python benchmarks/trend/constants.py
 
-The sets are those of ``scores.py``. Prints a Markdown table of F1 at a margin of 5
-points: a row a constant, with the smaller value's F1 first.
+The sets are those of ``scores.py``. Prints a Markdown table of F1 at a margin of 5 points, with a
+row per constant and the smaller value's F1 first.
 """
 
 from __future__ import annotations
