@@ -150,7 +150,8 @@ class Work:
     calls. ``ranks`` leads the processes that make a call together. ``prepare`` runs before each
     call, untimed, and readies what a call uses up. ``spared_s`` is the part of this set-up's time
     that later workers of the session don't need. ``most_calls`` are the most that the bursts may
-    make, 0 for any number. Work with such a limit has warmed up in its set-up.
+    make, 0 for any number. Work with such a limit has warmed up in its set-up. ``peak_flops`` is
+    the peak of all ranks' devices in operations per second, 0 if unknown.
     """
 
     call: Callable[[], Any]

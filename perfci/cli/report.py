@@ -45,7 +45,7 @@ _BY_SUFFIX = {
     ".md": "markdown",
     ".xml": "junit",
 }
-"""By a file's suffix the format that ``report`` writes into it, if ``--format`` names none."""
+"""The format that ``report`` writes without ``--format``, by the suffix of its file."""
 
 
 def conclude(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _EXAMPLE = ".venv/bin/python"
 """A path of a Python that errors give as an example."""
 _WARY = 10
-"""Comparisons of a case that take twice the least rounds after one in which it had two speeds."""
+"""Comparisons with twice the least rounds, after a comparison in which a case had two speeds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -448,7 +448,7 @@ def _signed(seconds: float) -> str:
 def _of_group(seconds: float, total: float | None, others: int, what: str = "operator") -> str:
     """Return the operator's time, with the time of all operators of its line if there are others.
 
-    A time of 0 is too short to be known. Reports of an older perfci have no ``total``.
+    A time of 0 may be noise, and isn't given. Reports of an older perfci have no ``total``.
     """
     own = f", {_signed(seconds)}" if seconds else ""
     if not others:

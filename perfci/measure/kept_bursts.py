@@ -34,7 +34,7 @@ SUFFIX = ".bursts"
 _CALLS, _ROUNDS_WITH_CALLS = 100, 3
 """Number of single calls that are kept of a worker, and of a case's first rounds that keep them."""
 _MOST_BYTES = 512 << 20
-"""Largest session that is read, unpacked."""
+"""Bytes of the largest session that is read, unpacked."""
 _BITS = 26
 """Bits that are kept of a value's mantissa. More would be noise, which doesn't compress."""
 
@@ -180,7 +180,7 @@ def read_kept(path: Path) -> KeptSession:
     """Return the session that was kept in ``path``. Raises DamagedFile for any other file."""
     try:
         with gzip.open(BytesIO(read_regular(path))) as file:
-            packed = file.read(_MOST_BYTES)  # what is larger is truncated, and so no MessagePack
+            packed = file.read(_MOST_BYTES)  # a larger session is cut off, and so not decodable
         session = msgspec.msgpack.decode(packed, type=KeptSession)
     except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
         raise DamagedFile(

@@ -110,7 +110,7 @@ COLLECTOR = OfRanks
 
 
 def reduce(warm: Warm) -> Reading:
-    """Return the share of the ranks' peak."""
+    """Return the share of the ranks' peak that a step reaches."""
     flops, peak = warm.measurement.values.get("flops"), warm.measurement.peak_flops
     if not (flops and peak and warm.samples):
         return NOTHING

@@ -318,9 +318,7 @@ def undecided_warnings(report: Report) -> tuple[str, ...]:
 
 
 def other_reasons(rows: Outline) -> tuple[str, ...]:
-    """Return the verdict's reasons that neither the headline nor a row gives, without warnings of
-    undecided rows.
-    """
+    """Return the verdict's reasons that are in no headline, row, or ``undecided_warnings``."""
     report = rows.report
     listed = {(row.case, row.metric) for row in (*rows.moved, *rows.undecided)}
     failed = {failure.case for failure in report.failures}

@@ -38,8 +38,8 @@ HALVED_BLOCK = 16
 BLOCKS = 36
 """Number of the shortest blocks in a series. A handful of steps doesn't move their median."""
 SHORT_SERIES_BLOCK, SHORT_SERIES_BLOCKS = 8, 15
-"""In a shorter series the shortest blocks have this many runs, if it holds this many of them: modes
-and swings that last longer than a block would be taken for changes."""
+"""In a short series, the shortest blocks have 8 runs, or a 15th of its runs if these are fewer. In
+shorter blocks, modes and swings would look like changes."""
 GROWTH = 2.0
 """Factor from one block length to the next. benchmarks/trend/wander.py compares several."""
 FEWEST_BLOCKS = 8

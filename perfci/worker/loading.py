@@ -36,6 +36,7 @@ PREFIX = "perfci_benchmarks_"
 _DOT = "__dot__"
 """Stands for a dot of the file's name in the module's name."""
 _NUMPY_SEEDS = 1 << 32
+"""Number of seeds that numpy takes, from 0 on."""
 _DIGITS = 8
 """Digits of the checksum at the end of the module's name."""
 
@@ -145,7 +146,7 @@ def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
 def seed_random(seed: int) -> None:
     """Seed Python's generator, torch's if it is imported, and numpy's now or when it is imported.
 
-    (A torch that is imported later begins with a seed that is always the same.)
+    A torch that is imported later begins with its default seed, which is always the same.
     """
     random.seed(seed)
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
@@ -164,7 +165,7 @@ class _NumpySeeder:
         self._seed = seed
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return None, or for ``numpy.random`` the spec of others, whose loader then seeds."""
+        """Return None, or for ``numpy.random`` the other finders' spec, whose loader then seeds."""
         del path, target
         if name != "numpy.random":
             return None

@@ -55,7 +55,7 @@ class GpuWatches:
 
     def facts(self, uuids: Sequence[str]) -> dict[str, str]:
         """Return what decides the speed of these cards. Cards that differ have a value each."""
-        watches = map(self._watch, uuids)  # one that can't be watched is noted if a worker uses it
+        watches = map(self._watch, uuids)  # an unwatchable card is noted if a worker uses it
         of_cards = [watch.facts() for watch in watches if isinstance(watch, CardWatch)]
         names = dict.fromkeys(name for facts in of_cards for name in facts)
         return {
