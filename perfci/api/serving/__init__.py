@@ -1,1 +1,1 @@
-"""Requests for tokens as work, and a server that answers them. Only the standard library."""
+"""Requests for tokens as work, and a server to answer them. Imports the standard library only."""
