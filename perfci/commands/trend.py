@@ -125,6 +125,7 @@ def trend_of(
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.catalogue import release_runs
+    from perfci.report.site.forge_pages import search_page
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
@@ -166,6 +167,7 @@ def trend_of(
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
+        search_page=search_page(git.forge, lambda file: _has_file(repository, file)),
         replacements=replacements(arranged.timelines, arranged.series),
         aliases=arranged.aliases,
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
@@ -259,6 +261,10 @@ def _branch_order(
         )
         return _BranchOrder(name=wanted or "", notes=(note,))
     return _BranchOrder(name, order, tags(repository), forge=forge_of(repository))
+
+
+def _has_file(repository: Repository | None, file: str) -> bool:
+    return repository is not None and (repository.root / file).is_file()
 
 
 def _known(repository: Repository, wanted: str) -> str:

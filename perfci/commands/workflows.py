@@ -54,6 +54,7 @@ WORKFLOWS = (
     "perfci-report.yml",
     "perfci-baseline.yml",
     "perfci-nightly.yml",
+    "perfci-bisect.yml",
     "perfci-on-demand.yml",
 )
 """The files of GitHub's workflows."""
@@ -106,9 +107,10 @@ class CiOptions:
 
     @property
     def left_out(self) -> set[str]:
-        """Return the ``ASKED_FOR`` workflows that no option asks for."""
+        """Return the workflows that no option asks for. Nights bring ``bisect``."""
         requested = {*self.more, *(["nightly"] if self.nightly_runner else [])}
-        return set(ASKED_FOR) - requested
+        nights = {"bisect"} if "nightly" in requested else set()
+        return {*ASKED_FOR, "bisect"} - requested - nights
 
 
 def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
@@ -188,6 +190,7 @@ def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
     templates = {"perfci.yml": "gitlab.yml.j2"}
     if nightly:
         templates["perfci-nightly.yml"] = "gitlab-nightly.yml.j2"
+        templates["perfci-bisect.yml"] = "gitlab-bisect.yml.j2"
     texts = {
         _GITLAB_FOLDER / name: new_file_template(template).render(values)
         for name, template in templates.items()
@@ -319,6 +322,7 @@ class WorkflowChoices:
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
     """Return the text of one of ``WORKFLOWS``."""
     shards = range(1, choices.shards + 1)
+    machines = choices.nightly_runners or (choices.runner,)
     return new_file_template(f"{name}.j2").render(
         version=VERSION,
         actions=ACTIONS,
@@ -336,9 +340,8 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         runner=_runs_on(choices.runner),
         shards=choices.shards,
         numbers=json.dumps(list(shards)),
-        nightly_runners=[
-            _label_list(labels) for labels in choices.nightly_runners or (choices.runner,)
-        ],
+        nightly_runners=[_label_list(labels) for labels in machines],
+        nightly_labels=[json.dumps(labels) for labels in machines],
         history_branch=_HISTORY_BRANCH,
         commands=choices.project_install if name in _BY_ACTION else choices.install,
         report_commands=choices.report_install,

@@ -38,10 +38,10 @@ def written(project: Project, *arguments: str) -> dict[str, Any]:
     return YAML(typ="safe").load(project.folder / ".gitlab/perfci.yml")
 
 
-def nightly(project: Project, *arguments: str) -> dict[str, Any]:
-    """Return the jobs of the nights, as GitLab merges what they extend."""
+def nightly(project: Project, *arguments: str, file: str = "nightly") -> dict[str, Any]:
+    """Return the jobs of the nights, or of a search, as GitLab merges what they extend."""
     written(project, "--with", "nightly", *arguments)
-    jobs = YAML(typ="safe").load(project.folder / ".gitlab/perfci-nightly.yml")
+    jobs = YAML(typ="safe").load(project.folder / f".gitlab/perfci-{file}.yml")
 
     def whole(name: str) -> dict[str, Any]:
         job = jobs[name]
@@ -77,14 +77,14 @@ def test_gitlabs_schema_takes_both_files_and_not_a_broken_one(project: Project) 
 
 
 def test_gitlabs_schema_takes_shards_and_nights(project: Project) -> None:
-    jobs = nightly(project, *SHARDED)
+    jobs = nightly(project, *SHARDED) | nightly(project, *SHARDED, file="bisect")
     written(project, *SHARDED)
     folder = project.folder / ".gitlab"
     # what begins with a dot is checked where it is a part of a job: a schema takes anything there
     whole = {name: job for name, job in jobs.items() if not name.startswith(".")}
     merged = folder / "merged.json"
     merged.write_text(json.dumps(whole))
-    files = (folder / "perfci.yml", folder / "perfci-nightly.yml", merged)
+    files = (*folder.glob("perfci*.yml"), merged)
     assert schema_says(*files, project.folder / ".gitlab-ci.yml") == ""
     merged.write_text(json.dumps(whole).replace('"90 days"', "[1]"))
     assert "expire_in" in schema_says(merged)
@@ -92,6 +92,7 @@ def test_gitlabs_schema_takes_shards_and_nights(project: Project) -> None:
     assert [one["local"] for one in included] == [
         ".gitlab/perfci.yml",
         ".gitlab/perfci-nightly.yml",
+        ".gitlab/perfci-bisect.yml",
     ]
 
 
@@ -130,6 +131,19 @@ def test_nights_are_measured_on_each_machine_and_no_token_of_theirs_can_write(
         assert job["rules"][0]["when"] == "always"
 
 
+def test_a_search_is_started_by_its_variable_alone_on_a_machine_of_ones_choice(
+    project: Project,
+) -> None:
+    jobs = nightly(project, *SHARDED, file="bisect")
+    searches = [jobs["perfci-bisect-1"], jobs["perfci-bisect-2"]]
+    assert [job["tags"] for job in searches] == [["gpu", "a100"], ["gpu", "h100"]]
+    for job in searches:
+        (rule,) = job["rules"]
+        assert rule["if"] == "$PERFCI_BISECT && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"
+        assert rule["when"] == "manual"
+        assert "environment" not in job
+
+
 CHECK = "perfci check HEAD --python python --no-strict --if-stored"
 
 
@@ -137,7 +151,7 @@ class Nights:
     """A project of GitLab's on this machine, and its nightly jobs' scripts."""
 
     def __init__(self, project: Project, folder: Path) -> None:
-        self.jobs = nightly(project)
+        self.jobs = nightly(project) | nightly(project, file="bisect")
         self.remote = Remote(folder)
         self.remote.bare.with_name("name.git").symlink_to(self.remote.bare)
         self.folder = folder
@@ -198,10 +212,11 @@ def test_a_night_takes_what_was_stored_and_leaves_what_it_recorded(
     assert nights.store("one\n", "").returncode == 0
     for job, last in (
         ("perfci-nightly-1", CHECK),
+        ("perfci-bisect-1", "perfci bisect --python python --budget 40m --history"),
         ("perfci-nightly-merge", "perfci history export perfci-history/history.jsonl --history"),
     ):
         checkout = nights.remote.checkout(f"of-{job}")
-        done = nights.run(job, checkout)
+        done = nights.run(job, checkout, PERFCI_BISECT="4be81f09c2d7")
         assert done.returncode == 0, done.stderr
         calls = (tmp_path / "calls").read_text().splitlines()
         assert any(one.startswith("perfci history import /") for one in calls)
@@ -275,13 +290,15 @@ def test_what_cannot_be_written_is_refused(
 
 
 def test_every_option_that_the_scripts_give_is_one_that_perfci_has(project: Project) -> None:
-    pipeline = nightly(project, *SHARDED) | written(project, *SHARDED)
+    pipeline = nightly(project, *SHARDED) | nightly(project, *SHARDED, file="bisect")
+    pipeline |= written(project, *SHARDED)
     for job, *commands in (
         ("perfci", "compare"),
         ("perfci-merge", "merge"),
         ("perfci-comment", "comment"),
         ("perfci-nightly-1", "nightly", "check"),
         ("perfci-nightly-merge", "trend"),
+        ("perfci-bisect-1", "bisect"),
     ):
         text = re.sub(r"\\\n", " ", script(pipeline[job]))
         others = {"--quiet", "--detach", "--unreadable", "--verify", "--history", "--kill-after"}

@@ -63,7 +63,7 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     assert sorted(path.name for path in folder.iterdir()) == sorted((*WORKFLOWS, REQUIREMENTS))
-    assert done.out.count("wrote    .github/workflows/") == 6
+    assert done.out.count("wrote    .github/workflows/") == 7
     changed = folder / "perfci.yml"
     changed.write_text("mine now\n")
     (folder / "perfci-nightly.yml").unlink()
@@ -71,7 +71,7 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert again.code == 0
     assert "kept     .github/workflows/perfci.yml" in again.out
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
-    assert again.out.count("kept     .github/workflows/") == 5
+    assert again.out.count("kept     .github/workflows/") == 6
     assert changed.read_text() == "mine now\n"
     assert again.out.count("differs from what would be written now") == 1
 
@@ -109,6 +109,8 @@ def test_nights_are_not_checked_against_baselines_that_nothing_stores(mine: Proj
 def test_runners_of_nights_ask_for_nights(mine: Project) -> None:
     assert mine.perfci("init", "--github", "--nightly-runner", "a100").code == 0
     assert "a100" in written(mine, "perfci-nightly.yml")
+    inputs = parsed(written(mine, "perfci-bisect.yml"))["on"]["workflow_dispatch"]["inputs"]
+    assert [json.loads(labels) for labels in inputs["machine"]["options"]] == [["a100"]]
     assert not (mine.folder / ".github" / "workflows" / "perfci-baseline.yml").exists()
 
 

@@ -100,7 +100,9 @@ def test_the_action_that_measures_takes_no_token() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["perfci.yml", "perfci-nightly.yml", "perfci-baseline.yml"])
+@pytest.mark.parametrize(
+    "name", ["perfci.yml", "perfci-nightly.yml", "perfci-baseline.yml", "perfci-bisect.yml"]
+)
 def test_a_job_that_measures_is_given_no_token_and_can_write_nothing(
     variant: str, name: str
 ) -> None:
@@ -330,6 +332,17 @@ def test_each_type_of_gpu_is_measured_and_one_that_fails_keeps_no_other_back() -
     assert collect["env"]["GPU"] == "${{ matrix.gpu }}"
     files = re.findall(r"\$RUNNER_TEMP/night/(.*?)\"", collect["run"])
     assert files == ["history-$GPU.jsonl", "report-$GPU.json"]
+
+
+def test_a_search_runs_on_the_machine_that_a_person_chooses() -> None:
+    workflow = parsed(text_of("sharded", "perfci-bisect.yml"))
+    machines = workflow["on"]["workflow_dispatch"]["inputs"]["machine"]["options"]
+    assert list(map(json.loads, machines)) == [
+        ["self-hosted", "linux-a100"],
+        ["self-hosted", "linux-h100"],
+        ["cpu"],
+    ]
+    assert workflow["jobs"]["search"]["runs-on"] == "${{ fromJSON(inputs.machine) }}"
 
 
 def test_every_shard_is_measured_once_and_expected() -> None:

@@ -1,4 +1,4 @@
-"""Addresses of a forge's pages: a commit, a comparison, a pull request, a new issue.
+"""Addresses of a forge's pages: a commit, a comparison, a pull request, a new issue, a search.
 
 They are GitHub's, which Gitea and Forgejo mostly share, unless the host is GitLab's or Bitbucket's.
 """
@@ -6,6 +6,7 @@ They are GitHub's, which Gitea and Forgejo mostly share, unless the host is GitL
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
 from perfci.report.site.words import SHORT
@@ -15,6 +16,12 @@ _PULL = re.compile(
     r"Merge pull request #(?P<merged>\d{1,9})\b|\((?P<sign>[#!])(?P<squashed>\d{1,9})\)$"
 )
 """The subjects that forges give to the commit of a merged or squashed pull request."""
+
+SEARCHES = {
+    "gitlab": (".gitlab/perfci-bisect.yml", "-/pipelines/new?var[PERFCI_BISECT]={change}"),
+    "github": (".github/workflows/perfci-bisect.yml", "actions/workflows/perfci-bisect.yml"),
+}
+"""By forge, the file that searches for a change's commit, and the page of the form to start it."""
 
 
 def _kind(forge: str) -> str:
@@ -68,3 +75,12 @@ def new_issue(forge: str, title: str, body: str) -> str:
     if kind == "gitlab":
         return f"{forge}/-/issues/new?issue[title]={title}&issue[description]={body}"
     return f"{forge}/issues/new?title={title}&body={body}"
+
+
+def search_page(forge: str, has_file: Callable[[str], bool]) -> str:
+    """Return the form that starts a search, or "" if its file or the forge isn't there.
+
+    The id of the change goes in place of ``{change}``. A form without that wants it typed in.
+    """
+    file, page = SEARCHES.get(_kind(forge) or "github", ("", ""))
+    return f"{forge}/{page}" if page and urlsplit(forge).hostname and has_file(file) else ""

@@ -51,6 +51,8 @@ class TrendRow:
     pull: str = ""
     pull_href: str = ""
     bisect: str = ""
+    searched: str = ""
+    search_href: str = ""
     issue_href: str = ""
 
 
@@ -94,7 +96,13 @@ class TrendRows:
         return replace(row, issue_href=issue)
 
     def _row_of_event(self, event: TrendEvent) -> TrendRow:
-        row = replace(self._change(event.outstanding[0]), bisect=words.bisect_command(event))
+        searched = words.searched_change(event)
+        row = replace(
+            self._change(event.outstanding[0]),
+            bisect=words.bisect_command(event),
+            searched=searched,
+            search_href=self._trend.search_page.replace("{change}", quote(searched, safe="")),
+        )
         ended = self._ended(event)
         if len(event.changes) == 1:
             return replace(row, note=_joined(words.event_text(event), row.note, ended))

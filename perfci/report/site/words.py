@@ -224,13 +224,17 @@ def event_text(event: TrendEvent) -> str:
     return ""
 
 
-def bisect_command(event: TrendEvent) -> str:
-    """Return the command that searches for an event's commit, or "" if no commit made it."""
+def searched_change(event: TrendEvent) -> str:
+    """Return the id of the change that stands for an event in a search, or "" without a commit."""
     change = event.outstanding[0]
     known = all(change.commits_within) and not change.same_commit
-    return f"perfci bisect {quote(clean_line(change.id, 100))}" * (
-        known and event.kind != "environment"
-    )
+    return clean_line(change.id, 100) * (known and event.kind != "environment")
+
+
+def bisect_command(event: TrendEvent) -> str:
+    """Return the command that searches for an event's commit, or "" if no commit made it."""
+    change = searched_change(event)
+    return f"perfci bisect {quote(change)}" if change else ""
 
 
 def moment_line(pair: MomentPair) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from perfci.report.site.forge_pages import new_issue, pull_request
+from perfci.report.site.forge_pages import new_issue, pull_request, search_page
 
 GITHUB, GITLAB = "https://github.com/octo/models", "https://gitlab.com/octo/group/models"
 
@@ -46,3 +46,17 @@ def test_an_issue_is_prepared_with_any_text() -> None:
     assert parse_qs(asked.query) == {"issue[title]": [title], "issue[description]": [body]}
     assert new_issue("https://bitbucket.org/o/m", title, body) == ""
     assert new_issue("", title, body) == ""
+
+
+@pytest.mark.parametrize(
+    ("forge", "page"),
+    [
+        (GITHUB, f"{GITHUB}/actions/workflows/perfci-bisect.yml"),
+        (GITLAB, f"{GITLAB}/-/pipelines/new?var[PERFCI_BISECT]={{change}}"),
+        ("https://bitbucket.org/o/m", ""),
+        ("", ""),
+    ],
+)
+def test_a_search_is_started_where_its_workflow_is(forge: str, page: str) -> None:
+    assert search_page(forge, lambda _: True) == page
+    assert search_page(forge, lambda _: False) == ""

@@ -205,6 +205,13 @@ def test_what_people_decide_is_in_every_report_with_its_reason(
     assert f"<code>perfci bisect {first['changes'][0]}</code>" in page
     assert '<a href="https://github.com/octo/models/pull/12" rel="noopener">#12</a>' in page
     assert "https://github.com/octo/models/issues/new?title=perfci%3A%20work%20latency_p50" in page
+    form = "https://github.com/octo/models/actions/workflows/perfci-bisect.yml"
+    assert form not in page
+    recorded.project.write(".github/workflows/perfci-bisect.yml", "on: workflow_dispatch\n")
+    recorded.trend("--html", str(site))
+    page = (site / "index.html").read_text()
+    assert f'<a href="{form}" rel="noopener">start the search</a>' in page
+    assert f"of <code>{first['changes'][0]}</code> on a runner" in page
 
     perfci.triage(first["id"], assignee="ann", history=str(recorded.history))
     (assigned,) = recorded.trend()["events"]
