@@ -219,7 +219,8 @@ class _ListingWorker:
             worker.stage = "done"
         except WorkerEnded as ended:
             if ended.failure.kind == "timeout" and within_s < timeout:
-                message = f"{ended.failure.message}, half of what was left of the budget"
+                part = "half of what was left of the budget"
+                message = f"{ended.failure.message}, {part}" if left_s > 1.0 else "the budget ended"
                 raise WorkerEnded(
                     replace(ended.failure, kind=CUT_SHORT, message=message)
                 ) from ended
