@@ -53,16 +53,14 @@ WITH_PYTHON = (
     *("worker/test_worker_failures.py", "worker/test_worker_messages.py"),
     *("worker/test_worker_timing.py", "worker/test_worker_values.py"),
     "worker/test_trees.py::test_a_spawned_process_imports_the_benchmark_file",
-    f"{_DIRECT}::test_children_import_their_sides_code_before_any_import_hook",
 )
-"""What workers run is of the standard library alone, and differs with Python: two real comparisons
-are among them.
-"""
-EACH_LIBRARY = (
+"""What workers run is of the standard library alone, and differs with Python."""
+OF_THE_NEWEST = (
+    f"{_DIRECT}::test_children_import_their_sides_code_before_any_import_hook",
     *("cli/test_commands.py", "commands/test_library.py", "config", "history/test_store.py"),
     *("report/test_markdown.py", "stats/test_tests_of_significance.py", "trend/test_timelines.py"),
 )
-"""Of several Pythons the newest alone also calls the libraries, a little of each."""
+"""Of several Pythons the newest alone has a real comparison, and calls a little of each library."""
 
 
 def main(names: list[str]) -> int:
@@ -75,7 +73,7 @@ def chosen(name: str, names: list[str]) -> list[str]:
     if name == "lowest":
         return list(dict.fromkeys(path for paths in CALLING.values() for path in paths))
     newest = max(names, key=lambda each: [int(part) for part in each.split(".") if part.isdigit()])
-    return [*EACH_LIBRARY, *WITH_PYTHON] if name == newest else [*WITH_PYTHON]
+    return [*OF_THE_NEWEST, *WITH_PYTHON] if name == newest else [*WITH_PYTHON]
 
 
 def tested(name: str, paths: list[str]) -> int:

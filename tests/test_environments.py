@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.environments import CALLING, EACH_LIBRARY, WITH_PYTHON
+from tests.environments import CALLING, OF_THE_NEWEST, WITH_PYTHON
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,7 +19,7 @@ def test_each_library_is_called_in_its_oldest_version() -> None:
     assert {Requirement(text).name for text in needed} == set(CALLING)
 
 
-@pytest.mark.parametrize("path", [*WITH_PYTHON, *EACH_LIBRARY, *sum(CALLING.values(), ())])
+@pytest.mark.parametrize("path", [*WITH_PYTHON, *OF_THE_NEWEST, *sum(CALLING.values(), ())])
 def test_what_is_named_is_there(path: str) -> None:
     file, _, function = path.partition("::")
     assert (ROOT / "tests" / file).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -314,13 +313,19 @@ class Session:
         self, groups: Sequence[Sequence[CaseState]], index: int
     ) -> tuple[list[Case], ...]:
         """Return the groups whose ancestors come next, without groups that get no more rounds."""
-        maximum = self._settings.max_rounds
-        ahead = itertools.islice(itertools.cycle(groups), index + 1, index + 1 + _ANCESTORS_AHEAD)
+        places = [divmod(index + 1 + ahead, len(groups)) for ahead in range(_ANCESTORS_AHEAD)]
         return tuple(
-            [state.case for state in group]
-            for group in ahead
-            if any(maximum > state.rounds + self._rounds_of_ancestor(state) for state in group)
+            [state.case for state in groups[place]]
+            for visits, place in places
+            if any(self._may_have_more(state, visits) for state in groups[place])
         )
+
+    def _may_have_more(self, state: CaseState, visits: int) -> bool:
+        """Return whether the case may get a round after this many more ancestors."""
+        needs, paired = self._needs, len(self._plan.sides) > 1
+        most = needs.maximum_rounds(state) if paired else needs.minimum_rounds(state)
+        ended = bool(state.failures) or state.same_code
+        return not ended and most > state.rounds + visits * self._rounds_of_ancestor(state)
 
     def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
         """Measure the cases ``waiting``, and remove each one. Return what ended the session, or "".

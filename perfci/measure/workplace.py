@@ -366,7 +366,9 @@ def _laid_over(
         frozenset(str(path.relative_to(root)) for path in saved if path.is_relative_to(root)),
     )
     source = benchmarks_of or wanted[-1].resolved
-    return [lay_over(root, side.resolved.tree, source.tree, benchmarks) for side in wanted]
+    return [
+        lay_over(context.repository, side.resolved.tree, source.tree, benchmarks) for side in wanted
+    ]
 
 
 def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:

@@ -7,10 +7,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from perfci.measure.executor import Executor
+from perfci.measure.machine.isolation import seen_from_below
+from perfci.measure.progress import CaseNeeds
 from tests.builders.in_process import Done, in_process
 
 QUICK = """\
@@ -100,6 +105,7 @@ class Project:
         return {**kept, "PERFCI_CACHE_DIR": str(self.cache), **more}
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        seen_from_below(self.cache, {})  # kept there: each new cache would have it compiled again
         return subprocess.Popen(
             [sys.executable, "-m", "perfci", *arguments],
             cwd=self.folder,
@@ -114,7 +120,10 @@ class Project:
         if "PYTHONPATH" in environment:
             assert self.executor is None, "another process can't simulate its workers"
             return self.process(*arguments, **environment)
-        return in_process(arguments, self.folder, self.environment(**environment), self.executor)
+        ahead = nullcontext() if self.executor else _no_ancestors_ahead()
+        with ahead:
+            environ = self.environment(**environment)
+            return in_process(arguments, self.folder, environ, self.executor)
 
     def process(self, *arguments: str, **environment: str) -> Done:
         """Run the command in a process of its own: signals and standard streams are its own."""
@@ -130,6 +139,24 @@ class Project:
         if code is not None:
             assert done.code == code, done.text
         return json.loads(path.read_text(encoding="utf-8"))
+
+
+@contextmanager
+def _no_ancestors_ahead() -> Iterator[None]:
+    """Start no ancestor before its round: two of each session would serve none, one core or not.
+
+    ``process`` starts them, as users' sessions do.
+    """
+    with patch("perfci.measure.session._ANCESTORS_AHEAD", 0):
+        yield
+
+
+@contextmanager
+def one_round() -> Iterator[None]:
+    """Let sessions of this process have one round a case: what ran shows in the first."""
+    once = {"minimum_rounds": lambda *_: 1, "maximum_rounds": lambda *_: 1}
+    with patch.multiple(CaseNeeds, **once):
+        yield
 
 
 def assert_ends(pid: int) -> None:

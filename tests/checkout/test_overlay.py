@@ -47,8 +47,8 @@ def laid(
                 file.write_text(text)
         project.commit(name)
     base_tree, head_tree = tree_of(project, "HEAD~"), tree_of(project, "HEAD")
-    overlay = lay_over(project.folder, base_tree, head_tree, benchmarks)
-    assert lay_over(project.folder, head_tree, head_tree, benchmarks).tree == head_tree
+    overlay = lay_over(opened(project), base_tree, head_tree, benchmarks)
+    assert lay_over(opened(project), head_tree, head_tree, benchmarks).tree == head_tree
     return overlay, content(project, overlay.tree)
 
 
@@ -179,7 +179,7 @@ def test_names_with_odd_characters_and_submodules_are_taken_as_they_are(project:
     project.git("add", ":(exclude)benchmarks/sub", ".")
     project.git("commit", "--quiet", "--message", "head")
     head = tree_of(project, "HEAD")
-    overlay = lay_over(project.folder, base, head, FOLDER)
+    overlay = lay_over(opened(project), base, head, FOLDER)
     of_head, made = (
         project.git("ls-tree", "-r", f"{tree}:benchmarks") for tree in (head, overlay.tree)
     )
@@ -200,7 +200,7 @@ def test_a_submodule_among_the_benchmarks_is_declared_unless_another_would_not_b
             project.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
             project.git("add", ".gitmodules")
         trees.append(project.git("write-tree").strip())
-    tree = lay_over(project.folder, trees[0], trees[1], FOLDER).tree
+    tree = lay_over(opened(project), trees[0], trees[1], FOLDER).tree
     declared = project.git("cat-file", "-p", f"{tree}:.gitmodules")
     assert declared == ("other" if base_has_another else "benchmarks/sub")
 

@@ -6,10 +6,8 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from unittest.mock import patch
 
-from perfci.measure.progress import CaseNeeds
-from tests.builders.project import Project
+from tests.builders.project import Project, one_round
 from tests.matrix.environment import Environment, with_builders
 
 _CONFIGURATION = """\
@@ -57,8 +55,7 @@ def compare(
     path.unlink(missing_ok=True)
     pythons = ("--base-python", environment.python, "--head-python", environment.python)
     asked = ("compare", "main", "HEAD", *pythons, "--json", str(path))
-    once = {"minimum_rounds": lambda *_: 1, "maximum_rounds": lambda *_: 1}
-    with patch.multiple(CaseNeeds, **once):  # each round's workers run the same code
+    with one_round():
         done = project.perfci(*asked, PATH=with_builders()["PATH"]).without_traceback()
     if not path.exists():
         return dict.fromkeys(cases, Outcome(None, done.text))

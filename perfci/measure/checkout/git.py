@@ -11,7 +11,9 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from perfci.errors import NoRepository, OutsideError, PerfciError, UsageError
@@ -59,6 +61,13 @@ _OLDEST_GIT = (2, 31)
 _NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
 WORKING_TREE = "."
 """The revision that means the working tree with its uncommitted changes."""
+_PLACES = (
+    "--path-format=absolute",
+    *("--show-toplevel", "--is-inside-work-tree", "--git-dir", "--is-inside-work-tree"),
+    "--git-common-dir",
+)
+_BETWEEN_PLACES = "\ntrue\n"
+"""The answer between two folders: the name of a folder may have a newline."""
 _SHORT_SHA = 10
 """Digits of a shortened sha."""
 _CHANGE_FOLDER = "Run perfci in a git repository: `cd` to it, or `git init` and commit."
@@ -107,6 +116,26 @@ def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
     if outcome.status != 0:
         raise failure(outcome, *arguments)
     return outcome.output
+
+
+@lru_cache(maxsize=8)
+def files_of(git_dir: Path, tree: str) -> Mapping[str, tuple[str, str]]:
+    """Return the mode and the id of each file, link and submodule of a git tree, by its path.
+
+    The id of a tree names its content, so the last listings are kept. OutsideError if git fails.
+    """
+    listed = git(git_dir, *within(git_dir), "ls-tree", "-r", "-z", "--full-tree", tree)
+    files = {}
+    for entry in filter(None, listed.split("\0")):
+        description, _, path = entry.partition("\t")
+        mode, _, blob = description.split()
+        files[path] = mode, blob
+    return MappingProxyType(files)
+
+
+def within(git_dir: Path) -> tuple[str, str]:
+    """Return git's options to read a git folder, though the working tree it names may be gone."""
+    return f"--git-dir={git_dir}", f"--work-tree={git_dir}"
 
 
 def failure(outcome: GitResult, *arguments: str) -> PerfciError:
@@ -354,18 +383,20 @@ class Repository:
                 f"Write refs/heads/{rev} or refs/tags/{rev}.",
             )
         # In a second step: in `:/text` a `^{commit}` would be part of the text.
-        commit = self._verified(f"{verified.output}^{{commit}}", original=rev).output
-        shown = git(
+        shown = attempt(
             self.root,
-            *("show", "--no-patch", "--encoding=UTF-8", "--format=%T%n%s", commit),
+            *("show", "--no-patch", "--encoding=UTF-8", "--format=%H%n%T%n%s"),
+            f"{verified.output}^{{commit}}",
         )
-        tree, _, subject = readable(shown).partition("\n")
-        return commit, tree, subject
+        if shown.status != 0:
+            raise self._unknown(rev, "")
+        commit, tree, subject = readable(f"{shown.output}\n").split("\n", 2)
+        return commit, tree, subject.removesuffix("\n")
 
-    def _verified(self, expression: str, original: str = "") -> GitResult:
+    def _verified(self, expression: str) -> GitResult:
         result = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
         if result.status != 0:
-            raise self._unknown(original or expression, result.error)
+            raise self._unknown(expression, result.error)
         return result
 
     def _unknown(self, rev: str, text: str) -> PerfciError:
@@ -419,26 +450,24 @@ def open_repository(path: Path) -> Repository:
     if not path.is_dir():
         raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
     check_version()
-    bare = attempt(path, "rev-parse", "--is-bare-repository")
-    if bare.status != 0:
-        raise _refused(path, bare.error) or failure(bare, "rev-parse")
-    if bare.output == "true":
-        raise NoRepository(
+    # git answers up to the first question that it can't: --show-toplevel without a working tree
+    places = attempt(path, "rev-parse", "--is-bare-repository", *_PLACES)
+    if places.status != 0:
+        raise _refused(path, places) or failure(places, "rev-parse")
+    folders = places.output.removeprefix("false\n").split(_BETWEEN_PLACES)
+    return Repository(*(Path(folder).resolve() for folder in folders))
+
+
+def _refused(path: Path, places: GitResult) -> PerfciError | None:
+    text = places.error
+    if places.output == "true":
+        return NoRepository(
             "bare-repository",
             f"{path} is in a bare repository, which has no working tree",
             "Clone it, and run perfci in the clone.",
         )
-    inside = git(path, "rev-parse", "--is-inside-work-tree")
-    if inside != "true":
-        raise NoRepository("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
-    root, git_dir, common_dir = (
-        Path(git(path, "rev-parse", "--path-format=absolute", option)).resolve()
-        for option in ("--show-toplevel", "--git-dir", "--git-common-dir")
-    )
-    return Repository(root, git_dir, common_dir)
-
-
-def _refused(path: Path, text: str) -> PerfciError | None:
+    if places.output == "false":
+        return NoRepository("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
     if "dubious ownership" in text:
         return OutsideError(
             "unsafe-repository",

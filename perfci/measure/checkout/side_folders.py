@@ -19,7 +19,14 @@ from perfci.measure.checkout.build import (
     run_build,
 )
 from perfci.measure.checkout.disk import FolderLock, explaining, remove_folder, take, take_if_free
-from perfci.measure.checkout.git import WORKING_TREE, Repository, ResolvedRev, attempt, readable
+from perfci.measure.checkout.git import (
+    WORKING_TREE,
+    Repository,
+    ResolvedRev,
+    attempt,
+    files_of,
+    readable,
+)
 from perfci.measure.checkout.worktrees import (
     PREFIX,
     Submodule,
@@ -157,6 +164,8 @@ class SideFolders:
     def _note_what_is_missing(self, resolved: ResolvedRev) -> None:
         """Add a note if the tree has files in Git LFS, and this machine doesn't fetch them."""
         root = self._repository.root
+        if ".gitattributes" not in files_of(self._repository.git_dir, resolved.tree):
+            return
         uses = attempt(
             root, "grep", "--quiet", "-e", "filter=lfs", resolved.tree, "--", ".gitattributes"
         )

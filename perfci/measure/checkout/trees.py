@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import explaining
-from perfci.measure.checkout.git import Repository, attempt, failure, git, readable
-from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of, within
+from perfci.measure.checkout.git import Repository, attempt, failure, files_of, git, readable
+from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
@@ -179,7 +179,7 @@ def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> Pu
     return path
 
 
-def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
+def lay_over(repository: Repository, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
     """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
 
     UsageError if a benchmark is a link to a file that differs between the sides: each side would
@@ -187,7 +187,7 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
     """
     if tree == source:
         return Overlay(tree)
-    source_files = _entries(repository, source)
+    source_files = files_of(repository.git_dir, source)
     targets: dict[str, str] = {}
 
     def target_of(name: str) -> str | None:
@@ -195,12 +195,12 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
         if mode != _LINK:
             return None
         if name not in targets:
-            targets[name] = git(repository, "cat-file", "blob", blob)
+            targets[name] = git(repository.root, "cat-file", "blob", blob)
         return targets[name]
 
     is_benchmark, links = benchmarks.selection(source_files, target_of)
     laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
-    tree_files = _entries(repository, tree)
+    tree_files = files_of(repository.git_dir, tree)
     replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
     for name, target in links.items():
         if tree_files.get(target) != source_files.get(target):
@@ -213,7 +213,9 @@ def lay_over(repository: Path, tree: str, source: str, benchmarks: BenchmarkFile
             )
     declared = _declarations(tree_files, source_files, laid)
     return Overlay(
-        tree if laid == replaced else _written(repository, tree, replaced, {**laid, **declared}),
+        tree
+        if laid == replaced
+        else _written(repository.root, tree, replaced, {**laid, **declared}),
         frozenset(laid.keys() - tree_files.keys()),
         frozenset(
             name for name in laid.keys() & tree_files.keys() if laid[name] != tree_files[name]
@@ -247,17 +249,6 @@ def _declarations(tree_files: _Entries, source_files: _Entries, laid: _Entries) 
     if not submodules(laid) or not submodules(tree_files) - laid.keys() <= submodules(source_files):
         return {}
     return {name: entry for name, entry in source_files.items() if name == ".gitmodules"}
-
-
-def _entries(folder: Path, tree: str, *options: str) -> dict[str, tuple[str, str]]:
-    """Return the mode and the id of each file, link and submodule of a git tree, by its path."""
-    listed = git(folder, *options, "ls-tree", "-r", "-z", "--full-tree", tree)
-    entries = {}
-    for entry in filter(None, listed.split("\0")):
-        description, _, path = entry.partition("\t")
-        mode, _, blob = description.split()
-        entries[path] = mode, blob
-    return entries
 
 
 def _written(
@@ -437,7 +428,7 @@ def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
 
 
 def _blobs(git_dir: Path, tree: str) -> dict[str, str]:
-    entries = _entries(git_dir, tree, *within(git_dir)).items()
+    entries = files_of(git_dir, tree).items()
     return {readable(path): blob for path, (mode, blob) in entries if mode != MODE}
 
 

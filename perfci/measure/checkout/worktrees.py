@@ -14,7 +14,16 @@ from pathlib import Path, PurePosixPath
 
 from perfci.errors import UnbuiltCommit
 from perfci.measure.checkout.disk import explaining, remove_folder
-from perfci.measure.checkout.git import GitResult, Repository, attempt, failure, git, readable
+from perfci.measure.checkout.git import (
+    GitResult,
+    Repository,
+    attempt,
+    failure,
+    files_of,
+    git,
+    readable,
+    within,
+)
 
 PREFIX = "perfci-"
 """Begins the name of each worktree's folder. git names the worktree's registration like it."""
@@ -114,6 +123,8 @@ def submodules_of(repository: Repository, tree: str) -> tuple[Submodule, ...]:
 
     Submodules inside of one that isn't available aren't known. OutsideError if git fails.
     """
+    if _FILE not in files_of(repository.git_dir, tree):
+        return ()
     folders = dict.fromkeys((repository.git_dir, repository.common_dir))
     return tuple(_submodules(tuple(folders), repository.root, tree))
 
@@ -177,11 +188,6 @@ def _listed(git_dir: Path, *arguments: str) -> str:
 
 def _in(git_dir: Path, *arguments: str) -> GitResult:
     return attempt(git_dir, *within(git_dir), *arguments, environment=_OFFLINE)
-
-
-def within(git_dir: Path) -> tuple[str, str]:
-    """Return git's options to read a git folder, though the working tree it names may be gone."""
-    return f"--git-dir={git_dir}", f"--work-tree={git_dir}"
 
 
 def missing_commit(submodule: Submodule, rev: str) -> UnbuiltCommit:

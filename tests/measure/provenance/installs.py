@@ -9,10 +9,10 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from tests.builders.project import Project
+from tests.builders.project import Project, one_round
 from tests.plugins import bare_environment
 
-QUICK = ("--rounds", "2", "--budget", "60s")
+QUICK = ("--budget", "60s")
 PACKAGE = 'def work():\n    return "base"\n'
 
 
@@ -109,7 +109,8 @@ class Session:
 
     def _report(self, *arguments: str) -> dict[str, Any]:
         path = self.project.folder.parent / "report.json"
-        done = self.project.perfci(*arguments, "--json", str(path), MARKERS=str(self.folder))
+        with one_round():
+            done = self.project.perfci(*arguments, "--json", str(path), MARKERS=str(self.folder))
         assert path.exists(), done.text
         self.said = done.without_traceback().text
         return json.loads(path.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.project import NOISE_PASSES, QUICK, Project
+from tests.builders.project import NOISE_PASSES, QUICK, Project, one_round
 from tests.measure.provenance.installs import brief
 
 pytestmark = pytest.mark.processes
@@ -78,7 +78,8 @@ def test_what_it_finds_there_is_measured_where_it_differs_and_the_rest_is_the_sa
         **dict.fromkeys(added, ""),
     )
 
-    report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    with one_round():
+        report = project.report("compare", "HEAD~1", "HEAD")
 
     assert not report["failures"]
     assert {*report["same_code"]} == {*HARMLESS}
@@ -96,4 +97,5 @@ def test_benchmarks_in_the_librarys_folder_do_not_look_for_anything_else(project
     )
     added = ("mylib/more.py", "mylib/sub/more.py")
     project.commit("head", **{"mylib/core.py": "x = 1\n"}, **dict.fromkeys(added, ""))
-    assert not project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")["failures"]
+    with one_round():
+        assert not project.report("compare", "HEAD~1", "HEAD")["failures"]
