@@ -13,15 +13,18 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from perfci.engine.job import MachineSlot
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.worker.devices.cuda import DRIVER
 
+T = TypeVar("T")
 SHARED = (
     "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
 )
@@ -144,14 +147,27 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     given = environment.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
         return tuple(name.strip() for name in given.split(",") if name.strip())
+    count = _nvml(lambda nvml: int(nvml.nvmlDeviceGetCount()), 0)
+    names = (_nvml(partial(_uuid, index), "") for index in range(count))
+    return tuple(filter(None, names))
+
+
+def _nvml(read: Callable[[Any], T], otherwise: T) -> T:
+    """Return what ``read`` reads of NVML, or ``otherwise`` without a driver or its answer.
+
+    NVML answers nothing of a card that has fallen off the bus.
+    """
     import pynvml
 
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError:  # no driver
-        return ()
-    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
+        return read(pynvml)
+    except pynvml.NVMLError:
+        return otherwise
+
+
+def _uuid(index: int, nvml: Any) -> str:
+    return str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index)))
 
 
 def cores_near(gpus: Sequence[str]) -> dict[str, frozenset[int]]:
@@ -160,25 +176,20 @@ def cores_near(gpus: Sequence[str]) -> dict[str, frozenset[int]]:
     A GPU is left out if NVML doesn't know them, or if they are all cores of the machine. NVML
     counts GPUs by their place on the bus. CUDA does so too among GPUs of one kind.
     """
-    import pynvml
-
     count = os.sysconf("SC_NPROCESSORS_CONF")
-    near = {}
-    for gpu in gpus:
-        try:
-            pynvml.nvmlInit()
-            handle = (
-                pynvml.nvmlDeviceGetHandleByIndex(int(gpu))
-                if gpu.isdigit()
-                else pynvml.nvmlDeviceGetHandleByUUID(gpu)
-            )
-            words = pynvml.nvmlDeviceGetCpuAffinity(handle, math.ceil(count / _WORD))
-        except pynvml.NVMLError:
-            continue
-        cores = {core for core in range(count) if words[core // _WORD] >> core % _WORD & 1}
-        if 0 < len(cores) < count:
-            near[gpu] = frozenset(cores)
-    return near
+    near = {gpu: _nvml(partial(_node_cores, gpu, count), frozenset[int]()) for gpu in gpus}
+    return {gpu: cores for gpu, cores in near.items() if 0 < len(cores) < count}
+
+
+def _node_cores(gpu: str, count: int, nvml: Any) -> frozenset[int]:
+    """Return which of a machine's ``count`` cores are on the GPU's NUMA node."""
+    handle = (
+        nvml.nvmlDeviceGetHandleByIndex(int(gpu))
+        if gpu.isdigit()
+        else nvml.nvmlDeviceGetHandleByUUID(gpu)
+    )
+    words = nvml.nvmlDeviceGetCpuAffinity(handle, math.ceil(count / _WORD))
+    return frozenset(core for core in range(count) if words[core // _WORD] >> core % _WORD & 1)
 
 
 def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
