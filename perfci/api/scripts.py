@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import io
+import os
 import re
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -211,19 +213,24 @@ class _ScriptRun:
 
         An error that the script raises isn't caught here.
         """
-        argv, folders = sys.argv, list(sys.path)
+        argv, folders, errors = sys.argv, list(sys.path), io.StringIO()
         with ExitStack() as replaced:
+            if where:
+                replaced.callback(lambda: os.write(2, errors.getvalue().encode()))  # the log
+                replaced.enter_context(redirect_stderr(errors))
             for holder, name, stand_in in self._stand_ins():
                 replaced.enter_context(_replaced(holder, name, stand_in))
             sys.argv = [str(self._place), *self._arguments]
-            sys.path.append(str(self._place.parent))
+            sys.path.insert(0, str(self._place.parent))
             try:
                 runpy.run_path(str(self._place), run_name="__main__")
             except _Measured:
                 return
             except SystemExit as ended:
                 if ended.code not in {None, 0}:
-                    raise _unusable_script(where, self._place, f"exits with {ended.code}") from None
+                    last = errors.getvalue().strip().rpartition("\n")[2]
+                    why = f"exits with {ended.code}" + f": {last}" * bool(last)
+                    raise _unusable_script(where, self._place, why) from None
             finally:
                 sys.argv, sys.path[:] = argv, folders
         if not self.cases:

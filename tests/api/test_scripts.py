@@ -185,7 +185,7 @@ def test_each_do_bench_is_a_case_and_a_report_names_its_own_by_arguments(tmp_pat
     ("source", "arguments", "said"),
     [
         ("print(1)\n", (), "times nothing"),
-        (TIMERS, (), "exits with 2"),
+        (TIMERS, (), "exits with 2: .*required: --device"),
     ],
     ids=["no timer", "no arguments"],
 )
@@ -195,6 +195,20 @@ def test_a_script_without_cases_says_why(
     (tmp_path / "speed.py").write_text(source)
     with pytest.raises(BenchmarkError, match=rf"bench_it\.py:1: speed\.py {said}"):
         cases(tmp_path, "speed.py", *arguments)
+
+
+def test_a_script_imports_its_own_folders_modules_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tree", "tree/benchmarks"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "which_utils.py").write_text(f"FOLDER = {folder!r}\n")
+    monkeypatch.syspath_prepend(tmp_path / "tree")
+    text = "import which_utils\nfrom torch.utils.benchmark import Timer\n"
+    place = tmp_path / "tree/benchmarks"
+    (place / "speed.py").write_text(f"{text}Timer(which_utils.FOLDER[5:]).timeit(1)\n")
+    assert [*cases(place, "speed.py")] == ["speed.benchmarks"]
+    sys.modules.pop("which_utils")
 
 
 def test_a_script_elsewhere_is_refused(tmp_path: Path) -> None:

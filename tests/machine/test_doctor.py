@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.measure.machine import doctor as examination
-from perfci.measure.machine.cores import available_cores
+from perfci.measure.machine.cores import available_cores, cpu_quota
 from perfci.measure.machine.doctor import (
     Card,
     HardwareFinding,
@@ -18,6 +18,7 @@ from perfci.measure.machine.doctor import (
     frequency_governor,
     gpu,
     load,
+    quota,
     turbo,
 )
 from perfci.model.worker import MeasureSettings, Quiet
@@ -142,6 +143,41 @@ def test_turbo_makes_it_worse_and_says_where_to_switch_it_off(
 def test_other_load_makes_it_worse() -> None:
     assert load(0.9, 2).level == "ok"
     assert load(1.1, 2).level == "worse"
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/job/step", {"job/cpu.max": "150000 100000", "job/step/cpu.max": "max 100000"}, 1.5),
+        ("0::/", {"cpu.max": "50000 100000"}, 0.5),  # a container's own view
+        ("0::/", {"cpu.max": "max 100000"}, None),
+        (
+            "1:cpu:/docker/1f\n0::/docker/1f",  # version 1: the path is the host's
+            {"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"},
+            1.5,
+        ),
+        (
+            "3:cpu,cpuacct:/user",
+            {
+                "cpu,cpuacct/user/cpu.cfs_quota_us": "-1",
+                "cpu,cpuacct/user/cpu.cfs_period_us": "100000",
+            },
+            None,
+        ),
+    ],
+)
+def test_a_quota_below_the_cores_makes_it_worse(
+    tmp_path: Path, own: str, files: dict[str, str], expected: float | None
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / "cgroups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    (tmp_path / "own").write_text(f"{own}\n")
+    allowed = cpu_quota(tmp_path / "cgroups", tmp_path / "own")
+    assert allowed == expected
+    assert quota(allowed, 2).level == ("ok" if expected is None else "worse")
+    assert quota(allowed, 1).level == ("worse" if expected == 0.5 else "ok")
 
 
 def test_cores_that_workers_can_be_pinned_to_do() -> None:

@@ -51,6 +51,39 @@ def available_cores() -> tuple[int, ...]:
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
+def cpu_quota(
+    cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> float | None:
+    """Return the processor time per second that cgroups allow this process, None if all of it.
+
+    ``docker run --cpus``, a limit of Kubernetes and systemd's ``CPUQuota`` set one. Inside of a
+    container, ``own`` may show a path of the host, and the container's cgroup is the mounted root.
+    """
+    if not own.exists():
+        return None
+    quotas = []
+    for line in own.read_text(encoding="utf-8").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number != "0" and "cpu" not in controllers.split(","):
+            continue
+        mounted = cgroups if number == "0" else cgroups / controllers
+        folder = mounted / path.lstrip("/")
+        for place in (folder, *folder.parents):
+            if place.is_relative_to(mounted):
+                quotas += _quota_of(place)
+    return min(quotas, default=None)
+
+
+def _quota_of(folder: Path) -> Iterator[float]:
+    """Yield the cgroup's own quota, if it has one: of version 2, or of version 1."""
+    whole = folder / "cpu.max"
+    parts = [folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us"]
+    files = [whole] if whole.exists() else [part for part in parts if part.exists()]
+    words = " ".join(file.read_text(encoding="ascii") for file in files).split()
+    if len(words) == 2 and words[0] not in {"max", "-1"}:
+        yield int(words[0]) / int(words[1])
+
+
 def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
     """Return the plan: workers on the last cores, the parent on the rest, if any.
 

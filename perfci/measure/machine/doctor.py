@@ -18,7 +18,13 @@ from typing import Any, Literal
 
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
-from perfci.measure.machine.cores import CPUS, available_cores, cores_near_first, plan_cores
+from perfci.measure.machine.cores import (
+    CPUS,
+    available_cores,
+    cores_near_first,
+    cpu_quota,
+    plan_cores,
+)
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
@@ -112,6 +118,7 @@ def examine(
         _memory(),
         _cgroup(undivided_reason(own_cgroup())),
         cores(available_cores(), config.settings, config.quiet, cores_near_first(environment)),
+        quota(cpu_quota(), len(available_cores())),
         load(os.getloadavg()[0], len(available_cores())),
         frequency_governor(),
         turbo(),
@@ -396,6 +403,18 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
             "move between cores.",
         )
     return None
+
+
+def quota(allowed: float | None, count: int) -> HardwareFinding:
+    """Check whether a cgroup, such as a container's, allows less than the ``count`` cores' time."""
+    if allowed is None or allowed >= count:
+        return _ok("processor quota", "none that is less than the cores")
+    return _worse(
+        "processor quota",
+        f"the time of {allowed:.3g} of {counted(count, 'core')}",
+        "When it is used up, the kernel stops workers until the next period (usually 100 ms). Give "
+        "the container whole cores instead: docker's `--cpuset-cpus`, not `--cpus`.",
+    )
 
 
 def load(average: float, count: int) -> HardwareFinding:
