@@ -29,6 +29,8 @@ SHARED = (
     "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
 )
 CPUS = Path("/sys/devices/system/cpu")
+_QUOTAS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+"""A cgroup's files with a quota and its period: of version 2, and two of version 1."""
 _WORD = 64
 """Cores in one word of NVML's bit mask."""
 
@@ -59,29 +61,16 @@ def cpu_quota(
     ``docker run --cpus``, a limit of Kubernetes and systemd's ``CPUQuota`` set one. Inside of a
     container, ``own`` may show a path of the host, and the container's cgroup is the mounted root.
     """
-    if not own.exists():
-        return None
     quotas = []
-    for line in own.read_text(encoding="utf-8").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number != "0" and "cpu" not in controllers.split(","):
-            continue
-        mounted = cgroups if number == "0" else cgroups / controllers
-        folder = mounted / path.lstrip("/")
-        for place in (folder, *folder.parents):
-            if place.is_relative_to(mounted):
-                quotas += _quota_of(place)
+    for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else ():
+        _, controllers, path = line.split(":", 2)
+        mounted = cgroups / controllers  # the controllers of version 2 are an empty word
+        for folder in (below := mounted / path.lstrip("/"), *below.parents):
+            files = [folder / name for name in _QUOTAS if folder.is_relative_to(mounted)]
+            words = [word for file in files if file.exists() for word in file.read_text().split()]
+            if len(words) == 2 and words[0] not in {"max", "-1"}:
+                quotas.append(int(words[0]) / int(words[1]))
     return min(quotas, default=None)
-
-
-def _quota_of(folder: Path) -> Iterator[float]:
-    """Yield the cgroup's own quota, if it has one: of version 2, or of version 1."""
-    whole = folder / "cpu.max"
-    parts = [folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us"]
-    files = [whole] if whole.exists() else [part for part in parts if part.exists()]
-    words = " ".join(file.read_text(encoding="ascii") for file in files).split()
-    if len(words) == 2 and words[0] not in {"max", "-1"}:
-        yield int(words[0]) / int(words[1])
 
 
 def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:

@@ -330,7 +330,8 @@ def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
         "no_gpu_driver": ("the GPU's driver is not loaded whole", "Load it: nvidia-modprobe -u."),
         "refused": (
             "the kernel or the container allows no user namespace",
-            "Allow one (on Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0).",
+            "Allow one (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: "
+            "--security-opt seccomp=unconfined).",
         ),
     }[reason]
     return _worse(
