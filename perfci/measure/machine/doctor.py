@@ -330,8 +330,10 @@ def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
         "no_gpu_driver": ("the GPU's driver is not loaded whole", "Load it: nvidia-modprobe -u."),
         "refused": (
             "the kernel or the container allows no user namespace",
-            "Allow one (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: "
-            "--security-opt seccomp=unconfined).",
+            (
+                "Allow one (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, "
+                "Docker: --security-opt seccomp=unconfined)."
+            ),
         ),
     }[reason]
     return _worse(
