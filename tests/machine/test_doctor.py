@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.measure.machine import doctor as examination
-from perfci.measure.machine.cores import available_cores, cpu_quota
+from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes
 from perfci.measure.machine.doctor import (
     Card,
     HardwareFinding,
@@ -177,6 +177,7 @@ def test_a_quota_below_the_cores_makes_it_worse(
     allowed = cpu_quota(tmp_path / "cgroups", tmp_path / "own")
     assert allowed == expected
     assert quota(allowed, 2).level == ("ok" if expected is None else "worse")
+    assert bool(quota_notes(2, allowed)) == (expected is not None)
     assert quota(allowed, 1).level == ("worse" if expected == 0.5 else "ok")
 
 

@@ -22,11 +22,17 @@ from typing import Any, TypeVar
 from perfci.engine.job import MachineSlot
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
+from perfci.units import counted
 from perfci.worker.devices.cuda import DRIVER
 
 T = TypeVar("T")
 SHARED = (
     "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
+)
+QUOTA = (
+    "A cgroup allows {:.3g} s of processor time per second, and there are {}. When it is used up, "
+    "the kernel stops workers, and identical sides may look different. Give the container whole "
+    "cores instead: docker's `--cpuset-cpus`, not `--cpus`."
 )
 CPUS = Path("/sys/devices/system/cpu")
 _QUOTAS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
@@ -98,7 +104,7 @@ def own_cores(
     plan: Callable[[Sequence[int]], CorePlan],
     near: frozenset[int] = frozenset(),
 ) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
-    """Yield ``plan`` of the available cores, and a note if another session uses the same cores.
+    """Yield ``plan`` of the available cores, and notes on what takes from the workers' time.
 
     ``plan`` takes workers' cores from the end. So cores that no other session holds come last, and
     of these the ones that are ``near`` the GPU.
@@ -108,8 +114,9 @@ def own_cores(
     chosen = plan(sorted(available, key=lambda core: (core in free, core in near, core)))
     unshared = tuple(core for core in chosen.parent if core in free)
     chosen = replace(chosen, parent=unshared or chosen.parent, near=near)
+    notes = quota_notes(len(available), cpu_quota())
     if folder is None:
-        yield chosen, ()
+        yield chosen, notes
         return
     with ExitStack() as held:
         shared = False
@@ -118,7 +125,14 @@ def own_cores(
             if lock:
                 held.enter_context(lock)
             shared = shared or lock is None
-        yield chosen, (SHARED,) if shared else ()
+        yield chosen, (SHARED, *notes) if shared else notes
+
+
+def quota_notes(count: int, quota: float | None) -> tuple[str, ...]:
+    """Return the note on a quota of less than the time of ``count`` cores, if it is one."""
+    if quota is None or quota >= count:
+        return ()
+    return (QUOTA.format(quota, counted(count, "core")),)
 
 
 def _is_free(path: Path) -> bool:

@@ -24,6 +24,7 @@ from perfci.measure.machine.cores import (
     cores_near_first,
     cpu_quota,
     plan_cores,
+    quota_notes,
 )
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
@@ -410,14 +411,8 @@ def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
 
 def quota(allowed: float | None, count: int) -> HardwareFinding:
     """Check whether a cgroup, such as a container's, allows less than the ``count`` cores' time."""
-    if allowed is None or allowed >= count:
-        return _ok("processor quota", "none that is less than the cores")
-    return _worse(
-        "processor quota",
-        f"the time of {allowed:.3g} of {counted(count, 'core')}",
-        "When it is used up, the kernel stops workers until the next period (usually 100 ms). Give "
-        "the container whole cores instead: docker's `--cpuset-cpus`, not `--cpus`.",
-    )
+    notes = quota_notes(count, allowed)
+    return _worse("processor quota", *notes) if notes else _ok("processor quota", "not below cores")
 
 
 def load(average: float, count: int) -> HardwareFinding:
