@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.builders.project import Project
+from tests.builders.project import Project, one_round
 from tests.builders.simulated import Simulated
 from tests.builders.warm import Warm
 
@@ -87,6 +87,13 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     """
     real = request.node.get_closest_marker("processes")
     return Project(tmp_path / "project", None if real else Simulated())
+
+
+@pytest.fixture
+def single_round() -> Iterator[None]:
+    """Sessions of one round a case, for tests of which code ran and what was said of it."""
+    with one_round():
+        yield
 
 
 @pytest.fixture(scope="session")

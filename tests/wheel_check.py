@@ -48,7 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         run(
-            sys.executable, "-m", "build", "--outdir", folder / "dist", ROOT
+            sys.executable, "-m", "build", "--installer=uv", "--outdir", folder / "dist", ROOT
         )  # the wheel of the sdist
         (wheel,) = (folder / "dist").glob("*.whl")
         check_contents(wheel)

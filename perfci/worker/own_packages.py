@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -67,9 +67,9 @@ def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...
     """
     copies = []
     for distribution in importlib.metadata.distributions():
-        name = _name(distribution)
-        is_own = name in project or f"{_source(distribution)}/".startswith(f"{checkout}/")
-        origin = "" if is_own else _git_origin(distribution)
+        name, noted = _name(distribution), _direct_url(distribution)
+        is_own = name in project or f"{_source(noted)}/".startswith(f"{checkout}/")
+        origin = "" if is_own else _git_origin(noted)
         if is_own or origin:
             paths = tuple(sorted({_real(path) for path in _places(distribution)}))
             if paths:
@@ -95,7 +95,7 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     }
     for distribution in importlib.metadata.distributions():
         if _name(distribution) in project:
-            sources.add(_source(distribution))
+            sources.add(_source(_direct_url(distribution)))
     known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
     folders = (f"{folder}{os.sep}" for folder in sources if os.path.isdir(folder))  # noqa: PTH112
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
@@ -152,15 +152,14 @@ def _real(path: str) -> str:
     return os.path.realpath(path) + (os.sep if path.endswith(os.sep) else "")
 
 
-def _source(distribution: importlib.metadata.Distribution) -> str:
+def _source(noted: Mapping[str, Any]) -> str:
     """Return the folder that a distribution was installed from, or an empty text."""
-    url = str(_direct_url(distribution).get("url", ""))
+    url = str(noted.get("url", ""))
     return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
 
 
-def _git_origin(distribution: importlib.metadata.Distribution) -> str:
+def _git_origin(noted: Mapping[str, Any]) -> str:
     """Return the address of the git repository that it was installed from, or an empty text."""
-    noted = _direct_url(distribution)
     version_control = noted.get("vcs_info")
     is_git = isinstance(version_control, dict) and version_control.get("vcs") == "git"
     return str(noted.get("url", "")) if is_git else ""

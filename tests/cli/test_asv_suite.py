@@ -11,7 +11,7 @@ from tests.builders.project import QUICK, Project, rows
 
 pytest.importorskip("asv_runner", reason="asv_runner is not installed")
 pytest.importorskip("pympler", reason="pympler is not installed")
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("single_round")]
 
 CONFIGURATION = """\
 {
@@ -110,7 +110,7 @@ def test_the_suite_that_asvs_configuration_names_is_found_and_measured(suite: Pr
     listed = suite.perfci("list").without_traceback()
     assert "cases.TimeWork.time_work[kind=a_b,size=10]" in listed.out, listed.text
     assert "bench/suite/cases.py:13" in listed.out
-    report = suite.report("compare", "HEAD~1", "HEAD", "--rounds", "2", "--budget", "5m", code=None)
+    report = suite.report("compare", "HEAD~1", "HEAD", "--budget", "5m", code=None)
     messages = {failure["case"]: failure["message"] for failure in report["failures"]}
     assert messages.keys() == {"cases.time_not_here"}, messages
     assert "its setup raised NotImplementedError" in messages["cases.time_not_here"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders.project import Project, rows
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("single_round")]
 BENCHMARKS = """\
 import os, sys, tempfile
 import perfci
@@ -60,7 +60,7 @@ def test_each_result_of_a_suite_is_compared_and_what_fails_is_named(project: Pro
     listed = project.perfci("list").out
     assert "suite" in listed
 
-    asked = ("--rounds", "2", "--budget", "10m")
+    asked = ("--budget", "10m")
     report = project.report("compare", "HEAD~1", "HEAD", *asked)
     suite = rows(report, "suite")
     copy, sort = suite["copy.device_time_mean"], suite["sort.device_time_mean"]

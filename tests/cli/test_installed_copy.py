@@ -66,6 +66,7 @@ def test_with_its_folder_named_the_commits_own_code_is_measured(
     assert odd.report("compare", "main", "feature", *pythons, code=1)["verdict"]["status"] == "fail"
 
 
+@pytest.mark.usefixtures("single_round")
 def test_two_pythons_with_copies_of_their_own_are_compared_and_said(
     odd: Project, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_two_pythons_with_copies_of_their_own_are_compared_and_said(
     assert report["ran"]["head"]["installed"] == []  # a copy each
 
 
+@pytest.mark.usefixtures("single_round")
 def test_a_copy_that_is_meant_is_measured_and_said(odd: Project, tmp_path: Path) -> None:
     with (odd.folder / "pyproject.toml").open("a") as file:
         file.write('installed = ["tinylib"]\n')

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders.project import Project
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.usefixtures("single_round")]
 
 BENCHMARK = """\
 import perfci
@@ -44,10 +44,10 @@ def configured(project: Project, python: str) -> None:
 def test_the_environment_in_the_configuration_measures_and_needs_nothing_of_perfci(
     elsewhere: Project,
 ) -> None:
-    without = elsewhere.perfci("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    without = elsewhere.perfci("compare", "HEAD~1", "HEAD")
     assert "No module named 'theirs'" in " ".join(without.text.split())
     configured(elsewhere, ".venv/bin/python")
-    report = elsewhere.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    report = elsewhere.report("compare", "HEAD~1", "HEAD")
     assert {row["case"] for row in report["results"]} == {"work"}
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
     sub_folder = elsewhere.folder / "benchmarks"
@@ -71,7 +71,7 @@ def test_an_option_goes_before_the_configuration_and_a_sides_own_before_that(
     assert refused.code == 2
     assert "/nope is not an executable Python" in refused.err
     assert "`python` in the configuration" in refused.err
-    both = elsewhere.perfci("compare", "HEAD~1", "HEAD", "--python", own, "--rounds", "2")
+    both = elsewhere.perfci("compare", "HEAD~1", "HEAD", "--python", own)
     assert "work" in both.out, both.text
     assert both.code in {0, 1}, both.text
     one = elsewhere.perfci(

@@ -11,7 +11,7 @@ import pytest
 from perfci.measure.selection import written_in
 from tests.builders.project import QUICK, Project, rows
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("single_round")]
 
 SUITE = """\
 import contextlib
@@ -163,7 +163,7 @@ def test_each_side_runs_its_own_code_and_has_its_own_commits_configuration_of_py
     slower = "def work():\n    return sum(range(5000))\n"
     suite.commit("changed", **{name: f"{text}# more\n", "lib.py": slower})
     selected = ("-k", " or ".join(case.rpartition("_")[2] for case in cases))
-    report = suite.report("compare", "HEAD~1", "HEAD", *selected, "--rounds", "2")
+    report = suite.report("compare", "HEAD~1", "HEAD", *selected)
     assert not report["failures"], report["failures"]
     for case in cases:
         assert rows(report, f"test_speed.{case}")["latency_p50"]["ratio"] > 2.0
@@ -181,7 +181,7 @@ def test_a_suite_is_read_as_it_is_with_the_conftest_and_the_options_of_its_root(
     assert listed.code == 0, listed.text
     assert re.search(r"test_prepared\[params=5\] +tests/test_speed.py:5 +#of_one", listed.out)
     assert re.search(r"test_skipped .*skipped: no card", listed.out)
-    report = suite.report("run", "--rounds", "2")
+    report = suite.report("run")
     assert not report["failures"], report["failures"]
     assert not [note for note in report["notes"] if "reads its file" in note]
     assert {row["case"] for row in report["results"]} == {
@@ -213,7 +213,7 @@ def test_a_fixture_that_no_file_has_is_reported_before_anything_is_measured(
 
 def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> None:
     suite.commit("broken", **{"tests/test_speed.py": BROKEN})
-    report = suite.report("run", "--rounds", "2", code=3)
+    report = suite.report("run", code=3)
     said = {one["case"].rpartition(".")[2]: one["message"] for one in report["failures"]}
     assert "test_speed.py:4: AssertionError" in said["test_fails"]
     assert "no card here" in said["test_skipped"]

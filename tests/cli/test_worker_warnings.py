@@ -9,7 +9,7 @@ from perfci.model.worker import WorkerOutput
 from tests.builders.project import Project
 from tests.verdict.workers import worker
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("single_round")]
 
 UNCHECKED = """\
 import perfci
@@ -29,7 +29,7 @@ def test_an_output_that_cannot_be_checked_is_told_and_stays_text(project: Projec
     comment = project.folder.parent / "comment.md"
     path = project.folder.parent / "report.json"
     done = project.perfci(
-        "run", "--rounds", "2", "--markdown", str(comment), "--json", str(path)
+        "run", "--markdown", str(comment), "--json", str(path)
     ).without_traceback()
     (note,) = [line for line in done.text.splitlines() if "could not be checked" in line]
     assert note.startswith("note: unchecked: the output could not be checked: ")

@@ -125,7 +125,7 @@ def test_a_huge_report_is_cut_and_still_renders() -> None:
 
 
 def test_a_cut_closes_what_is_open() -> None:
-    for limit in range(700, 7000, 53):
+    for limit in range(700, 7000, 151):
         text = render_markdown(rich_report(), limit=limit)
         assert len(text) <= limit
         assert text.count("<details>") == text.count("</details>")

@@ -11,7 +11,6 @@ from tests.report.site.conftest import page_of
 
 SCHEMES = [
     {"scheme": "light", "width": 1440},
-    {"scheme": "light", "width": 800},
     {"scheme": "dark", "width": 360},
 ]
 
