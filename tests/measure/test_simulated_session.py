@@ -164,6 +164,13 @@ def test_the_next_two_ancestors_start_once_those_before_have_imported(
     assert workers.ancestors[:5] == ["starts", "imported", "starts", "starts", "imported"]
 
 
+def test_no_ancestor_starts_for_rounds_that_one_side_alone_never_has(
+    project: Project, workers: Simulated
+) -> None:
+    project.report("run", "--rounds", "5", "-k", "steady")
+    assert workers.ancestors.count("starts") == 5
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
 def test_no_two_ancestors_import_at_once(project: Project, workers: Simulated) -> None:
     workers.slow_imports = True
