@@ -91,11 +91,12 @@ def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("single_round")
 def test_two_pythons_can_be_compared(project: Project) -> None:
     folder = project.folder.parent / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     project.commit("base", **{"benchmarks/bench_prefix.py": TELLS_ITS_PYTHON})
-    options = ("--same", "--base-python", str(folder / "bin/python"), "--rounds", "2")
+    options = ("--same", "--base-python", str(folder / "bin/python"))
     report = project.report("compare", "HEAD", "HEAD", *options)
     assert report["base"]["python"] == str(folder / "bin/python")
     assert report["head"]["python"] == sys.executable

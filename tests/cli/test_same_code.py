@@ -93,10 +93,11 @@ def writing():
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("single_round")
 def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None:
     settled.commit("writing", **{"benchmarks/bench_one.py": WRITING})
     settled.commit("other", **{"lib.py": "def work():\n    return sum(range(1001))\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD", "--rounds", "2", code=3)
+    report = settled.report("compare", "HEAD~1", "HEAD", code=3)
     assert report["verdict"]["status"] == "error"
     written = {one["side"]: one for one in report["failures"] if one["case"] == "unused.py"}
     assert set(written) == {"base", "head"}
@@ -104,12 +105,13 @@ def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("single_round")
 def test_without_the_library_that_sees_looks_each_case_is_measured_and_a_note_says_so(
     settled: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PERFCI_LOOKS", "off")
     settled.commit("other", **{"unused.py": "x = 2\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    report = settled.report("compare", "HEAD~1", "HEAD")
     assert report["same_code"] == []
     assert rows(report, "counting")["latency_p50"]["method"] == "paired_t"
     assert len([note for note in report["notes"] if "PERFCI_LOOKS=off" in note]) == 1
@@ -173,12 +175,13 @@ def reading_in_the_background():
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("single_round")
 def test_what_a_case_does_only_after_many_calls_is_seen_however_many_cases_its_file_has(
     settled: Project,
 ) -> None:
     whole_round = (QUICK + NOISE_PASSES).replace("round_time = 0.02", "round_time = 0.2")
     settled.commit("later", **{"benchmarks/bench_one.py": LATER, "pyproject.toml": whole_round})
     settled.commit("other", **{"unused.py": "x = 2\n", "notes.md": "one, two\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    report = settled.report("compare", "HEAD~1", "HEAD")
     assert report["same_code"] == ["plain"]
     assert rows(report, "plain")["latency_p50"]["head"]["workers"] >= 1

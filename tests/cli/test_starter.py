@@ -189,23 +189,25 @@ def converts():
 """
 
 
+@pytest.mark.usefixtures("single_round")
 def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project) -> None:
     project.write("colorsys.py", "def rgb_to_hsv(*_): return 1.0, 1.0, 1.0\n")
     project.write("benchmarks/bench_one.py", CONVERTS)
     base = project.commit("with its own")
     (project.folder / "colorsys.py").unlink()
     project.commit("with Python's")
-    report = project.report("compare", base, "HEAD", "--rounds", "2")
+    report = project.report("compare", base, "HEAD")
     found = rows(report, "converts")["value"]
     assert (found["base"]["center"], found["head"]["center"]) == (1.0, 0.5)
 
 
+@pytest.mark.usefixtures("single_round")
 def test_fork_can_be_switched_off(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:
         file.write("[tool.perfci.quiet]\nfork = false\n")
     written(project, "shared")
     project.commit("benchmarks")
-    report = project.report("run", "--rounds", "2", "-k", "shared_parent")
+    report = project.report("run", "-k", "shared_parent")
     parent = rows(report, "shared_parent")["parent"]["head"]
     assert parent["lo"] == parent["hi"] == os.getpid()
     assert report["environment"]["facts"]["quiet_fork"] == "false"

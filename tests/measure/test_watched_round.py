@@ -212,6 +212,7 @@ def test_at_the_power_limit_the_sides_take_long_turns_in_this_round_and_in_later
         assert output.bursts_measured == 2
 
 
+@pytest.mark.usefixtures("single_round")
 def test_a_report_says_that_a_card_was_not_watched(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_report_says_that_a_card_was_not_watched(
     assert any(row["metric"] == "device_time_p50" for row in report["results"])
 
 
+@pytest.mark.usefixtures("single_round")
 def test_a_report_has_the_cards_settings_and_what_nvml_reads_besides(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +242,7 @@ def test_a_report_has_the_cards_settings_and_what_nvml_reads_besides(
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml({f"GPU-{FIRST}": card(**settings)}))
     write_torch(project.folder)
     project.commit("base", **{"benchmarks/bench_one.py": BENCHMARK})
-    report = project.report("run", "--rounds", "2")
+    report = project.report("run")
     facts = report["environment"]["facts"]
     assert facts["device_power_limit"] == "500 W"
     assert (facts["device_ecc"], facts["device_clock_set"]) == ("off", "1400 MHz")
