@@ -1,10 +1,11 @@
 """Whether perfci's figures of a server agree with those of a client that shares no code with it.
 
-    python benchmarks/serving_client.py [--concurrency N …] [--turns N]
+    python benchmarks/serving_client.py [--streams N …] [--turns N] [--decode S]
 
-The server of the tests has cores of its own; perfci's client and the other one take turns on
-another core. The other client is made of asyncio's streams. Prints the ratios of perfci's figures
-to its figures: medians of the turns.
+The server has cores of its own; perfci's client and the other one take turns on another core. The
+server sleeps before each token, and sends the time with it: what passes until a client has noted
+the token is the client's own delay. The other client is made of asyncio's streams. Prints the
+ratios of perfci's figures to its figures, medians of the turns, and both clients' delays.
 """
 
 from __future__ import annotations
@@ -15,16 +16,39 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import perfci
+from perfci.api.serving.generation import arrivals
 from perfci.api.serving.load import RequestLoad
 
-HERE = Path(__file__).resolve().parent
-SERVER = HERE.parent / "tests" / "data" / "serving" / "serve.py"
 BODY = {"prompt": "one"}
-FIGURES = ("time_to_first_token", "inter_token_latency_p50", "end_to_end", "tokens_per_second")
+PREFILL_S, TOKENS = 0.02, 16
+FIGURES = (
+    *("time_to_first_token", "inter_token_latency_p50", "inter_token_latency_p95", "end_to_end"),
+    "tokens_per_second",
+)
+
+
+async def serve(port: int, decode_s: float) -> None:
+    """Serve tokens, each with the time at which it is sent."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        writer.write(b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        if "content-length:" in head:
+            await reader.readexactly(int(head.partition("content-length:")[2].split()[0]))
+            for number in range(TOKENS):
+                await asyncio.sleep(decode_s if number else PREFILL_S)
+                event = json.dumps({"choices": [{"text": f"{time.perf_counter()!r} "}]})
+                writer.write(f"data: {event}\n\n".encode())
+            writer.write(b"data: [DONE]\n\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", port, backlog=256)
+    await server.serve_forever()
 
 
 @dataclass
@@ -34,6 +58,7 @@ class Client:
     first: list[float] = field(default_factory=list)
     between: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
     tokens: int = 0
     took: float = 0.0
 
@@ -42,27 +67,35 @@ class Client:
         return {
             "time_to_first_token": statistics.median(self.first),
             "inter_token_latency_p50": statistics.median(self.between),
+            "inter_token_latency_p95": statistics.quantiles(self.between, n=20)[18],
             "end_to_end": statistics.median(self.whole),
             "tokens_per_second": self.tokens / self.took,
         }
 
 
-async def asked(url: str, client: Client, requests: int, concurrency: int) -> None:
-    """Make requests with so many clients."""
+async def asked(url: str, client: Client, due: Sequence[float]) -> None:
+    """Make a request at each of the times, in s from now."""
     began = time.perf_counter()
-    numbers = iter(range(requests))
 
-    async def one_after_another() -> None:
-        for _ in numbers:
-            await _request(url, client)
+    async def at(moment: float) -> None:
+        await asyncio.sleep(max(0.0, moment - time.perf_counter()))
+        await _request(url, client, moment)
 
-    await asyncio.gather(*(one_after_another() for _ in range(concurrency)))
+    await asyncio.gather(*(at(began + after) for after in due))
     client.took += time.perf_counter() - began
 
 
-async def _request(url: str, client: Client) -> None:
+async def one_by_one(url: str, client: Client, requests: int) -> None:
+    """Make requests, each after the end of the one before."""
+    began = time.perf_counter()
+    for _ in range(requests):
+        await _request(url, client, time.perf_counter())
+    client.took += time.perf_counter() - began
+
+
+async def _request(url: str, client: Client, due: float) -> None:
     host, port = url.removeprefix("http://").split(":")
-    began = last = time.perf_counter()
+    last = due
     reader, writer = await asyncio.open_connection(host, int(port))
     body = json.dumps(BODY)
     head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -72,16 +105,26 @@ async def _request(url: str, client: Client) -> None:
         now = time.perf_counter()
         if not line.startswith(b"data: {"):
             continue
-        if not json.loads(line[6:])["choices"][0]["delta"].get("content"):
-            continue
+        client.delays.append(now - float(json.loads(line[6:])["choices"][0]["text"]))
         if tokens:
             client.between.append(now - last)
         else:
-            client.first.append(now - began)
+            client.first.append(now - due)
         last, tokens = now, tokens + 1
     writer.close()
-    client.whole.append(time.perf_counter() - began)
+    client.whole.append(time.perf_counter() - due)
     client.tokens += tokens
+
+
+def delayed(opened: Callable[[], Iterator[Any]], delays: list[float]) -> Callable[[], Any]:
+    """Return the stream, which keeps the delay of each token."""
+
+    def stream() -> Iterator[Any]:
+        for event in opened():
+            delays.append(time.perf_counter() - float(event.text))
+            yield event
+
+    return stream
 
 
 def ours(load: RequestLoad) -> dict[str, float]:
@@ -92,37 +135,57 @@ def ours(load: RequestLoad) -> dict[str, float]:
     return {**reading.values, **{name: calls[0] for name, calls in reading.calls.items()}}
 
 
-def row(url: str, concurrency: int, turns: int) -> list[str]:
-    """Return the ratios of perfci's figures to the other's, with so many clients."""
-    requests = 4 * concurrency
-    load = perfci.generate(url, body=BODY, requests=requests, concurrency=concurrency).call
+def row(url: str, streams: int, turns: int, decode_s: float) -> list[str]:
+    """Return the ratios of perfci's figures to the other's, and both delays' p50 and p99 in ms.
+
+    Several streams are an open loop, which both clients begin at the same times. In a closed loop,
+    each client would load the server in its own rhythm.
+    """
+    requests = max(8, 3 * streams)
+    rate = None if streams == 1 else streams / (PREFILL_S + (TOKENS - 1) * decode_s)
+    load = perfci.generate(url, body=BODY, requests=requests, rate=rate).call
+    due = () if rate is None else arrivals(rate, requests, seed=0)
     assert isinstance(load, RequestLoad)
+    delays: list[float] = []
+    load.opened = delayed(load.opened, delays)
     mine, others = [], []
+    other_delays: list[float] = []
     for _ in range(turns):
         mine.append(ours(load))
-        client = Client()
-        asyncio.run(asked(url, client, requests, concurrency))
+        client = Client(delays=other_delays)
+        asyncio.run(asked(url, client, due) if due else one_by_one(url, client, requests))
         others.append(client.figures())
     ratios = [
         statistics.median(own[name] for own in mine)
         / statistics.median(other[name] for other in others)
         for name in FIGURES
     ]
-    return [str(concurrency), *(f"{ratio:.3f}" for ratio in ratios)]
+    tails = [statistics.quantiles(each, n=100) for each in (delays, other_delays)]
+    own_ms = [f"{tail[at] * 1e3:.2f}" for at in (49, 98) for tail in tails]
+    return [str(streams), *(f"{ratio:.3f}" for ratio in ratios), *own_ms]
 
 
 def main() -> None:
     """Measure in turn and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 4, 16, 64])
-    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--decode", type=float, default=0.02, help="s before each other token")
+    parser.add_argument("--serve", type=int, metavar="PORT", help="be the server")
     options = parser.parse_args()
-    line = [sys.executable, str(SERVER), "{port}", "--tokens", "16"]
-    line += ["--prefill", "0.02", "--decode", "0.004"]
-    server = perfci.server(line, ready="/health")
-    print("| clients", *FIGURES, "", sep=" | ")
-    for concurrency in options.concurrency:
-        print("", *row(server.url, concurrency, options.turns), "", sep=" | ", flush=True)
+    if options.serve:
+        asyncio.run(serve(options.serve, options.decode))
+        return
+    line = [sys.executable, __file__, "--serve", "{port}", "--decode", str(options.decode)]
+    server = perfci.server(line, ready="/")
+    delays = (
+        f"{of} of {whose}'s delay, ms" for of in ("p50", "p99") for whose in ("perfci", "asyncio")
+    )
+    print("", "streams", *FIGURES, *delays, "", sep=" | ")
+    for streams in options.streams:
+        print(
+            "", *row(server.url, streams, options.turns, options.decode), "", sep=" | ", flush=True
+        )
 
 
 if __name__ == "__main__":
