@@ -1,4 +1,4 @@
-"""Two rules that were left out, judged on the corpus: a covariate, and variances known before."""
+"""Rules that were left out, judged on the corpus: a covariate, variances known before, a screen."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy.special import polygamma
 
 from benchmarks.corpus.score import LATENCY, load_of
 from benchmarks.corpus.sessions import DATA, FEWEST, scored_sessions
+from benchmarks.screen import table as screen
 from benchmarks.statistics.scoring import markdown
 from perfci.measure.kept_bursts import KeptRound, KeptWorker, read_kept
 from perfci.stats.t_tests import t_quantile
@@ -104,7 +105,7 @@ def prior_degrees(groups: Sequence[Sequence[tuple[float, int]]]) -> float:
 
 
 def text(folder: Path = DATA) -> str:
-    """Return both tables, with what follows from them."""
+    """Return the tables, with what follows from them."""
     cases = recorded_cases(folder)
     by_kind: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for case in cases:
@@ -121,6 +122,7 @@ def text(folder: Path = DATA) -> str:
         most=max(factors),
         degrees=degrees,
         narrower=1.0 - known / alone,
+        screen=screen.text(screen.kept_outcomes()),
     )
 
 
@@ -138,4 +140,5 @@ sessions, the largest spread of a round is {factor:.1f} times the smallest in th
 times at most. A prior from them has {degrees:.1f} degrees of freedom; five rounds of today have
 four. It would narrow their intervals by {narrower:.0%} on average, and be too narrow where a
 session is noisier than those before: the level wouldn't hold on the days that need it.
-"""
+
+{screen}"""

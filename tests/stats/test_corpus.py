@@ -15,6 +15,8 @@ from benchmarks.corpus.record import GROUPS, lacking
 from benchmarks.corpus.replay import Replay, replayed
 from benchmarks.corpus.score import Outcome
 from benchmarks.corpus.sessions import DATA, Recorded, recorded_sessions
+from benchmarks.screen.counts import Counts
+from benchmarks.screen.outcomes import FULL, LISTED, compared
 from perfci.measure import starters
 from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.model.finding import finding
@@ -164,3 +166,16 @@ def test_a_run_delay_that_explains_a_round_correlates_with_it() -> None:
     assert undelayed.correlation is None
     (line,) = left_out.covariate_table([delayed, apart, undelayed]).splitlines()[2:]
     assert line == "| below 2 | 2 | 0.50 | 1 |"
+
+
+def test_a_screen_leaves_out_a_case_only_if_all_its_counts_are_equal_and_seen() -> None:
+    def side(lines: int, *, processes: bool = False) -> Counts:
+        counted = {kind: {"call": 1} for kind in FULL} | {"lines": {"total": lines}}
+        return Counts(counted, 1.0, processes)
+
+    assert compared("equal", "case", "", (side(5), side(5))).screened(FULL)
+    differing = compared("equal", "case", "", (side(5), side(6)))
+    assert differing.screened(LISTED)
+    assert not differing.screened(FULL)
+    assert differing.example == "total: 5 → 6"
+    assert not compared("equal", "case", "", (side(5), side(5, processes=True))).screened(FULL)

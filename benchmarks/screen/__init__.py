@@ -1,0 +1,1 @@
+"""An experiment: do counts of one round spare measuring? ``results.json`` has the outcomes."""
