@@ -115,7 +115,12 @@ def _in_fork(root: Path, python_path: Sequence[str], task: Callable[[], Any]) ->
 def _counted(order: WorkOrder) -> Counts:
     sketch, watch = Counts(), _Watch(order.root)
     started: list[str] = []
-    sys.addaudithook(lambda event, _: event in _STARTS and started.append(event))
+
+    def note(event: str, _: tuple[object, ...]) -> None:
+        if event in _STARTS:
+            started.append(event)
+
+    sys.addaudithook(note)
     os.register_at_fork(before=lambda: started.append("fork"))
     traced = frames_traced()
 
@@ -201,7 +206,7 @@ class _Watch:
         """Count no more Python code."""
         sys.settrace(None)
         sys.setprofile(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         threading.setprofile(None)
 
     def _profile(self, frame: FrameType, event: str, function: Any) -> None:
