@@ -27,6 +27,11 @@ def text(outcomes: Sequence[Outcome]) -> str:
         summary=_summary(outcomes),
         listed=sum(row.screened(LISTED) for row in planted),
         planted=len(planted),
+        differing=sum(
+            not row.processes and not row.screened(FULL)
+            for row in outcomes
+            if row.set == "identical"
+        ),
         equal=markdown(
             ("planted", "a call takes", "differs in"),
             [
@@ -73,14 +78,16 @@ It was to become a part of perfci if it missed fewer than one in twenty of the c
 counts of the first column it misses {listed} of {planted} that can be screened: a loop without
 calls keeps its calls (*tiny*), and 1 % more of 50 units is none (*compiled*). With lines it sees
 all that is planted, but the corpus plants only more of the same work, which is what counts see.
+{differing} identical pairs differ, where threads, the clock or entropy have a part.
+
 Slow-downs of another kind keep their counts. Times are of single processes, with other work beside
 them:
 
 {equal}
 
-{missed} of {made} would be `screened`, and a reader would take that for `unchanged`. What it would
-save: in {commits} commits of einops with three cases each, {unchanged} of {pairs} load no changed
-code, which `compare` knows without it, and it would spare {spared} of the other {changed}. So it
-was left out. A budget that is too short is spent on cases of changed code first ([how
-so](how-do-i.md#measure-a-suite-that-is-larger-than-the-budget)).
+{missed} of {made} would be `screened`, and a reader would take that for `unchanged`. It would save
+little: in {commits} commits of einops with three cases each, {unchanged} of {pairs} load no changed
+code, which `compare` knows without it. It would spare {spared} of the other {changed}. So it was
+left out. A budget that is too short is spent on [cases of changed code
+first](how-do-i.md#measure-a-suite-that-is-larger-than-the-budget).
 """
