@@ -80,8 +80,7 @@ calls keeps its calls (*tiny*), and 1 % more of 50 units is none (*compiled*). W
 all that is planted, but the corpus plants only more of the same work, which is what counts see.
 {differing} identical pairs differ, where threads, the clock or entropy have a part.
 
-Slow-downs of another kind keep their counts. Times are of single processes, with other work beside
-them:
+Slow-downs of another kind keep their counts. Times are of single processes, next to other work:
 
 {equal}
 
