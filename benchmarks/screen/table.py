@@ -76,7 +76,7 @@ measured. Work of other processes isn't seen, so those cases can't be screened.
 
 It was to become a part of perfci if it missed fewer than one in twenty of the corpus. With the
 counts of the first column it misses {listed} of {planted} that can be screened: a loop without
-calls keeps its calls (*tiny*), and 1 % more of 50 units is none (*compiled*). With lines it sees
+calls keeps its calls (*tiny*), and 1 % adds nothing to 50 units (*compiled*). With lines it sees
 all that is planted, but the corpus plants only more of the same work, which is what counts see.
 {differing} identical pairs differ, where threads, the clock or entropy have a part.
 
