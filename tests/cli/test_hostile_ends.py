@@ -126,6 +126,7 @@ def test_a_full_disk_behind_the_terminal_loses_no_file(ready: Project, stream: s
     assert json.loads(path.read_text())["results"]
 
 
+@pytest.mark.usefixtures("single_round")
 def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: Project) -> None:
     ready.write(
         "benchmarks/bench_two.py",
@@ -133,12 +134,13 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
         "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n",
     )
     ready.commit("deletes")
-    report = ready.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2", code=3)
+    report = ready.report("compare", "HEAD", "HEAD", "--same", code=3)
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds
     assert any("deleted the tree" in note for note in report["notes"])
 
 
+@pytest.mark.usefixtures("single_round")
 def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(ready: Project) -> None:
     ready.write(
         "benchmarks/bench_two.py",
@@ -152,7 +154,7 @@ def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(ready: P
         "    return lambda: 1\n",
     )
     ready.commit("digs")
-    report = ready.report("run", "--rounds", "2", "-k", "digs")
+    report = ready.report("run", "-k", "digs")
     assert rows(report, "digs")
     assert not list(ready.cache.glob("session-*"))
 
