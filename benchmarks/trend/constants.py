@@ -40,7 +40,8 @@ CONSTANTS: dict[ModuleType, tuple[str, ...]] = {
         *("LOUDER", "SEARCHES", "FEWEST_SEARCHES", "DF_SHARE", "DF_BASE"),
     ),
     change_points: (
-        *("INTERVAL_GROWTH", "WEAKEST_CANDIDATE", "LENIENT", "FRESH", "TURNING", "EXCURSION"),
+        *("INTERVAL_GROWTH", "WEAKEST_CANDIDATE", "STRONGEST_CANDIDATE"),
+        *("LENIENT", "FRESH", "TURNING", "EXCURSION"),
     ),
     ramps: ("SHORTEST_RAMP", "REACH", "MOST_STEPS"),
 }

@@ -51,6 +51,9 @@ INTERVAL_GROWTH = 1.5
 """Factor from the interval length of one layer to that of the next."""
 WEAKEST_CANDIDATE = 3.3
 """Standard errors below which a candidate is dropped."""
+STRONGEST_CANDIDATE = 4.0
+"""Standard errors that one candidate of a series must have, or the series has none. In a year of
+noise a split with less is not significant, and most series have no more."""
 LENIENT = 10.0
 """The wander isn't measured across a change whose p is at most this times alpha, even if the change
 isn't reported."""
@@ -526,6 +529,7 @@ def _strongest(best: SplitCandidates, strength: NDArray[Any]) -> SplitCandidates
     """Return those of one series' ``best`` splits that are strong enough, the strongest first."""
     import numpy as np
 
-    strong = np.flatnonzero(strength >= WEAKEST_CANDIDATE)
+    weakest = WEAKEST_CANDIDATE if strength.max() >= STRONGEST_CANDIDATE else np.inf
+    strong = np.flatnonzero(strength >= weakest)
     order = strong[np.argsort(-strength[strong], kind="stable")]
     return SplitCandidates(best.places[order], best.begins[order], best.ends[order])
