@@ -167,7 +167,9 @@ def trend_of(
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
-        search_page=search_page(git.forge, lambda file: _has_file(repository, file)),
+        search_page=search_page(
+            git.forge, lambda file: repository is not None and (repository.root / file).is_file()
+        ),
         replacements=replacements(arranged.timelines, arranged.series),
         aliases=arranged.aliases,
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
@@ -261,10 +263,6 @@ def _branch_order(
         )
         return _BranchOrder(name=wanted or "", notes=(note,))
     return _BranchOrder(name, order, tags(repository), forge=forge_of(repository))
-
-
-def _has_file(repository: Repository | None, file: str) -> bool:
-    return repository is not None and (repository.root / file).is_file()
 
 
 def _known(repository: Repository, wanted: str) -> str:

@@ -52,8 +52,7 @@ INTERVAL_GROWTH = 1.5
 WEAKEST_CANDIDATE = 3.3
 """Standard errors below which a candidate is dropped."""
 STRONGEST_CANDIDATE = 4.0
-"""Standard errors that one candidate of a series must have, or the series has none. In a year of
-noise a split with less is not significant, and most series have no more."""
+"""Standard errors that a series' strongest candidate must have, or the series has no candidate."""
 LENIENT = 10.0
 """The wander isn't measured across a change whose p is at most this times alpha, even if the change
 isn't reported."""
