@@ -22,7 +22,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     project = Project(tmp_path_factory.mktemp("serving") / "project")
     shutil.copytree(EXAMPLES / "serving", project.folder, dirs_exist_ok=True)
     once = QUICK.replace("rounds = 5", "rounds = 2").replace("max_rounds = 9", "max_rounds = 2")
-    project.write("pyproject.toml", once.replace("timeout = 20", "timeout = 60"))
+    project.write(
+        "pyproject.toml", once.replace("timeout = 20", "timeout = 60").replace("60s", "300s")
+    )
     project.commit("example")
     for phase, (seconds, where) in PLANTED.items():
         FAULTS["serving"][phase].plant(project.folder, f"{seconds} if {where} else 0.0")
