@@ -286,7 +286,8 @@ class _Definition:
             return
         for axis in axes:
             if axis not in accepted:
-                near = difflib.get_close_matches(axis, [*accepted, *_OPTIONS], n=1)
+                names = [name for name in accepted if name not in axes]
+                near = difflib.get_close_matches(axis, [*names, *_OPTIONS], n=1) or names[:1]
                 hint = f" Did you mean `{near[0]}`?" if near else ""
                 raise self.wrong(
                     "axis-without-parameter",

@@ -228,8 +228,8 @@ def interpreter(
             f"{shown} is not an executable Python: {_unusable_reason(expanded(str(named)))}",
             f"Give the interpreter itself: {option} {example}"
             if given is not None
-            else f"It is `python` in the configuration: name the interpreter, such as {example}, "
-            "or override it with --python.",
+            else "It is `python` in the configuration, looked up from the repository's root: make "
+            f"that environment, or name an interpreter, such as {sys.executable}.",
         )
     python = str(Path(executable).absolute())
     trouble = _trouble_with(python)

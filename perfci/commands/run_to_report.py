@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 _ON_BASE = (
     "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
-    "runs on both commits; `--benchmarks-of` BASE measures both by base's definition."
+    "runs on both commits; `--benchmarks-of` BASE measures both by base's definition. Where it is "
+    "base's own code that fails, choose another base."
 )
 """The advice for a case that fails on base alone."""
 _SLOWER_IMPORT_S = 0.005

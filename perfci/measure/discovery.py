@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -358,16 +359,27 @@ def require_cases(
                 "hangs, mend it.".strip(),
             )
         advice = "Fix the import"
-        if first.kind == "timeout":
+        if first.kind == "SyntaxError":
+            advice = "Correct that line"
+        elif first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := _LACKING.search(first.message):
             advice = lacking_advice(lacking[1])
+        base = plan.discovered.get("base")
+        alone = " with head's code, as it can with base's" if base and base.cases else ""
         raise UnbuiltCommit(
             "no-benchmark-imports",
-            f"no benchmark file in {where} could be imported; {first.kind}: "
+            f"no benchmark file in {where} could be imported{alone}; {first.kind}: "
             f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
             "\n".join((first.log_tail, *notes, f"{advice}.")).strip(),
         )
+    if not (plan.head_root / where).exists():
+        folders = [path.name for path in plan.head_root.iterdir() if path.is_dir()]
+        near = [f"Did you mean `{name}`?" for name in get_close_matches(where, folders, n=1)]
+        advice = " ".join(
+            (*near, "Set `benchmarks` in [tool.perfci], or begin with `perfci init`.")
+        )
+        raise UsageError("no-benchmarks", f"head has no folder {where}", advice)
     raise UsageError(
         "no-benchmarks",
         f"no benchmarks in {where}",
