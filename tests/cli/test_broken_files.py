@@ -66,6 +66,24 @@ def test_listing_says_by_its_exit_code_that_a_file_failed(steady: Project) -> No
     assert FILE in done.err
 
 
+@pytest.mark.parametrize(
+    ("settings", "changed", "told"),
+    [
+        ('benchmarks = "benchmark"', {}, "no folder benchmark\nDid you mean `benchmarks`?"),
+        ('python = "no/python"', {}, "from the repository's root: make that environment"),
+        ("", {"lib.py": "wrk = 1\n"}, "imported with head's code, as it can with base's; Import"),
+        ("", {"benchmarks/bench_counting.py": BROKEN}, "Correct that line."),
+    ],
+)
+def test_what_keeps_every_benchmark_out_is_named_with_its_cure(
+    steady: Project, settings: str, changed: dict[str, str], told: str
+) -> None:
+    steady.commit("changed", **changed, **{"pyproject.toml": f"[tool.perfci]\n{settings}\n"})
+    done = steady.perfci("compare", "HEAD~1", "HEAD").without_traceback()
+    assert done.code != 0
+    assert told in done.err
+
+
 def test_what_was_not_checked_out_is_said_where_it_cost_every_benchmark(project: Project) -> None:
     """The advice was to install a package of that name, from an index, where a folder was empty."""
     for file in (project.folder / "benchmarks").glob("*.py"):

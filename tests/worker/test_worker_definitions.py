@@ -41,6 +41,7 @@ def test_it_is_told_with_file_and_line(bench: Bench, path: Path) -> None:
         ("thresholds=[1]", "", "`thresholds` of `wrong` is [1]"),
         ('metrics="latency_p50"', "", "`metrics` of `wrong` is 'latency_p50'"),
         ('tags=["a", "b"]', "tags", "`tags` of `wrong` has an option's name"),
+        ("m=[1]", "n", "Did you mean `n`?"),
     ],
 )
 def test_an_option_is_not_taken_for_an_axis(
