@@ -37,6 +37,7 @@ from perfci.report.outline import (
     undecided_warnings,
 )
 from perfci.report.rows import (
+    UNEXPLAINED,
     change_text,
     has_numbers,
     interval_text,
@@ -375,7 +376,10 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
 
 def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     known, explanations = whys(report), other_explanations(report)
-    unknown = [why for why in report.why if why.untold and not why.differences]
+    told = {cause.case for cause in explanations}
+    unknown = [
+        why for why in report.why if not why.differences and (why.untold or why.case not in told)
+    ]
     if known or explanations or unknown:
         yield Text()
         yield Text("Why", "bold")
@@ -389,7 +393,7 @@ def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
         text = f"{cause.case} {cause.metric}: {cause.text}{place}"
         yield from wrapped(clean_prose(text, 600), 2, width)
     for silent in unknown:
-        for line in unavailable_lines(silent):
+        for line in tuple(unavailable_lines(silent)) or (UNEXPLAINED,):
             yield from wrapped(clean_prose(f"{silent.case}: {line}", 600), 2, width, "dim")
 
 

@@ -33,6 +33,14 @@ def test_a_case_that_could_not_be_looked_into_says_why_not_on_the_terminal() -> 
     assert "not told by" not in rendered(REPORT, "terminal")
 
 
+def test_a_case_in_which_nothing_differs_says_so_on_the_terminal() -> None:
+    silent = replace(WHY, differences=(), hints=(), untold={})
+    shown = rendered(replace(REPORT, why=(silent,), explanations=()), "terminal")
+    assert f"{WHY.case}: nothing that differs inside explains it" in " ".join(shown.split())
+    explained = rendered(replace(REPORT, why=(silent,)), "terminal")
+    assert "nothing that differs inside" not in explained
+
+
 def test_the_comment_has_one_line_and_folds_the_rest() -> None:
     text = render_markdown(REPORT)
     above, _, folded = text.partition("<summary>All else")
