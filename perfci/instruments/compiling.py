@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from perfci.clock import perf_counter_ns
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import counters, frames_traced, kernels_generated
@@ -77,7 +77,7 @@ class _Phases:
 
     def _settled_stack(self) -> list[tuple[str, str]]:
         """Return this thread's stack, after adding the time until now to its innermost phase."""
-        thread, now = threading.get_ident(), time.perf_counter_ns()
+        thread, now = threading.get_ident(), perf_counter_ns()
         stack = self._stacks.setdefault(thread, [])
         if stack and stack[-1][1]:
             self.took_ns[stack[-1][1]] += now - self._since_ns[thread]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from perfci.clock import perf_counter
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.model.finding import Hint
 from perfci.units import counted, format_share
@@ -94,11 +94,11 @@ def _share(scene: RecordingScene, names: Collection[str]) -> float:
 def _times(scene: RecordingScene) -> list[float]:
     """Return the time of each of some calls, in s."""
     times: list[float] = []
-    ended = time.perf_counter() + _TIMED_S
-    while len(times) < _MOST_CALLS and time.perf_counter() < ended:
-        started = time.perf_counter()
+    ended = perf_counter() + _TIMED_S
+    while len(times) < _MOST_CALLS and perf_counter() < ended:
+        started = perf_counter()
         scene.once()
-        times.append(time.perf_counter() - started)
+        times.append(perf_counter() - started)
     return times
 
 

@@ -13,7 +13,6 @@ import math
 import re
 import sys
 import threading
-import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from contextlib import contextmanager, nullcontext
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from perfci.clock import perf_counter, sleep, time_ns
 from perfci.instruments import PERFCI, Recorded, RecordingScene
 from perfci.model.finding import Difference, Stack
 from perfci.stats.quantile import upper_median
@@ -67,9 +67,9 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
 
     def look() -> None:
         while not over.is_set():
-            time.sleep(_SAMPLE_EVERY_S)
+            sleep(_SAMPLE_EVERY_S)
             frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 (there is no other way)
-            now = time.time_ns()
+            now = time_ns()
             stack: list[tuple[CodeType, int]] = []
             while frame is not None and len(stack) < _MOST_FRAMES:
                 stack.append((frame.f_code, frame.f_lineno or 0))  # generated code may lack lines
@@ -112,12 +112,12 @@ def _profiler() -> Any:
 
 def _calls(once: Callable[[], None]) -> tuple[int, float]:
     """Make calls for a while. Return their number, and the time in s that they took."""
-    started = time.perf_counter()
+    started = perf_counter()
     calls, took = 0, 0.0
     while calls < _MOST_CALLS and took < _SAMPLING_S:
         once()
         calls += 1
-        took = time.perf_counter() - started
+        took = perf_counter() - started
     return calls, took
 
 

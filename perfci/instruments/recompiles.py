@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import frames_traced
@@ -39,8 +39,8 @@ def record(scene: RecordingScene) -> Recorded:
     watch = GraphWatch()
     watch.install()
     known: Counter[tuple[str, str, str, int]] = Counter()
-    end = time.perf_counter() + _MOST_S
-    while len(calls) < _MOST_CALLS and (len(calls) < 2 or time.perf_counter() < end):
+    end = perf_counter() + _MOST_S
+    while len(calls) < _MOST_CALLS and (len(calls) < 2 or perf_counter() < end):
         scene.once()
         heard = watch.summary(scene.order.root)
         unheard = heard.missing.get("recompiles", "")

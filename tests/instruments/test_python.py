@@ -38,6 +38,11 @@ def call():
     other()
     return loop({count})
 """
+_SLOW_CLOCK = """
+import time
+now = time.perf_counter
+time.perf_counter = lambda: now() / 20
+"""
 _OPERATORS = """
 import torch
 x = torch.zeros(300, 300)
@@ -65,6 +70,13 @@ def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(warm: Warm, tmp_
     (back,) = differences(head, base)
     assert back.seconds < 0 < one.seconds
     assert not list(differences(head, head))
+
+
+def test_a_clock_that_the_project_replaces_times_nothing(warm: Warm, tmp_path: Path) -> None:
+    base = recorded(warm, tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
+    slower = _SLOW_CLOCK + _LOOP.format(count=20_000, before="pass")
+    (loop,) = differences(base, recorded(warm, tmp_path / "b", slower))
+    assert (loop.arguments["function"], loop.seconds > 0) == ("loop", True)
 
 
 def test_an_operators_time_is_not_pythons(warm: Warm, tmp_path: Path) -> None:
