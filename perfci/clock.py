@@ -4,14 +4,6 @@ A worker imports this module first. If something replaces ``time.perf_counter`` 
 test's frozen clock, these names keep the real clocks.
 """
 
-from time import monotonic, monotonic_ns, perf_counter, perf_counter_ns, sleep, thread_time, time_ns
+from time import monotonic, monotonic_ns, perf_counter, perf_counter_ns, sleep, time_ns
 
-__all__ = [
-    "monotonic",
-    "monotonic_ns",
-    "perf_counter",
-    "perf_counter_ns",
-    "sleep",
-    "thread_time",
-    "time_ns",
-]
+__all__ = ["monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep", "time_ns"]

@@ -164,8 +164,8 @@ def on_demand_command(**given: Any) -> None:
     "--runner",
     multiple=True,
     metavar="LABEL",
-    help="A label of the measuring machine (default: self-hosted and gpu where "
-    "this machine has a GPU, else ubuntu-latest).",
+    help="A label of the measuring machine (default where this machine has a GPU: self-hosted and "
+    "gpu, on GitLab gpu; else ubuntu-latest, on GitLab none).",
 )
 @click.option(
     "--shards",

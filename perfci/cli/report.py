@@ -225,7 +225,13 @@ class ExportingCommand(FormatsCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and gather the requested files by their formats' names."""
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in {"-o", "--out", "--output", "--format"}:
+                raise
+            advice = "Write a report with --json, --html or --markdown FILE."
+            raise click.UsageError(f"no option {error.option_name}. {advice}", ctx) from None
         given = (ctx.params.pop(str(option.name), None) for option in self.options)
         ctx.params["outputs"] = {
             name: path for name, path in zip(self.formats, given, strict=True) if path is not None

@@ -13,8 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from perfci.commands.first_benchmark import first_benchmark
+from perfci.commands.project import interpreter, relative_to_root
 from perfci.commands.workflows import FORGE_FILES, CiOptions, new_file_template, require_folder
-from perfci.config.loading import OWN_FILE, PROJECT_FILE
+from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.measure.checkout.git import Repository
@@ -62,6 +63,8 @@ def initialise(
             "perfci is configured already, and init overwrites nothing: --python has no effect",
             f"Write it yourself: `python = {json.dumps(python, ensure_ascii=False)}`.",
         )
+    if python:
+        interpreter(relative_to_root(python, root), Config(), root)
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else measured_package(root, project, package)
     if not python:

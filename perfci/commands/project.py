@@ -205,7 +205,7 @@ def interpreter(
     """
     configured, launcher = config.python, config.launcher
     if launcher:
-        named = given or (_relative_to_root(configured, root) if configured else sys.executable)
+        named = given or (relative_to_root(configured, root) if configured else sys.executable)
         if not try_launcher:
             return named
         require_exec(launcher, named, os.environ)
@@ -215,7 +215,7 @@ def interpreter(
         return named
     if given is None and not configured:
         return sys.executable
-    named = _relative_to_root(configured, root) if given is None else given
+    named = relative_to_root(configured, root) if given is None else given
     shown = configured if given is None else given
     executable = shutil.which(str(expanded(named)))
     if executable is None:
@@ -250,7 +250,7 @@ def _unfit(shown: str, trouble: str) -> UsageError:
     return UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
 
 
-def _relative_to_root(python: str, root: Path) -> str:
+def relative_to_root(python: str, root: Path) -> str:
     """Return a configured path, which starts at ``root``. A bare name is looked up on PATH."""
     return str(root / expanded(python)) if os.sep in python else python
 

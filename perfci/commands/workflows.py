@@ -62,8 +62,8 @@ _HISTORY_BRANCH = "perfci-history"
 """The branch of the history."""
 _BY_ACTION = ("perfci.yml", "perfci-report.yml", "perfci-on-demand.yml")
 """Workflows that get perfci by its action. The others install it."""
-_ACTION = re.compile(r"[\w.-]+/[\w.-]+@[\w./-]+")
-"""The address of an action: its repository and a commit, a tag or a branch."""
+_ACTION = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")
+"""The address of an action: its repository and a commit."""
 _REPOSITORY = re.compile(
     r"perfci @ git\+(?:https|ssh)://(?:\w+@)?(?P<host>[^/@:]+)/"
     r"(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?@(?P<commit>[0-9a-f]{40})"
@@ -127,7 +127,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
             "--report-install is about nights. The other workflows get perfci by its action",
             "Leave it out, or add --with nightly. --action names the action.",
         )
-    usual = (f"python -m pip install {_project(repository.root)}",)
+    usual = (f"python -m pip install {needs}",) if (needs := _project(repository.root)) else ()
     choices = WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
@@ -151,7 +151,11 @@ def _action(repository: Repository, options: CiOptions) -> str:
     from perfci.measure.checkout.git import forge_of
 
     if options.action:
-        return _fit(_ACTION, options.action, "--action")
+        if _ACTION.fullmatch(options.action):
+            return options.action
+        pinned = "OWNER/NAME@COMMIT: pin it to a commit, e.g. by git rev-parse"
+        why = pinned if "@" in options.action else "the commit is missing: OWNER/NAME@COMMIT"
+        raise UsageError("unfit-for-a-workflow", f"--action {options.action}: {why}")
     own = own_requirement()
     here = urlsplit(forge_of(repository)).hostname
     commit = _REPOSITORY.fullmatch(own.text)
@@ -175,7 +179,7 @@ def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
     shared = _shared_values(options)
     install = _install(repository.root, options)
     report_install = _report_install(options, _GITLAB_FOLDER)
-    tags = _labels(options.runner or ("gpu",), "--runner")
+    tags = _labels(options.runner or _usual_runner()[1:], "--runner")  # "gpu", or none
     nightly = "nightly" not in options.left_out
     values = {
         **shared,
@@ -265,7 +269,7 @@ def _shared_values(options: CiOptions) -> dict[str, Any]:
 
 def _report_install(options: CiOptions, folder: Path) -> tuple[str, ...]:
     """Return the commands that install perfci where reports are read."""
-    commands = options.report_install or _locked_install(folder.as_posix())
+    commands = options.report_install or _locked_install(folder.as_posix(), options)
     return _commands(commands, "--report-install")
 
 
@@ -470,7 +474,7 @@ def _default_branch(repository: Repository) -> str:
 
 def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
     """Return the commands of a measuring job. UsageError if none of them names perfci."""
-    own = (f"python -m pip install '{own_requirement().text}' {_project(root)}",)
+    own = (f"python -m pip install '{own_requirement().text}' {_project(root)}".rstrip(),)
     commands = _commands(options.install or own, "--install")
     if any("perfci" in command for command in commands):
         return commands
@@ -483,12 +487,17 @@ def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
 
 
 def _project(root: Path) -> str:
-    """Return what pip is given to install the project, as far as its files show it."""
+    """Return what pip is given to install the project, as far as its files show it, or nothing."""
+    from perfci.measure.checkout.git import attempt, git
+
     if (root / "requirements.txt").is_file():
         return "-r requirements.txt"
     if (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
         return "."
-    return "torch"
+    python = ("--", "*.py", ":!.*")
+    modules = git(root, "ls-files", "--cached", "--others", "--exclude-standard", *python)
+    torch = attempt(root, "grep", "-qE", "--untracked", r"^\s*(import|from) torch\b", *python)
+    return "" if modules and torch.status == 1 else "torch"  # without modules: of a first benchmark
 
 
 def _is_package(path: Path) -> bool:
@@ -537,12 +546,18 @@ def _caveat(options: CiOptions, what: str) -> str:
     return f"{caveat}. {what}: say how, --install." if caveat else ""
 
 
-def _locked_install(folder: str) -> tuple[str, ...]:
+def _locked_install(folder: str, options: CiOptions) -> tuple[str, ...]:
     """Return the commands of a locked installation, with the requirements in ``folder``.
 
     UsageError if other machines can't install perfci from its source.
     """
     own = own_requirement()
+    if own.caveat and options.install:
+        raise UsageError(
+            "of-a-folder",
+            f"--report-install is missing: {own.caveat}",
+            "Give the shell commands that install perfci in the job that only reads reports, too.",
+        )
     if own.caveat:
         raise UsageError(
             "of-a-folder",

@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import thread_time
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfci.clock import perf_counter, thread_time
+from perfci.clock import perf_counter
 from perfci.instruments import Recorded, RecordingScene
 from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value

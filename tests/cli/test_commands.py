@@ -140,11 +140,18 @@ def test_init_says_what_comes_next(project: Project, options: tuple[str, ...], s
     (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     needs = {
         (): (),
-        ("--github",): ("--action", "o/perfci@v1"),
+        ("--github",): ("--action", f"o/perfci@{40 * 'a'}"),
         ("--gitlab",): ("--install", "get perfci", "--report-install", "get perfci"),
     }
     done = project.perfci("init", *options, *needs[options]).without_traceback()
     assert (done.code, step in done.out) == (0, True), done.text
+
+
+@pytest.mark.parametrize("option", ["-o", "--out", "--format"])
+def test_a_report_has_an_option_for_each_format(project: Project, option: str) -> None:
+    refused = project.perfci("compare", "HEAD", ".", option, "html").without_traceback()
+    assert refused.code == 2
+    assert "Write a report with --json, --html or --markdown FILE." in refused.err
 
 
 @pytest.mark.torch

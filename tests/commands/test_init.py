@@ -16,7 +16,7 @@ from perfci.measure.checkout.git import open_repository
 from perfci.outputs import silent
 from tests.builders.project import Project
 
-OPTIONS = CiOptions(install=("pip install .",), action="o/perfci@v1")
+OPTIONS = CiOptions(install=("pip install .",), action=f"o/perfci@{40 * 'a'}")
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,14 @@ def test_a_missing_torch_is_asked_for_and_named(project: Project) -> None:
 
 def test_a_python_is_named_on_the_command_line(project: Project) -> None:
     (project.folder / "pyproject.toml").unlink()
-    assert project.perfci("init", "--python", "/there/bin/python").code == 0
+    project.write("notes.txt", "")
+    for named in ("/there/bin/python", "notes.txt", "/bin/true"):
+        refused = project.perfci("init", "--python", named).without_traceback()
+        assert (refused.code, "[no-python]" in refused.err) == (2, True), refused.text
+    assert [path.name for path in project.folder.iterdir()] == [".git", "notes.txt"]
+    assert project.perfci("init", "--python", sys.executable).code == 0
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python"] == "/there/bin/python"
+    assert written["python"] == sys.executable
     again = project.perfci("init", "--python", "/other/python").without_traceback()
     assert (again.code, 'Write it yourself: `python = "/other/python"`' in again.err) == (2, True)
 

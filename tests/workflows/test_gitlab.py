@@ -252,6 +252,17 @@ def test_the_job_that_measures_has_the_runners_tags_and_no_token(project: Projec
     assert set(measuring["artifacts"]["reports"]) == {"junit", "codequality"}
 
 
+def test_the_tag_gpu_is_for_machines_that_have_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "tags" not in written(project)["perfci"]
+    assert "tags" not in nightly(project)["perfci-nightly-1"]
+    (project.folder / ".gitlab/perfci.yml").unlink()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert written(project)["perfci"]["tags"] == ["gpu"]
+
+
 def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> None:
     project.write(".gitlab-ci.yml", "stages: [test]\n")
     done = project.perfci("init", "--gitlab", *INSTALL)
@@ -271,7 +282,7 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
         (("--gitlab", *INSTALL, "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--gitlab", *INSTALL, "--nightly-runner", "a b"), "[unfit-for-a-workflow]"),
         (("--gitlab", *INSTALL, "--benchmarks", "file.txt"), "[not-a-folder]"),
-        (("--github", "--action", "o/p@v1", "--runner", "a b"), "[unfit-for-a-workflow]"),
+        (("--github", "--action", f"o/p@{40 * 'a'}", "--runner", "a b"), "[unfit-for-a-workflow]"),
         (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
         (("--gitlab", "--install", "perfci @ git+https://x"), "[not-a-command]"),

@@ -141,14 +141,16 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     assert done.code == 2, done.text
     assert "--action YOUR-ORG/perfci@COMMIT" in done.err
     assert not (mine.folder / ".github").exists()
-    named = ("init", "--github", "--action", "mine/perfci@v1")
+    half = mine.perfci("init", "--gitlab", "--install", "make perfci").without_traceback()
+    assert (half.code, "perfci: --report-install is missing: " in half.err) == (2, True), half.text
+    named = ("init", "--github", "--action", f"mine/perfci@{SHA}")
     done = mine.perfci(*named)
     assert done.code == 0, done.text
     assert not done.err
     uses = [
         step.get("uses") for step in parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["steps"]
     ]
-    assert uses[-1] == "mine/perfci@v1"
+    assert uses[-1] == f"mine/perfci@{SHA}"
     assert mine.perfci(*named, "--report-install", "make perfci").code == 2  # nothing installs it
     nightly = (*named, "--with", "nightly")
     done = mine.perfci(*nightly)
@@ -218,6 +220,10 @@ def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
 
 def test_requirements_are_installed_where_there_is_no_package(mine: Project) -> None:
     mine.perfci("init", "--github")
+    assert "pip install" not in written(mine, "perfci.yml")  # nothing here imports torch
+    (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
+    mine.write("model.py", "def size():\n    import torch\n")
+    mine.perfci("init", "--github")
     assert "python -m pip install torch\n" in written(mine, "perfci.yml")
     (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
     mine.write("requirements.txt", "torch\n")
@@ -271,6 +277,16 @@ def test_what_cannot_stand_in_a_workflow_is_refused_before_one_is_written(
 ) -> None:
     done = mine.perfci("init", "--github", *arguments).without_traceback()
     assert done.code == 2, done.text
+    assert not (mine.folder / ".github").exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [("me/perfci@main", "pin it to a commit"), ("me/perfci", "the commit is missing")],
+)
+def test_an_action_is_pinned_to_a_commit(mine: Project, action: str, why: str) -> None:
+    done = mine.perfci("init", "--github", "--action", action).without_traceback()
+    assert (done.code, why in done.err, "OWNER/NAME@COMMIT" in done.err) == (2, True, True)
     assert not (mine.folder / ".github").exists()
 
 
