@@ -185,7 +185,9 @@ class SessionPlan:
 
     def ancestor_launch(self) -> Launch:
         """Return the launch of an ancestor: base's Python, but an environment of neither side."""
-        return self._launch(self.sides[0], {"TMPDIR": str(self._ancestor_folder()), **_COMPILER})
+        folder = self._ancestor_folder()
+        places = {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+        return self._launch(self.sides[0], places | _COMPILER)
 
     def _ancestor_folder(self) -> Path:
         folder = self.scratch / "ancestor"
@@ -227,6 +229,8 @@ class SessionPlan:
             "TMPDIR": str(temporary),
             # what a benchmark compiles by torch.utils.cpp_extension is its own side's
             "TORCH_EXTENSIONS_DIR": str(extensions),
+            # else torch's compiler sets it as it is imported, to another folder on each side
+            "TORCHINDUCTOR_CACHE_DIR": str(temporary / "inductor"),
         }
         watched = watched or self.watched(side)
         return self._launch(side, extra | watched.environment())

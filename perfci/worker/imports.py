@@ -59,6 +59,8 @@ _STATE: Mapping[str, Callable[[Any], object]] = {
 """torch's settings by name, each with a function that reads it."""
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 """The compiler's modules that an ancestor imports."""
+_COMPILER = ("torch._dynamo.", "torch._inductor.")
+"""Begin the names of the compiler's modules."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 """Variables that Inductor itself sets when it compiles. It doesn't read them at its import."""
 _SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
@@ -207,8 +209,10 @@ class ImportRecord:
             return
         trace = self._nested[-1]
         if event in _ENVIRONMENT_CHANGES:
-            if self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
-                trace.environment[_change(arguments)] = None
+            name, is_set, value = (change := _change(arguments)).partition("=")
+            is_new = os.environ.get(name) != (value if is_set else None)
+            if is_new and self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
+                trace.environment[change] = None
         elif event in _PROGRAM_STARTS:
             if not self._is_by_own_code():
                 trace.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
@@ -301,6 +305,34 @@ def importable(names: Iterable[str]) -> tuple[str, ...]:
     """
     has_triton = importlib.util.find_spec("triton") is not None
     return tuple(name for name in names if name != INDUCTOR or not has_triton)
+
+
+@contextmanager
+def choosing_places() -> Iterator[set[str]]:
+    """Collect the modules that ask for the folder of temporary files while the block is open.
+
+    Not torch's compiler: ``forget_places`` and ``use_own_places`` undo what it chose.
+    """
+    choosers: set[str] = set()
+    answers: set[str | None] = {None}
+    choose: Callable[[], str] = tempfile._gettempdir  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def chosen() -> str:
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+        while frame and frame.f_globals.get("__name__") == tempfile.__name__:
+            frame = frame.f_back
+        name = str(frame and frame.f_globals.get("__name__"))
+        choosers.update([] if name.startswith(_COMPILER) else [name])
+        answers.add(answer := choose())
+        return answer
+
+    tempfile._gettempdir = chosen  # type: ignore[attr-defined]  # noqa: SLF001
+    try:
+        yield choosers
+    finally:
+        tempfile._gettempdir = choose  # type: ignore[attr-defined]  # noqa: SLF001
+    if tempfile.tempdir not in answers:
+        choosers.add("a library")
 
 
 def forget_places() -> None:

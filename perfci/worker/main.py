@@ -17,7 +17,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -35,6 +34,7 @@ from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
     ImportRecord,
+    choosing_places,
     forget_places,
     importable,
     modules,
@@ -257,14 +257,15 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     before = modules()
     record = ImportRecord()
     with record.during(""):
-        failed = _import_each(order.preload or ())
+        with choosing_places() as choosers:
+            failed = _import_each(order.preload or ())
         loaded = {name: file for name, file in modules().items() if name not in before}
-        if tempfile.tempdir is not None:
-            failed = failed or "a library chose its folder of temporary files as it was imported"
+        for name in sorted(choosers):
+            failed = failed or f"{name} chose its folder of temporary files as it was imported"
         began_ns = monotonic_ns()
         if not failed and "torch" in sys.modules:
             failed = _import_each(importable(order.compiler))
-            forget_places()
+        forget_places()
         compiler_ns = monotonic_ns() - began_ns
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,13 @@ from perfci.measure.starters import compiler_in, compiler_of, preload_of, unlike
 from perfci.model.case import Case
 from perfci.model.discovery import Discovery, FileImports
 from perfci.model.words import words
-from perfci.worker.imports import DYNAMO, INDUCTOR, require_same_environment
+from perfci.worker.imports import (
+    DYNAMO,
+    INDUCTOR,
+    ImportRecord,
+    choosing_places,
+    require_same_environment,
+)
 
 FILE = "benchmarks/bench_one.py"
 LOADED = {"torch": "/lib/torch.py", "numpy": "/lib/numpy.py", "torch.nn": "/lib/nn.py", "os": ""}
@@ -125,3 +132,32 @@ def test_kernels_of_a_round_with_an_empty_cache_show_that_inductor_was_used() ->
     assert compiler_in([first, cached]) == (DYNAMO, INDUCTOR)
     assert compiler_in([cached]) == (DYNAMO,)
     assert compiler_in([{}]) == ()
+
+
+def test_libraries_that_choose_a_temporary_folder_are_named_but_not_the_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    asks = "import tempfile\ntempfile.gettempdir()"
+    with choosing_places() as choosers:
+        exec(asks, {"__name__": "torch._inductor.codecache"})
+    assert choosers == set()
+    with choosing_places() as choosers:
+        exec(asks, {"__name__": "library"})
+    assert choosers == {"library"}
+    with choosing_places() as choosers:
+        exec("import tempfile\ntempfile.tempdir = '/library'", {"__name__": "library"})
+    assert choosers == {"a library"}
+
+
+def test_a_variable_that_is_set_to_what_it_was_is_no_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SET_BEFORE", "1")
+    monkeypatch.delenv("SET_HERE", raising=False)
+    record = ImportRecord()
+    with record.during("benchmark"):
+        os.environ["SET_BEFORE"] = "1"
+        os.unsetenv("SET_HERE")
+        monkeypatch.setenv("SET_HERE", "2")
+    assert record.of("benchmark").environment == ("SET_HERE=2",)
