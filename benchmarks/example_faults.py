@@ -30,7 +30,7 @@ sys.path.insert(0, str(EXAMPLES))
 
 from demo import commit, git  # noqa: E402
 
-OPTIONS = ("--allow-same-commit", "--measure-same-code", "--budget", "90s", "--no-why")
+OPTIONS = ("--allow-same-commit", "--measure-same-code", "--budget", "150s", "--no-why")
 SECONDS = 0.005
 
 

@@ -91,6 +91,7 @@ class ImportRecord:
         self._traces: dict[str, _ImportTrace] = {}
         self._nested: list[_ImportTrace] = []
         self._own: dict[str, bool] = {}
+        self._environment = dict(os.environ)
         self._import = builtins.__import__
 
     @contextmanager
@@ -210,8 +211,8 @@ class ImportRecord:
         trace = self._nested[-1]
         if event in _ENVIRONMENT_CHANGES:
             name, is_set, value = (change := _change(arguments)).partition("=")
-            is_new = os.environ.get(name) != (value if is_set else None)
-            if is_new and self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
+            values = {value if is_set else None, os.environ.get(name)}
+            if values != {self._environment.get(name)} and self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
                 trace.environment[change] = None
         elif event in _PROGRAM_STARTS:
             if not self._is_by_own_code():

@@ -160,4 +160,7 @@ def test_a_variable_that_is_set_to_what_it_was_is_no_change(
         os.environ["SET_BEFORE"] = "1"
         os.unsetenv("SET_HERE")
         monkeypatch.setenv("SET_HERE", "2")
-    assert record.of("benchmark").environment == ("SET_HERE=2",)
+    with record.during("another"):
+        os.environ["SET_HERE"] = "2"
+    for file in ("benchmark", "another"):
+        assert record.of(file).environment == ("SET_HERE=2",)
