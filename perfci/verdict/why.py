@@ -80,17 +80,13 @@ def leading(
 ) -> tuple[Difference, ...]:
     """Return the first of ranked differences, and the first that explains each row that moved.
 
-    A difference that goes the other way than all rows is passed over, however large it is.
+    A difference that goes the other way than its metric's rows, or than all rows if its metric has
+    none, is passed over, however large it is.
     """
     rows = tuple(moved)
     swapped = _cancelling(differences)
     differences = [difference for difference in differences if difference not in swapped]
-    same_way = (
-        difference
-        for difference in differences
-        if not rows or any(_same_direction(difference, row) for row in rows)
-    )
-    leads = [next(same_way, None)]
+    leads = [next((each for each in differences if not rows or _fits(each, rows)), None)]
     leads += [
         next((difference for difference in differences if explains(difference, row)), None)
         for row in rows
@@ -119,13 +115,22 @@ def _cancels(gained: float, lost: float) -> bool:
     return abs(gained - lost) <= _SWAPPED_SHARE * max(gained, lost)
 
 
+def _fits(difference: Difference, rows: Sequence[Comparison]) -> bool:
+    own = [row for row in rows if _concerns(difference, row)]
+    return any(_same_direction(difference, row) for row in own or rows)
+
+
 def explains(difference: Difference, row: Comparison) -> bool:
     """Say whether a difference moves the row's metric the way that the row moved."""
+    return _concerns(difference, row) and _same_direction(difference, row)
+
+
+def _concerns(difference: Difference, row: Comparison) -> bool:
     metrics = _MOVED_METRICS.get(difference.code) or _MOVED_METRICS.get(difference.metric)
     if not metrics and not difference.metric:
         return False
     beginnings = metrics or (difference.metric,)
-    return row.metric.startswith(beginnings) and _same_direction(difference, row)
+    return row.metric.startswith(beginnings)
 
 
 def _same_direction(difference: Difference, row: Comparison) -> bool:

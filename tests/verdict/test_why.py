@@ -61,6 +61,14 @@ def test_a_slower_case_is_not_explained_by_memory_that_shrank() -> None:
     assert leading((shrank,), ()) == (shrank,)
 
 
+def test_a_faster_call_is_no_reason_for_a_slower_one_whose_start_improved() -> None:
+    faster = Difference("python", "python-time", seconds=-2e-5, metric="latency")
+    slower = replace(bare("a", "regressed", ""), metric="latency_p50")
+    sooner = replace(bare("a", "improved", ""), metric="cold_start")
+    assert leading((faster,), (slower, sooner)) == ()
+    assert leading((faster,), (sooner,)) == (faster,)
+
+
 def test_a_slow_start_is_explained_by_imports_and_a_break_by_its_line() -> None:
     late = Difference("imports", "import-new", seconds=1e-4, metric="import_time")
     cut = Difference("graphs", "graph-new", metric="latency", file="a.py", line=2)
