@@ -53,7 +53,7 @@ LIMITS = {
     "whoever": 5,
     "long functions": 0,
     "modules": 291,
-    "lines": 71_923,
+    "lines": 71_925,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

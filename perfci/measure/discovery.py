@@ -379,7 +379,9 @@ def require_cases(
         advice = " ".join(
             (*near, "Set `benchmarks` in [tool.perfci], or begin with `perfci init`.")
         )
-        raise UsageError("no-benchmarks", f"head has no folder {where}", advice)
+        raise UsageError(
+            "no-benchmarks", f"no benchmarks in {where}: head has no such folder", advice
+        )
     raise UsageError(
         "no-benchmarks",
         f"no benchmarks in {where}",
