@@ -69,7 +69,7 @@ def test_listing_says_by_its_exit_code_that_a_file_failed(steady: Project) -> No
 @pytest.mark.parametrize(
     ("settings", "changed", "told"),
     [
-        ('benchmarks = "benchmark"', {}, "in benchmark: head has no such folder\nDid you mean `benchmarks`?"),
+        ('benchmarks = "benchmark"', {}, "head has no such folder\nDid you mean `benchmarks`?"),
         ('python = "no/python"', {}, "from the repository's root: make that environment"),
         ("", {"lib.py": "wrk = 1\n"}, "imported with head's code, as it can with base's; Import"),
         ("", {"benchmarks/bench_counting.py": BROKEN}, "Correct that line."),
