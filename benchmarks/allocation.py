@@ -17,7 +17,7 @@ from random import Random
 
 from perfci.measure.progress import CaseNeeds, CaseState
 from perfci.model.case import Case
-from perfci.model.worker import MeasureSettings, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import rounds_of_ancestor, undecided_metrics
 

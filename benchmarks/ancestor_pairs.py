@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from perfci.verdict.sampled_comparisons import pair_values
 
 WAYS = ("prepared", "unprepared", "starters", "beside another")

@@ -169,8 +169,8 @@ def false_alarms(sessions: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _report(kinds: Sequence[Sequence[tuple[float, float]]], random: Random) -> tuple[str, int]:
     """Judge a report of twenty cases: the verdict, and how many rounds they took."""
     from perfci.model.case import Case
+    from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Comparison
-    from perfci.model.worker import WorkerOutput
     from perfci.verdict.case_comparisons import compare_case
     from perfci.verdict.decision import decide
     from perfci.verdict.policy import default_policy

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.model.codec import from_plain, to_plain
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 
 OBSERVED = "--session"
 Pairs = dict[str, list[tuple[WorkerOutput, WorkerOutput]]]

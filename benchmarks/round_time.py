@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.observed import be_session, is_session, outputs_of, pairs_of, show
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 
 METRIC = "latency_p50"
 SHARES = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0)

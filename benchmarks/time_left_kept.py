@@ -21,7 +21,7 @@ from perfci.measure.session import Session
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Failure
 from perfci.model.codec import from_plain, to_plain
-from perfci.model.worker import MeasureSettings, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import Policy
 
 Look = tuple[float, float, float]

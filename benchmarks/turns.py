@@ -34,7 +34,8 @@ from perfci.measure.executor import Executor
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.selection import SAMPLE_S
 from perfci.measure.workers import Launch, Worker
-from perfci.model.worker import Quiet, WorkerOutput, WorkOrder
+from perfci.model.measuring import Quiet, WorkerOutput
+from perfci.model.worker import WorkOrder
 from perfci.verdict.sampled_comparisons import side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent

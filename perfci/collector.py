@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from perfci.model.case import Metric
-from perfci.model.worker import GraphEvent, Measurement, ResultsFile, WorkerOutput, WorkOrder
+from perfci.model.worker import GraphEvent, Measurement, ResultsFile, WorkOrder
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
+    from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Explanation
 
 

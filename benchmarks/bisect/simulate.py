@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import LevelChange, Question, Search, changes, next_question, unseen
 from perfci.commands.bisect_driver import ends_threshold
-from perfci.model.worker import DECIDING_ROUNDS, MeasureSettings
+from perfci.model.measuring import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.t_tests import Resolution, paired_t, two_sided_p
 from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_decided

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from perfci.measure.kept_bursts import KeptRound, KeptSession
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
+from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Comparison
-from perfci.model.worker import MeasureSettings
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from perfci.model.case import Case
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy

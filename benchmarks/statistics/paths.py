@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import MetricPolicy, Policy

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.statistics.paths import Outcome
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
 

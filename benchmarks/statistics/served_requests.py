@@ -18,7 +18,8 @@ from benchmarks.statistics.noise import Array, Rng
 from perfci.api.serving.generation import arrivals
 from perfci.measure.selection import BurstPlan, block_order, starting_order, turns
 from perfci.metrics.serving import Request, Requests
-from perfci.model.worker import Measurement, MeasureSettings, WorkerBlock, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerOutput
+from perfci.model.worker import Measurement, WorkerBlock
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 from perfci.worker.bursts import encoded
 

@@ -13,8 +13,8 @@ from benchmarks.statistics.paths import Pair, measured
 from benchmarks.statistics.scoring import markdown, percent, percent_with_interval, rng_of
 from benchmarks.statistics.served_requests import LOADS, SERVERS, Load, Luck, Server, both_sides
 from perfci.model.case import Case
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerOutput
 from perfci.verdict.policy import Policy
 from perfci.verdict.sampled_comparisons import pair_values
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.statistics.paths import CASES, GATING
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 from perfci.stats.t_tests import paired_t
 from perfci.verdict.stopping import is_decided
 

@@ -23,8 +23,9 @@ from perfci.metrics import METRICS
 from perfci.model.case import Case, Metric
 from perfci.model.codec import encode, from_plain
 from perfci.model.finding import Finding, finding
+from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run
-from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.model.worker import GraphEvent
 from perfci.version import BASELINE_SCHEMA
 
 if TYPE_CHECKING:

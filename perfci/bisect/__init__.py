@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from perfci.model.finding import Why
 from perfci.model.report import Comparison
+from perfci.model.why import Why
 from perfci.version import BISECTION_SCHEMA
 
 Ended = Literal["done", "budget", "interrupted"]

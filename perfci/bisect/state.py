@@ -17,7 +17,7 @@ from perfci.bisect.search import (
     next_question,
     unseen,
 )
-from perfci.model.finding import Why
+from perfci.model.why import Why
 
 
 @dataclass(frozen=True, slots=True)

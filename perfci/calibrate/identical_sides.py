@@ -10,8 +10,8 @@ from perfci.calibrate import FalseAlarms, Helped, SeenMetric, SettingTrial
 from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
 from perfci.metrics import METRICS
 from perfci.model.case import Case
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerOutput
 from perfci.stats.spread import Modes, Spread, spread_ratio, two_modes, upper_bound
 from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.calibrate import DefaultSession, Kept, Promise, PromiseCase, SeenMetric, Suggestion
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.spread import POWER, detectable_difference, pairs_needed
 from perfci.units import format_duration, format_share
 from perfci.verdict.caveats import rounds_to_believe

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from perfci.cli.help import RenamedOption
 from perfci.cli.printing import ProgressLine, say
 from perfci.errors import DamagedFile, PerfciError
-from perfci.model.worker import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
+from perfci.model.measuring import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
 

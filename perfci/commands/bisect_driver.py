@@ -29,9 +29,9 @@ from perfci.measure.process_cleanup import measuring_begins
 from perfci.measure.progress import case_states
 from perfci.measure.workplace import open_workplace
 from perfci.metrics import METRICS
-from perfci.model.finding import Why
+from perfci.model.measuring import DECIDING_ROUNDS
+from perfci.model.why import Why
 from perfci.model.words import words
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 

@@ -30,7 +30,7 @@ from perfci.measure.progress import Progress
 from perfci.measure.session import measure_cases
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
-from perfci.model.worker import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings, Quiet
 from perfci.stats.quantile import median
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import rounds_to_believe

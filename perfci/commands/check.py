@@ -27,10 +27,10 @@ from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case
 from perfci.model.finding import Finding, finding
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation, Report, Timing
 from perfci.model.run import Run, Side
 from perfci.model.words import words
-from perfci.model.worker import WorkerOutput
 from perfci.units import counted
 from perfci.verdict.case_comparisons import compare_case, left_out
 from perfci.verdict.decision import (

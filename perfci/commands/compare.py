@@ -32,9 +32,9 @@ from perfci.measure.selection import DecoratorLiterals, by_name, select, words_o
 from perfci.measure.session import SessionOptions, measure_cases
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case, Failure
+from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
-from perfci.model.worker import MeasureSettings
 from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict

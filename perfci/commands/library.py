@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import expanded, read_regular
-from perfci.model.worker import INJECTABLE, MOST_INJECTED
+from perfci.model.measuring import INJECTABLE, MOST_INJECTED
 from perfci.outputs import silent
 from perfci.trend import TriageState
 from perfci.units import format_duration, parse_duration

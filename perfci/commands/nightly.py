@@ -36,9 +36,9 @@ from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.selection import is_whole
 from perfci.measure.workplace import RequestedSide, open_workplace
 from perfci.model.case import Case, Failure
+from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Environment, GateOutcome, RecordedRun, Run, Side
-from perfci.model.worker import MeasureSettings
 from perfci.trend.timelines import current_name
 from perfci.units import counted, format_duration
 

@@ -31,8 +31,8 @@ from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionCon
 from perfci.model.case import Case
 from perfci.model.codec import CodecError, decode, encode
 from perfci.model.finding import TWO_SPEEDS
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.status import traits
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.outputs import Announce, Say, check_writable, silent
 from perfci.units import counted, first_of
 

@@ -27,9 +27,9 @@ from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
 from perfci.measure.workplace import open_workplace
-from perfci.model.finding import Why
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS
+from perfci.model.why import Why
 from perfci.outputs import Say, writing
 from perfci.report.clean import clean_line
 from perfci.units import counted, first_of
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from perfci.commands.history import Recorder
     from perfci.measure.checkout.git import ResolvedRev
     from perfci.measure.workplace import RequestedSide
+    from perfci.model.measuring import MeasureSettings
     from perfci.model.report import Report
     from perfci.model.run import CaseRun, Run
-    from perfci.model.worker import MeasureSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
 from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.words import words
-from perfci.model.worker import WorkerOutput
 from perfci.units import counted
 from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.case_comparisons import delayed_more, left_out, number_rows

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from perfci.model.case import NAME, Gate, Undecided
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 from perfci.trend import TrendSettings
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.policy import Policy

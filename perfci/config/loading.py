@@ -26,7 +26,8 @@ from perfci.config.keys import AcceptTable, Keys, ProjectKeys
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
-from perfci.model.worker import MeasureSettings, Quiet, SavedModel
+from perfci.model.measuring import MeasureSettings, Quiet
+from perfci.model.worker import SavedModel
 from perfci.suites import usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from perfci.errors import Unusable
 from perfci.metrics import Device
-from perfci.model.finding import Difference, Hint, Stack
+from perfci.model.why import Difference, Hint, Stack
 from perfci.model.worker import WorkOrder
 from perfci.plugins import (
     broken_entry_point,

@@ -12,7 +12,7 @@ from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.instruments import Recorded, RecordingScene, Words
-from perfci.model.finding import Hint
+from perfci.model.why import Hint
 from perfci.units import counted, format_share
 
 PLACE = 90

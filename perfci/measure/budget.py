@@ -8,8 +8,8 @@ from random import Random
 
 from perfci.measure.progress import MOST_LOOKED_INTO, CaseNeeds, CaseState, Shortage
 from perfci.measure.selection import visiting_order
+from perfci.model.measuring import AGREEING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.model.worker import AGREEING_ROUNDS
 from perfci.units import counted, format_duration
 from perfci.verdict.caveats import draws, rounds_to_believe
 from perfci.verdict.policy import threshold_of, worse_by

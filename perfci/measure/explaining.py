@@ -23,8 +23,8 @@ from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded, move
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
-from perfci.model.finding import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.model.report import Comparison
+from perfci.model.why import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
 EXPLAIN_S = 10.0

@@ -23,8 +23,8 @@ from perfci.errors import DamagedFile
 from perfci.files import read_regular, require_writable, write_lines
 from perfci.measure.round import RoundSide
 from perfci.model.case import Case
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.model.run import Environment
-from perfci.model.worker import MeasureSettings, WorkerOutput
 from perfci.stats.quantile import median
 from perfci.verdict.sampled_comparisons import samples_by_burst
 from perfci.version import VERSION

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from perfci.measure.selection import least_rounds
 from perfci.model.case import Case, Failure
-from perfci.model.report import Comparison
-from perfci.model.run import Ran
-from perfci.model.worker import (
+from perfci.model.measuring import (
     AGREEING_ROUNDS,
     DECIDING_ROUNDS,
     MeasureSettings,
@@ -20,6 +18,8 @@ from perfci.model.worker import (
     WorkerOutput,
     WorkerResult,
 )
+from perfci.model.report import Comparison
+from perfci.model.run import Ran
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy

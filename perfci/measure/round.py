@@ -32,17 +32,9 @@ from perfci.metrics import METRICS, metric_groups
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
+from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import sayable
-from perfci.model.worker import (
-    REPLACED,
-    Measurement,
-    MeasureSettings,
-    WorkerBlock,
-    WorkerFailure,
-    WorkerOutput,
-    WorkerResult,
-    WorkOrder,
-)
+from perfci.model.worker import REPLACED, Measurement, WorkerBlock, WorkOrder
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5

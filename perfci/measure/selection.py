@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from perfci.errors import UsageError
 from perfci.model.case import Case
+from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
-from perfci.model.worker import MeasureSettings
 from perfci.suites import form_of
 from perfci.units import parse_share
 

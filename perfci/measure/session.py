@@ -32,14 +32,9 @@ from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
+from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR, WorkerFailure, WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.run import WRONG_CODE
-from perfci.model.worker import (
-    ROUNDS_OF_AN_ANCESTOR,
-    UNLIKE_FRESH,
-    WorkerFailure,
-    WorkerOutput,
-)
+from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
 from perfci.verdict.row_status import adjust

@@ -36,7 +36,6 @@ from perfci.collector import (
 )
 from perfci.errors import Unusable, UsageError
 from perfci.model.case import Metric, unfit_reason
-from perfci.model.worker import WorkerOutput
 from perfci.plugins import (
     broken_entry_point,
     broken_plugin,
@@ -46,6 +45,7 @@ from perfci.plugins import (
 )
 
 if TYPE_CHECKING:
+    from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Explanation
 
 GROUP = "perfci.metrics"
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 Reduce = Callable[[Warm], Reading]
 Explain = Callable[[MovedCase], Iterable["Explanation"]]
-Rule = Callable[[Sequence[WorkerOutput], Sequence[WorkerOutput]], Ruling | None]
+Rule = Callable[[Sequence["WorkerOutput"], Sequence["WorkerOutput"]], Ruling | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Warm
 from perfci.metrics.graphs import counters, kernels_generated, typical
 from perfci.model.case import Metric
-from perfci.model.worker import WorkerOutput
 from perfci.stats.quantile import median
 from perfci.units import format_value
 
 if TYPE_CHECKING:
+    from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Explanation
 
 PLACE = 2

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from perfci.model.case import Case, Direction, Failure
-from perfci.model.worker import WorkerOutput
-
-WRONG_CODE = "wrong_code"
-"""The ``Failure.kind`` of a case whose worker ran code that isn't its side's."""
+from perfci.model.measuring import WorkerOutput
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from operator import attrgetter
 from typing import Literal
 
 from perfci.model.finding import Finding
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.words import words
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.evidence import bounded_exp, holm
 from perfci.stats.t_tests import welch_t
 from perfci.units import format_change, format_interval, format_share, format_value

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from perfci.model.finding import Stack, Why
+from perfci.model.why import Stack, Why
 from perfci.report.clean import clean_line
 from perfci.units import format_difference, format_value
 

@@ -23,8 +23,9 @@ from perfci.errors import DamagedFile
 from perfci.instruments import words as difference_words
 from perfci.metrics import METRICS
 from perfci.model.codec import CodecError
-from perfci.model.finding import MOST_STACK_S, Difference, Finding, Hint, Reason
+from perfci.model.finding import Finding, Reason
 from perfci.model.report import Report
+from perfci.model.why import MOST_STACK_S, Difference, Hint
 from perfci.model.words import reason_words, words
 from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line

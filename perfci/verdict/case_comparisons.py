@@ -14,9 +14,9 @@ from typing import Any
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.model.case import Case, Metric
 from perfci.model.finding import DELAYED_MORE, Finding, finding
+from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status
-from perfci.model.worker import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import no_evidence, sign_flip_p
 from perfci.verdict.policy import MetricPolicy, Policy, margin, metric_policy

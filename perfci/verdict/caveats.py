@@ -11,9 +11,9 @@ import math
 from collections.abc import Container, Sequence
 
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, Reason, finding
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Cause, traits
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
 from perfci.verdict.policy import threshold_of

@@ -10,8 +10,8 @@ from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, finding
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.model.run import WRONG_CODE
 from perfci.model.status import Status, traits
+from perfci.model.worker import WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import not_unchanged_reason, rare_state

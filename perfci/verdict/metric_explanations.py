@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from perfci.errors import UsageError
 from perfci.metrics import MetricGroup, MovedCase, metric_groups
 from perfci.model.case import Case
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation
-from perfci.model.worker import WorkerOutput
 
 
 def explain(

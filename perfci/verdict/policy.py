@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Gate, Metric, Undecided
+from perfci.model.measuring import DECIDING_ROUNDS, MeasureSettings
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS, MeasureSettings
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
 from perfci.units import format_share, format_value

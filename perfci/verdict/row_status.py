@@ -15,9 +15,9 @@ from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.finding import JUDGED, OVERSTATED, Finding, Plain, because, finding
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Status
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.stats.evidence import holm
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (

@@ -23,15 +23,9 @@ from typing import TypeVar
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model.case import Metric
 from perfci.model.finding import finding
+from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
-from perfci.model.worker import (
-    DECIDING_ROUNDS,
-    MOST_FIRST_CALLS,
-    REPLACED,
-    Measurement,
-    WorkerBlock,
-    WorkerOutput,
-)
+from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, Measurement, WorkerBlock
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.metrics import METRICS
+from perfci.model.measuring import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.stats.quantile import median
 from perfci.stats.speeds import SHARE_CONFIDENCE
 from perfci.stats.spread import Spread, upper_bound

@@ -27,8 +27,7 @@ from perfci.api.forking import unforkable_reason
 from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import use
-from perfci.model.run import WRONG_CODE
-from perfci.model.worker import UNLIKE_FRESH, WorkOrder
+from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE, WorkOrder
 from perfci.worker.bursts import freeze
 from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
@@ -42,7 +41,7 @@ from perfci.worker.imports import (
     use_own_places,
 )
 from perfci.worker.loading import imported, prepare_path
-from perfci.worker.measurement import look_inside, measure
+from perfci.worker.measurement import measure
 from perfci.worker.protocol import (
     Channel,
     WorkerDescriptors,
@@ -149,6 +148,8 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
         return
     use(order.metrics)
     if order.instruments:
+        from perfci.worker.recording import look_inside
+
         look_inside(order, channel)
         return
     harness_ns = monotonic_ns()

@@ -1,6 +1,4 @@
-"""Measures one case, or records what instruments see in it.
-
-Either way a worker sets up, makes a first call, warms up, and then does what the parent orders.
+"""Measures one case: sets up, makes a first call, warms up, and then does what the parent orders.
 
 An order's ``inject`` makes head slower or larger by shares, to show that the gate notices. The time
 is really spent and the memory really taken. Base runs the same code with shares of zero.
@@ -13,16 +11,13 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
-from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
 from perfci.metrics import NOTHING, Scene, metric_groups
 from perfci.metrics.graphs import frames_traced
 from perfci.metrics.observed.allocator import have_children_give_back
@@ -48,15 +43,13 @@ from perfci.worker.devices import (
     used,
 )
 from perfci.worker.imports import require_compiled, require_same_environment
-from perfci.worker.loading import imported, seed_random, set_up
+from perfci.worker.loading import seed_random, set_up
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
     from perfci.worker.main import StartClock
     from perfci.worker.protocol import Channel
 
-_LONGEST = 500
-"""Most characters of an instrument's failure."""
 _PAGE = b"\1"  # not zero: for zeros, the kernel would not allocate memory
 
 
@@ -122,8 +115,8 @@ class _Measuring:
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
         channel.enter("warmup")
         early = array("q", [int(first.took_s * 1e9)])
-        warmup_s = _warmup_s(order, work)
-        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, warmup_s)
+        most_s = longest_warmup_s(order, work)
+        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, most_s)
         scene.call_s += session.preparing_s
         self.copies.require_none()
         stop_collecting()
@@ -222,7 +215,8 @@ def _warm(session: Bursts, early: array[int], samples: array[int], seconds: floa
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
 
 
-def _warmup_s(order: WorkOrder, work: Work) -> float:
+def longest_warmup_s(order: WorkOrder, work: Work) -> float:
+    """Return the longest warm-up of this work, in s. Work whose calls are limited has none."""
     return 0.0 if work.most_calls else order.warmup_s
 
 
@@ -329,123 +323,3 @@ def wait_longer(spent_s: float, share: float) -> None:
 def ballast(share: float) -> bytes:
     """Return bytes that take ``share`` of the memory resident now, with every page touched."""
     return _PAGE * int((resident("VmRSS") or 0) * share)
-
-
-# Looking inside a case, without timing it.
-
-
-def look_inside(order: WorkOrder, channel: Channel) -> None:
-    """Run the order's case without timing it, and record what the order's instruments see."""
-    scene = RecordingScene(order)
-    recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
-    channel.enter("import")
-    device_kinds = kinds(order.devices)
-    with ExitStack() as starting:
-        starting.enter_context(recordings.during("start"))
-        benchmarks = imported(order)
-        fix_threads_and_seed(order)
-        channel.enter("setup")
-        traced = frames_traced()
-
-        def go_on(work: Work) -> None:
-            fix_threads_and_seed(order, seed=False)
-            copies = StrayCopies()
-            scene.call, scene.set_up = work.prepared_call, True
-            channel.enter("first_call")
-            device = named(device_kinds, work.device) if work.device else None
-            with recordings.during("first_call"):
-                called_ns = monotonic_ns()
-                output = work.prepared_call()
-                if device or not work.device:
-                    device = used(device_kinds, output, device)
-                if device:
-                    device.synchronize()
-                first_s = (monotonic_ns() - called_ns) / 1e9
-                del output
-            starting.close()
-            copies.require_none()
-            scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
-            bursts = Bursts(work.call, device, copies, prepare=work.prepare)
-            scene.once = bursts.once
-            channel.enter("warmup")
-            recordings.take_early()
-            scene.call_s = warm_up(bursts.warm, first_s, _warmup_s(order, work))
-            scene.call_s += bursts.preparing_s
-            stop_collecting()
-            channel.enter("record")
-            channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, copies)
-
-        set_up(order, benchmarks)(go_on)
-
-
-def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayCopies) -> None:
-    while line := channel.receive():
-        request = json.loads(line)
-        if request["do"] == "finish":
-            return
-        collect()
-        recorded, why = recordings.taken(request["instrument"])
-        copies.require_none()
-        channel.send("record", recorded=recorded, why=why)
-    os._exit(0)  # the parent is gone
-
-
-class _Recordings:
-    """The recordings of a worker. An instrument's failure affects neither the case nor others."""
-
-    def __init__(self, scene: RecordingScene, chosen: Mapping[str, Instrument]) -> None:
-        self._scene = scene
-        self._chosen = chosen
-        self._kept: dict[str, Recorded] = {}
-        self._failures: dict[str, str] = {}
-
-    @contextmanager
-    def during(self, when: When) -> Iterator[None]:
-        """Record until the block ends. Instruments end in the reverse order of their begin."""
-        begun: list[tuple[str, Any]] = []
-        for name, instrument in self._of(when):
-            with self._failure_kept(name):
-                context = instrument.record(self._scene)
-                self._kept[name] = context.__enter__()
-                begun.append((name, context))
-        yield
-        for name, context in reversed(begun):
-            with self._failure_kept(name):
-                context.__exit__(None, None, None)
-
-    def take_early(self) -> None:
-        """Make the recordings that are due before the work is warm."""
-        for name, instrument in self._of("early"):
-            with self._failure_kept(name):
-                self._kept[name] = instrument.record(self._scene)
-
-    def taken(self, name: str) -> tuple[Recorded, str]:
-        """Return an instrument's recording, and the reason if the instrument failed.
-
-        Instruments for warm work record now. The others have recorded before.
-        """
-        instrument = self._chosen[name]
-        if instrument.when == "work":
-            self._failures.pop(name, "")
-            with self._failure_kept(name):
-                self._kept[name] = instrument.record(self._scene)
-        why = self._failures.get(name, "")
-        return ({} if why else self._kept.pop(name, {})), why
-
-    def _of(self, when: When) -> Iterator[tuple[str, Instrument]]:
-        return (item for item in self._chosen.items() if item[1].when == when)
-
-    @contextmanager
-    def _failure_kept(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
-            self._failures[name] = _reason_of(error)
-
-
-def _reason_of(error: Exception) -> str:
-    if isinstance(error, Unusable):
-        return str(error)[:_LONGEST]
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"[:_LONGEST]

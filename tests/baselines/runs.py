@@ -6,8 +6,9 @@ from typing import Any
 
 from perfci.baselines.store import make_environment
 from perfci.model.case import Case, Failure, Metric
+from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run, Side
-from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.model.worker import GraphEvent
 
 FACTS = {
     "system": "linux",

@@ -12,8 +12,8 @@ import pytest
 
 from perfci.commands.revisions import cut_short, unbegun_text
 from perfci.model.case import Failure
+from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
-from perfci.model.worker import MeasureSettings
 from tests.cli.interference import SteppedInto
 from tests.verdict.workers import case, side
 

@@ -23,7 +23,7 @@ from perfci.measure.explaining import (
 from perfci.measure.progress import CaseState
 from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Case, Failure
-from perfci.model.finding import Difference, Stack
+from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
 from perfci.report.exporters.json import render as render_json
 from tests.builders.in_process import Done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.commands.run_to_report import warning_notes
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from tests.builders.project import Project
 from tests.verdict.workers import worker
 

@@ -27,8 +27,8 @@ from perfci.commands.shards import decide
 from perfci.config.loading import Config
 from perfci.measure.machine.cores import CorePlan
 from perfci.model.case import Case, Failure
+from perfci.model.measuring import MeasureSettings, Quiet
 from perfci.model.run import Environment, Side
-from perfci.model.worker import MeasureSettings, Quiet
 from tests.verdict.identical import outputs
 from tests.verdict.workers import case
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from perfci.commands.check import findings_of_both, notes_of_both
 from perfci.commands.run_to_report import burst_findings, worker_notes
 from perfci.model.case import Case
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Report, Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
-from perfci.model.worker import WorkerOutput
 from perfci.verdict.decision import UNDECIDED
 
 CREATED = "2026-03-01T00:00:00+00:00"

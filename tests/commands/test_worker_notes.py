@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perfci.commands.run_to_report import burst_findings
+from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
-from perfci.model.worker import WorkerOutput
 
 
 def output(**fields: object) -> WorkerOutput:

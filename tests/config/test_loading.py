@@ -9,7 +9,7 @@ import pytest
 from perfci.config.loading import Config, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.metrics import METRICS
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 from perfci.trend import TrendSettings
 from tests.verdict.workers import case
 

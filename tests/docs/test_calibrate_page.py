@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 
 from perfci.commands.calibrate_parts import TRIED
-from perfci.model.worker import Quiet
+from perfci.model.measuring import Quiet
 from tests.docs.pages import page, section
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from perfci.instruments import Instrument, instruments, words
-from perfci.model.finding import Difference, Hint
+from perfci.model.why import Difference, Hint
 from tests.builders.project import Project
 from tests.plugins import Environment, install
 
@@ -21,7 +21,7 @@ GROUP = "perfci.instruments"
 CALLS = """
 import sys
 
-from perfci.model.finding import Difference, Hint
+from perfci.model.why import Difference, Hint
 
 WHEN = "work"
 RUNS = 2

@@ -21,7 +21,7 @@ from perfci.measure.machine.doctor import (
     quota,
     turbo,
 )
-from perfci.model.worker import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings, Quiet
 from tests.builders.project import Project
 from tests.builders.repository import mounted
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, error, processes

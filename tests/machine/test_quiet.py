@@ -11,7 +11,7 @@ from perfci.measure.machine.quiet import (
     quiet_facts,
     unpassed_of_job,
 )
-from perfci.model.worker import Quiet
+from perfci.model.measuring import Quiet
 
 INHERITED = {
     "PATH": "/bin",

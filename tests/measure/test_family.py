@@ -14,7 +14,7 @@ from perfci.measure.executor import Executor
 from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from tests.verdict.workers import case, worker

@@ -7,7 +7,7 @@ import pytest
 from perfci.measure.budget import RemainingTime
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
-from perfci.model.worker import MeasureSettings, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.verdict.policy import Policy
 
 

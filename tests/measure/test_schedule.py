@@ -18,8 +18,8 @@ from perfci.measure.selection import (
     turns,
     visiting_order,
 )
+from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
-from perfci.model.worker import MeasureSettings
 from tests.verdict.workers import case, side
 
 

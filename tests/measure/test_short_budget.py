@@ -12,7 +12,7 @@ from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
 from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.reach import reaches
 from perfci.model.case import Case
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 from perfci.verdict.policy import Policy
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated

@@ -15,14 +15,8 @@ from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
-from perfci.model.worker import (
-    MeasureSettings,
-    Quiet,
-    WorkerBlock,
-    WorkerFailure,
-    WorkerOutput,
-    WorkOrder,
-)
+from perfci.model.measuring import MeasureSettings, Quiet, WorkerFailure, WorkerOutput
+from perfci.model.worker import WorkerBlock, WorkOrder
 
 pytestmark = pytest.mark.processes
 

@@ -17,7 +17,8 @@ from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
-from perfci.model.worker import REPLACED, MeasureSettings, Quiet, WorkerOutput, WorkOrder
+from perfci.model.measuring import MeasureSettings, Quiet, WorkerOutput
+from perfci.model.worker import REPLACED, WorkOrder
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
 from tests.machine.fake_torch import write_torch

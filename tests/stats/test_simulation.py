@@ -25,7 +25,7 @@ from benchmarks.statistics.paths import (
 from benchmarks.statistics.scoring import wilson_interval
 from benchmarks.statistics.served_requests import GAP_S, PREFILL_S
 from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
-from perfci.model.worker import MeasureSettings
+from perfci.model.measuring import MeasureSettings
 
 ROOT = Path(__file__).parents[2]
 

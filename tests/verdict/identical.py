@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from perfci.calibrate.identical_sides import Pairs
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from tests.verdict.workers import case
 
 SPREAD = 0.01

@@ -35,9 +35,9 @@ from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import CaseRun, Environment, Run, Side
-from perfci.model.worker import WorkerOutput
 from perfci.report.exporters.json import render as render_json
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.case_comparisons import compare_case

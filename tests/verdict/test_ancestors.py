@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER
+from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR
 from perfci.model.report import Comparison
-from perfci.model.worker import ROUNDS_OF_AN_ANCESTOR
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust

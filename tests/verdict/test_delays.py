@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import permutation_test
 
 from perfci.model.finding import DELAYED_MORE
+from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
-from perfci.model.worker import WorkerOutput
 from perfci.stats.t_tests import sign_flip_p
 from perfci.verdict.case_comparisons import compare_case, delayed_more
 from perfci.verdict.policy import default_policy

@@ -8,9 +8,9 @@ import pytest
 
 from perfci.metrics import METRICS
 from perfci.model.finding import IN_WORDS, Reason, finding, stated
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
-from perfci.model.worker import WorkerOutput
 from perfci.report.outline import headline, outline
 from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.case_comparisons import compare_case

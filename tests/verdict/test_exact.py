@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from perfci.config.loading import parse_config
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy, default_policy

@@ -9,7 +9,8 @@ import pytest
 
 from perfci.metrics import use
 from perfci.metrics.graphs import new_events
-from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.model.measuring import WorkerOutput
+from perfci.model.worker import GraphEvent
 from perfci.verdict.decision import placeholder
 from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import default_policy

@@ -11,8 +11,8 @@ from hypothesis import strategies as any_of
 from perfci.calibrate.identical_sides import Pairs
 from perfci.model.case import Kind, Metric
 from perfci.model.codec import to_plain
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
-from perfci.model.worker import WorkerOutput
 from perfci.units import format_value
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.policy import default_policy

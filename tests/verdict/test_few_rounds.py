@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.model.worker import DECIDING_ROUNDS
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy

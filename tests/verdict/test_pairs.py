@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.sampled_comparisons import pair_values, side_by_side

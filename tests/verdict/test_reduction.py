@@ -10,7 +10,8 @@ from itertools import islice
 
 import pytest
 
-from perfci.model.worker import Measurement, WorkerBlock, WorkerOutput
+from perfci.model.measuring import WorkerOutput
+from perfci.model.worker import Measurement, WorkerBlock
 from perfci.stats.quantile import samples_needed
 from perfci.verdict.sampled_comparisons import reduce
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perfci.model.case import Case, Failure
-from perfci.model.worker import WorkerOutput
+from perfci.model.measuring import WorkerOutput
 
 STEADY = (1.000, 1.010, 0.990, 1.005, 0.995, 1.000)
 """Six workers' luck, the same for both sides of a round."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfci.model.codec import from_plain
-from perfci.model.worker import Measurement, WorkerOutput
+from perfci.model.measuring import WorkerOutput
+from perfci.model.worker import Measurement
 from perfci.verdict.sampled_comparisons import reduce
 from tests.worker.driver import Bench
 

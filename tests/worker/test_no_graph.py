@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from perfci.model.codec import from_plain
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Verdict
-from perfci.model.worker import Measurement, WorkerOutput
+from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.metric_explanations import explain

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfci.measure.machine.quiet import child_environment
-from perfci.model.worker import Quiet
+from perfci.model.measuring import Quiet
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.processes

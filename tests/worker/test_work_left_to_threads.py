@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
-from perfci.model.worker import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust

@@ -40,7 +40,7 @@ from perfci.measure.machine.isolation import (
 )
 from perfci.measure.machine.quiet import child_environment, undivided_reason, unpassed_of_job
 from perfci.metrics.observed.processes import own_cgroup
-from perfci.model.worker import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings, Quiet
 from perfci.units import counted, first_of
 
 _LEAST_DISK_GIB = 2.0

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from perfci.measure.machine.cores import CorePlan
 from perfci.metrics.observed.processes import PEAK, PREFIX, PROCESSES, ROOT, cgroup_of, own_cgroup
-from perfci.model.worker import Quiet
+from perfci.model.measuring import Quiet
 
 _ALLOWED = frozenset(
     {

@@ -22,7 +22,7 @@ from perfci.measure.provenance.events import (
     read_events,
 )
 from perfci.model.case import Failure
-from perfci.model.run import WRONG_CODE
+from perfci.model.worker import WRONG_CODE
 from perfci.worker.hook.perfci_watch.commands import is_python
 from perfci.worker.hook.perfci_watch.ownership import VARIABLE
 from perfci.worker.own_packages import normalised, packages_in

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.metrics import Collector, MovedCase, Reading, Ruling
 from perfci.model.case import Metric
-from perfci.model.worker import GraphEvent, WorkerOutput
+from perfci.model.worker import GraphEvent
 from perfci.stats.quantile import upper_median
 
 if TYPE_CHECKING:
     from perfci.metrics.graphs.compile_listener import GraphWatch
+    from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Explanation
 
 PLACE = 5

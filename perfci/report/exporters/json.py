@@ -27,7 +27,7 @@ from perfci.report.rows import replay_of
 from perfci.verdict.caveats import cause_of
 
 if TYPE_CHECKING:
-    from perfci.model.finding import Difference, Hint
+    from perfci.model.why import Difference, Hint
 
 HELP = "Write the report file here."
 MOST_BYTES = 16 << 20

@@ -9,7 +9,8 @@ import pytest
 from perfci.errors import DamagedFile
 from perfci.model.case import Failure
 from perfci.model.report import Report
-from perfci.model.run import WRONG_CODE, Compiled, Ran, SideRan
+from perfci.model.run import Compiled, Ran, SideRan
+from perfci.model.worker import WRONG_CODE
 from perfci.report.clean import code
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.markdown import render as render_markdown

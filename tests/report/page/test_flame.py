@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfci.model.finding import Stack, Why
+from perfci.model.why import Stack, Why
 from perfci.report.drawing import WIDTH, flame_of
 from perfci.report.exporters.html import render as render_page
 from tests.report.hostile import NAMES
