@@ -62,6 +62,12 @@ def inference_work(
     on both sides alike.
     """
     check_callable(model, "the model", options.where)
+    if inputs == (...,) and not keyword_inputs:  # as `perfci init` leaves it
+        raise BenchmarkError(
+            "no-input",
+            f"{options.where}: the model's input is still `...`",
+            "Write the tensors that the model is run with, such as torch.randn(batch, 128).",
+        )
     forward = in_mode(model, options)
     place = chosen_device(options)
     module = module_of(model)

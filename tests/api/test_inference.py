@@ -177,6 +177,10 @@ def test_what_cannot_be_called_is_refused(wrong):
     assert refused(wrong, torch.ones(1)).slug == "not-callable"
 
 
+def test_the_dots_of_the_first_benchmark_are_no_input():
+    assert refused(model(), ...).slug == "no-input"
+
+
 def test_a_model_that_is_compiled_already_is_refused():
     assert (
         refused(torch.compile(model(), backend="eager"), torch.ones(1, 8)).slug
