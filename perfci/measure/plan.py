@@ -32,7 +32,15 @@ from perfci.model.worker import SavedModel, WorkOrder
 
 _NOTHING = Discovery((), (), {})
 # precompiled headers lie next to the cache folder: one side's compile would make them for all
-_COMPILER = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+_NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+
+def _places(folder: Path) -> dict[str, str]:
+    """Return the variables of a process whose temporary files and compile cache lie in ``folder``.
+
+    Without the second, torch's compiler sets it as it is imported, to another folder on each side.
+    """
+    return {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
 
 
 def files_in(root: Path, benchmarks: str, pattern: str) -> tuple[str, ...]:
@@ -185,9 +193,7 @@ class SessionPlan:
 
     def ancestor_launch(self) -> Launch:
         """Return the launch of an ancestor: base's Python, but an environment of neither side."""
-        folder = self._ancestor_folder()
-        places = {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-        return self._launch(self.sides[0], places | _COMPILER)
+        return self._launch(self.sides[0], _places(self._ancestor_folder()) | _NO_SHARED_HEADERS)
 
     def _ancestor_folder(self) -> Path:
         folder = self.scratch / "ancestor"
@@ -225,13 +231,8 @@ class SessionPlan:
         temporary = self.temporary_of(side.name)
         temporary.mkdir(exist_ok=True)
         extensions = self.scratch / "caches" / side.name / "extensions"
-        extra = {
-            "TMPDIR": str(temporary),
-            # what a benchmark compiles by torch.utils.cpp_extension is its own side's
-            "TORCH_EXTENSIONS_DIR": str(extensions),
-            # else torch's compiler sets it as it is imported, to another folder on each side
-            "TORCHINDUCTOR_CACHE_DIR": str(temporary / "inductor"),
-        }
+        # what a benchmark compiles by torch.utils.cpp_extension is its own side's
+        extra = {**_places(temporary), "TORCH_EXTENSIONS_DIR": str(extensions)}
         watched = watched or self.watched(side)
         return self._launch(side, extra | watched.environment())
 
@@ -288,7 +289,7 @@ class SessionPlan:
                 **watched.environment(),
                 "TMPDIR": str(self.temporary_of(side.name)),
                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                **_COMPILER,
+                **_NO_SHARED_HEADERS,
                 "TRITON_CACHE_DIR": str(caches / "triton"),
             },
             timeout_s=case.timeout or self.config.settings.timeout,

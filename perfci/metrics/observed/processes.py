@@ -24,7 +24,7 @@ OWN = "0"
 """Written to ``cgroup.procs``, moves the writing process itself."""
 _OF_A_SESSION = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 """Name of the cgroup of a session of perfci."""
-_COMPILER = b"/torch/_inductor/compile_worker/"
+_COMPILE_WORKER = b"/torch/_inductor/compile_worker/"
 """Part of the command line of a process of torch's compiler."""
 _KIB = 1024
 GRACE_S = 0.3
@@ -220,7 +220,7 @@ def _stat(pid: int) -> _Process | None:
 
 
 def _is_compiler(pid: int) -> bool:
-    return _COMPILER in _read(f"{pid}/cmdline")
+    return _COMPILE_WORKER in _read(f"{pid}/cmdline")
 
 
 def _cpu_s(process: _Process) -> float:
