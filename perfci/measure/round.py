@@ -19,6 +19,7 @@ from perfci.measure.machine.card_watches import (
     read_as_one,
     under_load,
 )
+from perfci.measure.machine.cores import throttled_s
 from perfci.measure.machine.gpu_watch import CardWatch, GpuState, set_aside_reason
 from perfci.measure.provenance.attribution import (
     Provenance,
@@ -373,6 +374,7 @@ class RoundSide:
         self.at_power_limit = False
         self._calls_between = 0
         self._before: GpuState | None = None
+        self._throttled_s = 0.0
         self._ordered = 0.0
         self._output: Mapping[str, object] = {}
         self._ended = False
@@ -409,6 +411,7 @@ class RoundSide:
         for watch in self.watches:
             watch.before_block()
         self._before = read_as_one(self.cards)
+        self._throttled_s = throttled_s()
         self._ordered = self.living.now()
         self.living.send({"do": "block", **order})
 
@@ -425,7 +428,8 @@ class RoundSide:
             own = own_pids(self._before, workers) | own_pids(after, workers)
             reason = set_aside_reason(self._before, after, own)
             block = replace(block, set_aside=reason)
-        block = replace(block, calls_before=self._calls_between)
+        throttled = throttled_s() - self._throttled_s
+        block = replace(block, calls_before=self._calls_between, throttled=throttled)
         self._calls_between = 0
         for watch in self.watches:
             watch.after_block()

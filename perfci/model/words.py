@@ -230,6 +230,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"{format_share(worst)}, beyond the threshold of {format_share(threshold)}"
     ),
     "one-session": "a baseline of one session says nothing about the variance between sessions",
+    "throttled": (
+        "a processor quota stopped most bursts of {throttled} of {workers} workers: give the "
+        "container whole cores, or raise the limit"
+    ),
     "few-rounds-changed": "most rounds do not show the change",
     "few-workers-changed": "most workers do not show the change",
     "round-groups": _round_groups,

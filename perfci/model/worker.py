@@ -100,6 +100,8 @@ class GraphEvent:
 
 REPLACED = "measured again in long turns"
 """Why a block is excluded if later blocks of its round replace it."""
+THROTTLED = "throttled by a processor quota"
+"""Why a delayed burst is excluded if a cgroup's quota was used up during its block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class WorkerBlock:
     gave the device's time. ``duration`` is the time of all bursts. ``run_delay`` is for each burst
     how long the kernel kept the worker off its core. ``set_aside`` is the reason why the block was
     excluded, or "". ``calls_before`` counts the calls made for other readings between the previous
-    block and this one.
+    block and this one. ``throttled`` is how long a processor quota stopped threads meanwhile.
     """
 
     bursts: int
@@ -123,6 +125,7 @@ class WorkerBlock:
     set_aside: str = ""
     timed_apart: int = 0
     calls_before: int = 0
+    throttled: float = 0.0
 
     @property
     def calls(self) -> int:

@@ -19,6 +19,7 @@ from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import no_evidence, sign_flip_p
+from perfci.verdict.caveats import caveat_of_quota
 from perfci.verdict.policy import MetricPolicy, Policy, margin, metric_policy
 from perfci.verdict.sampled_comparisons import (
     Values,
@@ -63,7 +64,7 @@ def compare_case(
     rows: list[Comparison] = []
     rules: dict[str, MetricPolicy] = {}
     ruled, remarks = rulings(base, head), _remarks(head)
-    disturbance = _disturbance((*base, *head))
+    disturbance, throttled = _disturbance((*base, *head)), caveat_of_quota((*base, *head))
     delayed = delayed_more(base, head) if paired else None
     affected_metrics: set[str] = set()
     if delayed:
@@ -85,6 +86,8 @@ def compare_case(
             rules[metric.name] = rule
             sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
             row = _compare_values(empty, metric, policy, rule, (before, after), sessions)
+            if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
+                row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and empty.gate == "fail":
             if metric.name in _UNASKED and not _is_asked_for(metric, case, rule):

@@ -11,9 +11,10 @@ import math
 from collections.abc import Container, Sequence
 
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, Reason, finding
-from perfci.model.measuring import DECIDING_ROUNDS
+from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
 from perfci.model.status import Cause, traits
+from perfci.model.worker import THROTTLED
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
 from perfci.verdict.policy import threshold_of
@@ -24,6 +25,8 @@ _SHARE_OF_ALPHA = 0.25
 """Share of alpha for processes of two speeds. The rest is left for patterns about as unlikely."""
 _GAP_REACH = 1.5
 """Two states of a process explain changes up to this many times their distance, no larger ones."""
+_THROTTLED_SHARE = 0.1
+"""Share of a case's workers that a quota may have stopped in most bursts."""
 _METHOD_CODES = frozenset(
     {
         # too little was measured
@@ -180,6 +183,17 @@ def caveat_of_workers(
         low_count=low_count,
         high_count=high_count,
     )
+
+
+def caveat_of_quota(outputs: Sequence[WorkerOutput]) -> Finding | None:
+    """Return why a change of times may be a processor quota's, if many workers show its delays.
+
+    It stops threads once per 0.1 s. If that fits the calls' rhythm, it may stop one side only.
+    """
+    throttled = sum(bool(o.bursts_disturbed) and o.disturbance == THROTTLED for o in outputs)
+    if throttled <= _THROTTLED_SHARE * len(outputs):
+        return None
+    return finding("throttled", throttled=throttled, workers=len(outputs))
 
 
 def _ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:

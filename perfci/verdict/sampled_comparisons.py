@@ -25,7 +25,7 @@ from perfci.model.case import Metric
 from perfci.model.finding import finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
-from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, Measurement, WorkerBlock
+from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, THROTTLED, Measurement, WorkerBlock
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
@@ -205,11 +205,15 @@ def _disturbances(
 ) -> tuple[str, ...]:
     """Return what disturbed each burst, or "". ValueError if a burst has no run delay."""
     delays = [delay for block in blocks for delay in block.run_delay]
-    reasons = [block.set_aside for block in blocks for _ in range(block.bursts)]
+    of_bursts = [block for block in blocks for _ in range(block.bursts)]
     return tuple(
-        reason or (_DELAYED if delay > _STOLEN_SHARE * sum(samples) else "")
-        for reason, delay, samples in zip(reasons, delays, by_burst, strict=True)
+        block.set_aside or (_delay_reason(block) if delay > _STOLEN_SHARE * sum(samples) else "")
+        for block, delay, samples in zip(of_bursts, delays, by_burst, strict=True)
     )
+
+
+def _delay_reason(block: WorkerBlock) -> str:
+    return THROTTLED if 2.0 * block.throttled > math.fsum(block.run_delay) else _DELAYED
 
 
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:

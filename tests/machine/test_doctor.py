@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfci.measure.machine import doctor as examination
-from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes
+from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes, throttled_s
 from perfci.measure.machine.doctor import (
     Card,
     HardwareFinding,
@@ -173,9 +173,16 @@ def test_a_quota_below_the_cores_makes_it_worse(
         path = tmp_path / "cgroups" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text}\n")
+        path.with_name("cpu.stat").write_text(
+            "usage_usec 7\nthrottled_usec 250000\n"
+            if "cpu.max" in name
+            else "throttled_time 250000000"
+        )
     (tmp_path / "own").write_text(f"{own}\n")
     allowed = cpu_quota(tmp_path / "cgroups", tmp_path / "own")
     assert allowed == expected
+    stopped = throttled_s(tmp_path / "cgroups", tmp_path / "own")
+    assert stopped == pytest.approx(0.25 if expected else 0.0)
     assert quota(allowed, 2).level == ("ok" if expected is None else "worse")
     assert bool(quota_notes(2, allowed)) == (expected is not None)
     assert quota(allowed, 1).level == ("worse" if expected == 0.5 else "ok")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from perfci.measure.machine.cores import plan_cores
 from perfci.measure.machine.quiet import (
@@ -135,3 +136,15 @@ def test_workers_and_parent_get_cores_of_their_own() -> None:
     assert (alone.workers, alone.parent) == ((0,), ())
     assert plan_cores(tuple(range(16)), cores=0, threads=0, pin=True).threads == 4
     assert plan_cores((0, 1), cores=0, threads=0, pin=False).workers == ()
+
+
+def test_of_a_quota_only_whole_cores_are_used_unless_more_are_asked_for() -> None:
+    within = partial(plan_cores, tuple(range(8)), threads=0, pin=True)
+    plan = within(cores=0, quota=2.5)
+    assert (plan.workers, plan.parent, plan.threads) == ((7,), (6,), 1)
+    assert (within(cores=0, quota=0.5).workers, within(cores=0, quota=0.5).parent) == ((7,), ())
+    assert (within(cores=3, quota=2.0).workers, within(cores=3, quota=2.0).parent) == (
+        (5, 6, 7),
+        (),
+    )
+    assert within(cores=0, quota=64.0) == within(cores=0)

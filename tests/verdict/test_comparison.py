@@ -10,6 +10,8 @@ import pytest
 
 from perfci.model.case import Metric
 from perfci.model.report import Comparison
+from perfci.model.worker import THROTTLED
+from perfci.report.row_checks import row_contradictions
 from perfci.stats.t_tests import t_quantile
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy, standard_error, worse_by
@@ -133,6 +135,28 @@ def test_a_row_keeps_the_values_of_its_pairs_however_far_out_they_are() -> None:
     assert row.base.values == tuple(0.01 * luck for luck in STEADY)
     assert row.head.values[2] == 0.02
     assert (row.base.quantiles, row.head.quantiles) == ((), pytest.approx(quantiles))
+
+
+@pytest.mark.parametrize(
+    ("metric", "disturbance", "count", "status"),
+    [
+        ("latency_p50", THROTTLED, 2, "inconclusive"),
+        ("latency_p50", THROTTLED, 1, "regressed"),
+        ("latency_p50", "core taken", 6, "regressed"),
+        ("energy", THROTTLED, 6, "regressed"),
+    ],
+)
+def test_a_time_among_workers_that_a_quota_stopped_is_undecided(
+    metric: str, disturbance: str, count: int, status: str
+) -> None:
+    base, head = both(metric, 1.3)
+    stopped = [replace(o, bursts_disturbed=9, disturbance=disturbance) for o in head[:count]]
+    rows = compare_case(case(), base, (*stopped, *head[count:]), POLICY, paired=True)
+    row = adjust(rows, POLICY)[0]
+    assert row.status == status
+    reason = f"a processor quota stopped most bursts of {count} of 12 workers"
+    assert any(reason in warning for warning in row.warnings) == (status == "inconclusive")
+    assert not list(row_contradictions(row))
 
 
 def test_a_row_of_latency_has_the_median_process_s_first_calls() -> None:

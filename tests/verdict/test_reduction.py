@@ -105,6 +105,15 @@ def test_half_of_the_bursts_may_be_set_aside() -> None:
     assert output.disturbance == "core taken"
 
 
+def test_delays_of_a_block_that_a_quota_stopped_are_throttled_and_not_the_code_s() -> None:
+    slow = replace(block(4, 1, 0.004, 0.004, 0.004), throttled=0.007)
+    output = reduced(raw([1_000_000, 9_000_000, 9_000_000, 9_000_000], slow))
+    assert (output.disturbance, output.bursts_disturbed) == ("throttled by a processor quota", 3)
+    assert output.bursts_delayed == 0
+    hardly = replace(slow, throttled=0.005)  # less than half of the delays: other programs
+    assert reduced(raw([1_000_000, 9_000_000] * 2, hardly)).disturbance == "core taken"
+
+
 def test_the_commonest_disturbance_stands_for_all() -> None:
     capped = block(1, 1, reason="power cap")
     output = reduced(raw([10, 20, 30], capped, block(1, 1, 1e-6), capped))

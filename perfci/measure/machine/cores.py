@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -30,13 +30,16 @@ SHARED = (
     "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
 )
 QUOTA = (
-    "A cgroup allows {:.3g} s of processor time per second, and there are {}. When it is used up, "
-    "the kernel stops workers, and identical sides may look different. Give the container whole "
-    "cores instead: docker's `--cpuset-cpus`, not `--cpus`."
+    "A cgroup allows {:.3g} s of processor time per second, and there are {}. So perfci uses no "
+    "more whole cores than that, unless `cores` asks for them. When the time is used up, the "
+    "kernel stops workers, and their bursts don't count. Give the container whole cores instead: "
+    "docker's `--cpuset-cpus`, not `--cpus`."
 )
 CPUS = Path("/sys/devices/system/cpu")
 _QUOTAS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 """A cgroup's files with a quota and its period: of version 2, and two of version 1."""
+_THROTTLED = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
+"""Units of the throttled time in s, by its name in ``cpu.stat`` of versions 2 and 1."""
 _WORD = 64
 """Cores in one word of NVML's bit mask."""
 
@@ -67,7 +70,26 @@ def cpu_quota(
     ``docker run --cpus``, a limit of Kubernetes and systemd's ``CPUQuota`` set one. Inside of a
     container, ``own`` may show a path of the host, and the container's cgroup is the mounted root.
     """
-    quotas = []
+    return min((quota for _, quota in _quotas(cgroups, own)), default=None)
+
+
+def throttled_s(
+    cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> float:
+    """Return the time for which cgroups' quotas have stopped this process's threads so far."""
+    lines = chain.from_iterable(file.read_text().splitlines() for file in _statistics(cgroups, own))
+    counters = map(str.split, lines)
+    return sum(int(count) * _THROTTLED[name] for name, count in counters if name in _THROTTLED)
+
+
+@cache
+def _statistics(cgroups: Path, own: Path) -> tuple[Path, ...]:
+    """Return the statistics of each cgroup with a quota. A process without quotas reads none."""
+    return tuple(folder / "cpu.stat" for folder, _ in _quotas(cgroups, own))
+
+
+def _quotas(cgroups: Path, own: Path) -> Iterator[tuple[Path, float]]:
+    """Yield each cgroup of this process that has a quota, with the quota."""
     for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else ():
         _, controllers, path = line.split(":", 2)
         mounted = cgroups / controllers  # the controllers of version 2 are an empty word
@@ -75,14 +97,17 @@ def cpu_quota(
             files = [folder / name for name in _QUOTAS if folder.is_relative_to(mounted)]
             words = [word for file in files if file.exists() for word in file.read_text().split()]
             if len(words) == 2 and words[0] not in {"max", "-1"}:
-                quotas.append(int(words[0]) / int(words[1]))
-    return min(quotas, default=None)
+                yield folder, int(words[0]) / int(words[1])
 
 
-def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool) -> CorePlan:
+def plan_cores(
+    available: Sequence[int], *, cores: int, threads: int, pin: bool, quota: float | None = None
+) -> CorePlan:
     """Return the plan: workers on the last cores, the parent on the rest, if any.
 
     ``cores`` 0 means up to four, with one left for the parent. ``threads`` 0 means one per core.
+    Only as many cores are used as the ``quota`` has whole ones: on more, ancestors that import
+    while workers measure would use the quota up. ``cores`` is kept, even if that is more.
     Raises UsageError for more cores than there are: fewer would be another environment.
     """
     if cores > len(available):
@@ -91,9 +116,10 @@ def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool)
             f"`cores` is {cores}, and perfci may use {len(available)} here",
             "Set `cores` to that or less, or to 0 to let perfci choose.",
         )
-    wanted = cores or min(4, max(1, len(available) - 1))
+    usable = len(available) if quota is None else min(len(available), max(1, int(quota)))
+    wanted = cores or min(4, max(1, usable - 1))
     chosen = tuple(available[-wanted:])
-    rest = tuple(core for core in available if core not in chosen)
+    rest = tuple(available[-max(usable, wanted) : -wanted])
     count = threads or len(chosen)
     return CorePlan(chosen, rest, count) if pin else CorePlan((), (), count)
 
@@ -101,20 +127,21 @@ def plan_cores(available: Sequence[int], *, cores: int, threads: int, pin: bool)
 @contextmanager
 def own_cores(
     available: Sequence[int],
-    plan: Callable[[Sequence[int]], CorePlan],
+    plan: Callable[..., CorePlan],
     near: frozenset[int] = frozenset(),
 ) -> Iterator[tuple[CorePlan, tuple[str, ...]]]:
     """Yield ``plan`` of the available cores, and notes on what takes from the workers' time.
 
-    ``plan`` takes workers' cores from the end. So cores that no other session holds come last, and
-    of these the ones that are ``near`` the GPU.
+    ``plan`` gets the cores and the quota, and takes workers' cores from the end. So cores that no
+    other session holds come last, and of these the ones that are ``near`` the GPU.
     """
     folder = _folder()
     free = {core for core in available if folder and _is_free(folder / f"core-{core}.lock")}
-    chosen = plan(sorted(available, key=lambda core: (core in free, core in near, core)))
+    ordered = sorted(available, key=lambda core: (core in free, core in near, core))
+    chosen = plan(ordered, quota=(quota := cpu_quota()))
     unshared = tuple(core for core in chosen.parent if core in free)
     chosen = replace(chosen, parent=unshared or chosen.parent, near=near)
-    notes = quota_notes(len(available), cpu_quota())
+    notes = quota_notes(len(available), quota)
     if folder is None:
         yield chosen, notes
         return
