@@ -5,6 +5,7 @@ The history is loaded, put in the order of the branch's commits, and searched fo
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from perfci.commands.notifications import Notifications
 from perfci.errors import OutsideError
 from perfci.outputs import Say, silent
-from perfci.trend import Change, KnownChange, Trend
+from perfci.trend import KnownChange, Trend
 from perfci.trend.changes import RunAll
 
 if TYPE_CHECKING:
@@ -74,12 +75,11 @@ def report_trend(
     settings = config.trend
     if request.last_days is not None:
         settings = replace(settings, drift_days=request.last_days)
-    with open_history(request.address, create=False) as history:
+    with _without_collection(), open_history(request.address, create=False) as history:
         trend = trend_of(
             history, repository, config.aliases, settings, branch=request.branch, now=request.now
         )
-        workers = workers_of(trend, history) if request.html else {}
-        _write(trend, workers, request)
+        _write(trend, history, request)
         written(trend)
         changes = known_changes(trend, request.now)
         if request.remember:  # fail before sending: forgotten news would be sent again
@@ -90,7 +90,19 @@ def report_trend(
     return trend
 
 
-def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the garbage collector: it would visit a history's records again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _write(trend: Trend, history: OpenHistory, request: TrendRequest) -> None:
     from perfci.outputs import files_of, replace_folder, write_files
     from perfci.report.site.pages import render_site
 
@@ -98,7 +110,8 @@ def _write(trend: Trend, workers: Distributions, request: TrendRequest) -> None:
     write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
         with run_all_on_cores(len(trend.series)) as run_all:
-            replace_folder(request.html, render_site(trend, workers, run_all))
+            site = render_site(trend, workers_of(trend, history), run_all)
+            replace_folder(request.html, site)
 
 
 def trend_text(form: str, trend: Trend) -> Clean:
@@ -307,7 +320,7 @@ def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
     from perfci.trend.timelines import current_name, earlier_names
 
     aliases = trend.aliases
-    values_of: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+    values_of: dict[SeriesKey, dict[str, bytes]] = {}
     newest = history.distributions(
         run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]
     )
@@ -316,7 +329,8 @@ def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
         current = key._replace(case=current_name(key.case, aliases))
         values_of.setdefault(current, {}).update(newest[key])
     series = {row.key: row for row in trend.series}
-    for change in _open(trend.changes)[:_MOST_CHANGES]:
+    open_changes = [change for change in trend.changes if change.status in {"new", "known"}]
+    for change in open_changes[:_MOST_CHANGES]:
         rows = series[change.series].rows
         runs = trend.timelines[change.series.environment].runs
         both = [runs[int(rows[index])].id for index in (change.before, change.after)]
@@ -354,10 +368,6 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
         replace(withdrawal.change, state="withdrawn", reason=withdrawal_reason(withdrawal))
         for withdrawal in trend.withdrawn
     )
-
-
-def _open(changes: Sequence[Change]) -> list[Change]:
-    return [change for change in changes if change.status in {"new", "known"}]
 
 
 @contextmanager

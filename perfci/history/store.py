@@ -28,7 +28,7 @@ from perfci.history.runs import (
     runs_query,
     statistics_of,
 )
-from perfci.history.schema import unpacked, unpacked_points
+from perfci.history.schema import unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey, TriageState
 
@@ -139,7 +139,7 @@ class OpenHistory:
 
     def values(
         self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()
-    ) -> Mapping[str, tuple[float, ...]]:
+    ) -> Mapping[str, bytes]:
         """Return the workers' values of one series by run id, for the runs that have any.
 
         ``earlier`` are the case's names before it was renamed. If a run has values under several
@@ -154,7 +154,7 @@ class OpenHistory:
                 .where(runs.c.id.in_(run_ids), values.c.series.in_(numbers))
             )
             own_last = sorted(rows, key=lambda row: -numbers.index(row.series))
-        return {row.id: unpacked(row.packed) for row in own_last}
+        return {row.id: row.packed for row in own_last}
 
     def newest(
         self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
@@ -186,7 +186,7 @@ class OpenHistory:
         """Return the workers' values of all series in some runs."""
         runs, values, series = schema.runs, schema.worker_values, schema.series.c
         names = select(series.number, schema.environments.c.key, series.case, series.metric)
-        distributions: dict[SeriesKey, dict[str, tuple[float, ...]]] = {}
+        distributions: dict[SeriesKey, dict[str, bytes]] = {}
         with self._database.reading() as connection:
             rows = connection.execute(names.join(schema.environments))
             keys = {number: SeriesKey(*name) for number, *name in rows}
@@ -196,8 +196,8 @@ class OpenHistory:
                     .join(runs, runs.c.number == values.c.run)
                     .where(runs.c.id == run)
                 )
-                for number, packed in packed_values:
-                    distributions.setdefault(keys[number], {})[run] = unpacked(packed)
+                for number, packed in packed_values.all():  # row by row takes three times as long
+                    distributions.setdefault(keys[number], {})[run] = packed
         return distributions
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:

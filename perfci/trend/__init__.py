@@ -94,8 +94,8 @@ class LoadedRun:
     header: RunHeader
 
 
-Distributions = Mapping[SeriesKey, Mapping[str, tuple[float, ...]]]
-"""By series, then by run id: one value for each worker."""
+Distributions = Mapping[SeriesKey, Mapping[str, bytes]]
+"""By series, then by run id: one value for each worker, packed as little-endian float64."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,7 @@ def segment(
     bounds = [0, *choose(candidates), len(prepared.cleaned)]
     for _ in range(min(2, len(bounds) - 2)):  # twice, as each place depends on its neighbours'
         for index in range(1, len(bounds) - 1):
-            bounds[index] = _best_place(prepared, sums.values, bounds[index - 1], bounds[index + 1])
+            bounds[index] = _best_place(prepared, sums, bounds[index - 1], bounds[index + 1])
     bounds = _with_known(bounds, known, prepared.shortest)
     wander = Wander()
     if blocks is not None:
@@ -387,7 +387,7 @@ def _without_weak(
         del kept[doomed + 1], tests[doomed]
         for index in (doomed - 1, doomed):
             if 0 <= index < len(tests):
-                kept[index + 1] = _best_place(prepared, sums.values, kept[index], kept[index + 2])
+                kept[index + 1] = _best_place(prepared, sums, kept[index], kept[index + 2])
         for index in range(max(0, doomed - 2), min(len(tests), doomed + 2)):
             tests[index] = tested(index)
     return tuple(
@@ -411,13 +411,15 @@ def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest], known: Sequenc
     return -1
 
 
-def _best_place(prepared: Prepared, sums: NDArray[Any], begin: int, end: int) -> int:
+def _best_place(prepared: Prepared, sums: Sums, begin: int, end: int) -> int:
     """Return the split of begin..end with the least squared error, or the middle if too short."""
     if end - begin < 2 * prepared.shortest:
         return (begin + end) // 2
-    first, last = begin + prepared.shortest, end - prepared.shortest
-    gains = split_gains(sums, begin, end)[first - begin - 1 : last - begin]
-    return first + int(gains.argmax())
+    if (begin, end) not in sums.places:
+        first, last = begin + prepared.shortest, end - prepared.shortest
+        gains = split_gains(sums.values, begin, end)[first - begin - 1 : last - begin]
+        sums.places[begin, end] = first + int(gains.argmax())
+    return sums.places[begin, end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,10 +484,12 @@ def find_candidates(many: Sequence[Prepared]) -> list[SplitCandidates]:
     strengths /= np.array([[prepared.sigma] for prepared in many])
     begins = np.concatenate([layer.starts for layer in layers])
     ends = np.concatenate([layer.starts + layer.length for layer in layers])
-    return [
-        _strongest(SplitCandidates(row_places, begins, ends), row_strengths)
-        for row_places, row_strengths in zip(places, strengths, strict=True)
-    ]
+    candidates = [SplitCandidates(begins[:0], begins[:0], begins[:0])] * len(many)
+    for row in np.flatnonzero(strengths.max(axis=1) >= STRONGEST_CANDIDATE):
+        strong = np.flatnonzero(strengths[row] >= WEAKEST_CANDIDATE)
+        order = strong[np.argsort(-strengths[row, strong], kind="stable")]
+        candidates[row] = SplitCandidates(places[row, order], begins[order], ends[order])
+    return candidates
 
 
 def _variance_of_means(many: Sequence[Prepared], size: int) -> NDArray[Any]:
@@ -522,13 +526,3 @@ def _best_of_layer(
     best = strength.argmax(axis=2)
     strengths = np.take_along_axis(strength, best[:, :, None], axis=2)[:, :, 0]
     return layer.starts + left[best], strengths
-
-
-def _strongest(best: SplitCandidates, strength: NDArray[Any]) -> SplitCandidates:
-    """Return those of one series' ``best`` splits that are strong enough, the strongest first."""
-    import numpy as np
-
-    weakest = WEAKEST_CANDIDATE if strength.max() >= STRONGEST_CANDIDATE else np.inf
-    strong = np.flatnonzero(strength >= weakest)
-    order = strong[np.argsort(-strength[strong], kind="stable")]
-    return SplitCandidates(best.places[order], best.begins[order], best.ends[order])

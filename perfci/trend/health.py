@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import GateOutcome
 from perfci.trend import Health, Replacement, RunnerDrift, Series, SeriesKey, Timeline
 from perfci.units import date_of, day_of, in_utc
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MEDIAN_RUNS = 21
 """Width in runs of the running median that a run's values are compared with."""
@@ -99,11 +95,13 @@ def runner_drift(
 def _drifts_on(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift]:
     """Return the drift of each runner of an environment, from its ``series`` in seconds."""
     import numpy as np
+    from scipy import ndimage
 
     table = np.full((len(series), len(timeline.runs)), np.nan, dtype=np.float32)
     for index, entry in enumerate(series):
         if entry.values.min() > 0.0:
-            paces = entry.values / _running_median(entry.values)
+            size = min(MEDIAN_RUNS, (len(entry.values) - 1) // 2 * 2 + 1)
+            paces = entry.values / ndimage.median_filter(entry.values, size=size, mode="nearest")
             table[index, entry.rows] = np.clip(paces, 1.0 / _FURTHEST, _FURTHEST)
     counts = np.count_nonzero(np.isfinite(table), axis=0)
     usable = np.flatnonzero(counts >= FEWEST_SERIES)
@@ -127,14 +125,6 @@ def _drifts_on(timeline: Timeline, series: Sequence[Series]) -> list[RunnerDrift
             )
         )
     return drifts
-
-
-def _running_median(values: NDArray[Any]) -> NDArray[Any]:
-    from scipy import ndimage
-
-    size = min(MEDIAN_RUNS, (len(values) - 1) // 2 * 2 + 1)
-    smooth: NDArray[Any] = ndimage.median_filter(values, size=size, mode="nearest")
-    return smooth
 
 
 def replacements(

@@ -332,6 +332,8 @@ class Sums:
     differences: NDArray[Any]
     variances: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
     """Results of ``stretch_variance``, because most stretches are tested several times."""
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Best splits of stretches, for the same reason."""
 
     def mean(self, begin: int, end: int) -> float:
         """Return the mean of the points from ``begin`` up to ``end``, not included."""

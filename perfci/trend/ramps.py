@@ -86,7 +86,7 @@ def _best(
     """
     import numpy as np
 
-    begin, end = (axis.ravel() for axis in np.meshgrid(begins, ends))
+    begin, end = np.tile(begins, len(ends)), np.repeat(ends, len(begins))
     roomy = end - begin >= SHORTEST_RAMP
     begin, end = begin[roomy], end[roomy]
     if not len(begin):

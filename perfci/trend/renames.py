@@ -82,9 +82,11 @@ def rename_notes(renames: Mapping[str, str]) -> tuple[str, ...]:
 
 def _benchmarks(loaded: LoadedHistory, rows: NDArray[Any]) -> dict[str, dict[str, _Benchmark]]:
     by_environment: dict[str, dict[str, _Benchmark]] = {}
+    runs = at = rows[:0]
     for part in loaded.series:
-        at = rows[part.runs]
-        at = at[at >= 0]
+        if part.runs is not runs:
+            runs, at = part.runs, rows[part.runs]
+            at = at[at >= 0]
         if not len(at):
             continue
         first, last = int(at.min()), int(at.max())

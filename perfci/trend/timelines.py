@@ -97,7 +97,7 @@ def arrange(
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
     """Return the case's newest name. Aliases may name the case or its benchmark, and be chained."""
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_LONGEST_CHAIN if aliases else 0):
         benchmark, bracket, axes = case.partition("[")
         if case in aliases:
             renamed = aliases[case]
@@ -197,7 +197,7 @@ class _PlacedRuns:
     def _place(self, runs: NDArray[Any]) -> None:
         import numpy as np
 
-        if self._runs is not None and np.array_equal(self._runs, runs):
+        if self._runs is runs:
             return
         self._runs, self._at = runs, self._rows[runs].astype(np.int32)
         self._rising = bool(self._at[0] >= 0 and (self._at[1:] > self._at[:-1]).all())

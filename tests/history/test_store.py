@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
+from perfci.history.schema import pack
 from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from perfci.trend import SeriesKey
@@ -99,6 +100,7 @@ def test_all_series_are_loaded_with_their_runs_facts_and_sources(place: str) -> 
         one for one in loaded.series if one.key.environment == THERE.key and one.unit == "s"
     )
     assert [ids[run] for run in other.runs] == [recorded(2, THERE).id]
+    assert len({id(one.runs) for one in loaded.series}) < len(loaded.series)  # most share one
     hashes = loaded.sources[LATENCY.environment, LATENCY.case]
     first, second, third = (hashes[ids.index(recorded(n).id)] for n in (1, 2, 3))
     assert second == third != first
@@ -152,12 +154,12 @@ def test_workers_values_are_found_by_series_and_run(place: str) -> None:
         history.record([*runs, recorded(9, THERE)])
         asked = [runs[0].id, runs[3].id, "unknown"]
         assert history.values(LATENCY, asked) == {
-            run.id: run.points[0].values for run in (runs[0], runs[3])
+            run.id: pack(run.points[0].values) for run in (runs[0], runs[3])
         }
         newest = history.distributions(
             [*(run.id for run in runs[3:]), recorded(9, THERE).id, "gone"]
         )
-    assert newest[LATENCY] == {run.id: run.points[0].values for run in runs[3:]}
+    assert newest[LATENCY] == {run.id: pack(run.points[0].values) for run in runs[3:]}
     assert len(newest[LATENCY._replace(environment=THERE.key)]) == 1
     assert all(key.metric == "latency_p50" for key in newest)  # throughput was told without workers
 
@@ -168,7 +170,7 @@ def test_a_renamed_series_workers_are_found_under_its_earlier_names(place: str) 
         history.record([recorded(1, points=(old,)), recorded(2, points=(both, old))])
         key = LATENCY._replace(case="new", metric="m")
         found = history.values(key, [recorded(1).id, recorded(2).id], earlier=("older", "old"))
-    assert found == {recorded(1).id: (1.0, 2.0), recorded(2).id: (3.0,)}
+    assert found == {recorded(1).id: pack((1.0, 2.0)), recorded(2).id: pack((3.0,))}
 
 
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:

@@ -162,8 +162,8 @@ class Attached:
 
     changes: Mapping[SeriesKey, tuple[Change, ...]]
     standings: Mapping[SeriesKey, SeriesStanding]
-    workers: Mapping[SeriesKey, Sequence[tuple[int, Sequence[float]]]]
-    """The workers' values of a row, by row."""
+    workers: Mapping[SeriesKey, Sequence[tuple[int, bytes]]]
+    """The workers' packed values of a row, by row."""
 
     def of(self, benchmark: ListedBenchmark) -> Attached:
         """Return the data of the benchmark's series, which another process can be given."""
@@ -177,17 +177,17 @@ class Attached:
 
 def workers_by_row(
     distributions: Distributions, timelines: Mapping[str, Timeline]
-) -> dict[SeriesKey, list[tuple[int, Sequence[float]]]]:
-    """Return the workers' values by row of the timeline. Values are sorted."""
+) -> dict[SeriesKey, list[tuple[int, bytes]]]:
+    """Return the workers' packed values by row of the timeline."""
     rows = {
         key: {run.id: row for row, run in enumerate(timeline.runs)}
         for key, timeline in timelines.items()
     }
     return {
         key: sorted(
-            (rows[key.environment][run], sorted(values))
-            for run, values in by_run.items()
-            if run in rows.get(key.environment, {}) and values
+            (rows[key.environment][run], packed)
+            for run, packed in by_run.items()
+            if run in rows.get(key.environment, {}) and packed
         )
         for key, by_run in distributions.items()
     }
@@ -303,6 +303,7 @@ def _workers(series: Series, attached: Attached) -> list[Any]:
     runs = attached.workers.get(series.key, ())
     if not runs:
         return []
-    packed = pack(np.array([value for _, values in runs for value in values], dtype="f8"))
-    counts = [len(values) for _, values in runs]
+    counts = [len(content) // 8 for _, content in runs]
+    values = np.frombuffer(b"".join(content for _, content in runs), "<f8")
+    packed = pack(values[np.lexsort((values, np.repeat(np.arange(len(runs)), counts)))])
     return [packed.scale, [row for row, _ in runs], counts, packed.deltas]

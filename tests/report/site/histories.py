@@ -225,14 +225,14 @@ def year() -> Trend:
     )
 
 
-def distributions(trend: Trend, last: int = 14) -> dict[SeriesKey, dict[str, tuple[float, ...]]]:
-    """Return eight workers' values around each of the newest values."""
+def distributions(trend: Trend, last: int = 14) -> dict[SeriesKey, dict[str, bytes]]:
+    """Return eight workers' values, packed, around each of the newest values."""
     random = np.random.default_rng(3)
     found = {}
     for one in trend.series:
         nights = trend.timelines[one.key.environment].runs
         found[one.key] = {
-            nights[int(row)].id: tuple(value * np.exp(random.normal(0.0, 0.006, 8)))
+            nights[int(row)].id: (value * np.exp(random.normal(0.0, 0.006, 8))).tobytes()
             for row, value in zip(one.rows[-last:], one.values[-last:], strict=True)
         }
     return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from contextlib import suppress
 
 import pytest
 
-from perfci.commands.trend import run_all_on_cores
+from perfci.commands.trend import _without_collection, run_all_on_cores
 from perfci.errors import OutsideError
 
 MANY = 10_000
@@ -47,3 +49,10 @@ def test_a_killed_process_says_what_to_do() -> None:
     ):
         list(run_all(killed, [1]))
     assert "prune" in told.value.advice
+
+
+def test_the_garbage_collector_is_at_work_again_after_a_failure() -> None:
+    with suppress(ZeroDivisionError), _without_collection():
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+    assert gc.isenabled()
