@@ -176,7 +176,7 @@ def test_compare_says_why_a_case_moved_and_writes_its_traces(
     grown: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perfci.measure.explaining.EXPLAIN_S", 300.0)  # on a busy machine
-    traces = ("--trace", str(tmp_path / "traces"))
+    traces = ("--budget", "280s", "--trace", str(tmp_path / "traces"))
     report = grown.report("compare", "HEAD~1", "HEAD", *traces, code=1)
     (why,) = report["why"]
     assert why["case"] == "counting"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import zlib
 
 import pytest
 
-from perfci.instruments.trace import MOST_BYTES, trace_text
+from perfci.instruments import RecordingScene
+from perfci.instruments.trace import MOST_BYTES, record, trace_text
+from perfci.model.worker import WorkOrder
 from tests.builders.warm import Warm
 
 _RECORD = """
@@ -42,6 +45,15 @@ def test_a_trace_is_json_whatever_its_names_are_and_has_a_limit(warm: Warm) -> N
     assert "aten::add" in names
     assert 'a "name" \\ of\nits </script> own' in names
     assert "the trace of a call has " in refused
+
+
+def test_a_case_without_torch_has_no_events_and_does_not_import_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    recorded = record(RecordingScene(WorkOrder("/", (), "/")))
+    assert json.loads(trace_text(recorded)) == {"traceEvents": []}
+    assert "torch" not in sys.modules
 
 
 @pytest.mark.parametrize(
