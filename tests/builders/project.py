@@ -22,9 +22,9 @@ QUICK = """\
 [tool.perfci]
 rounds = 5
 max_rounds = 9
-round_time = 0.02
-burst = 0.004
-warmup = 0.05
+round_time = 0.01
+burst = 0.002
+warmup = 0.01
 timeout = 20
 budget = "60s"
 why = false
@@ -74,6 +74,7 @@ class Project:
 
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"]
+        identity += ["-c", "maintenance.auto=false"]  # a process of each commit's
         return subprocess.run(
             ["git", *identity, *arguments],
             cwd=self.folder,
@@ -93,7 +94,14 @@ class Project:
             self.write(name, text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
-        return self.git("rev-parse", "HEAD").strip()
+        return self.head()
+
+    def head(self) -> str:
+        """Return the commit that was just made, without asking git: it takes a process."""
+        folder = self.folder / ".git"
+        text = (folder / "HEAD").read_text(encoding="ascii").strip()
+        name = text.removeprefix("ref: ")
+        return text if name == text else (folder / name).read_text(encoding="ascii").strip()
 
     def counting(self, loops: int) -> None:
         """Write a library whose ``work`` costs ``loops``, and its benchmarks."""

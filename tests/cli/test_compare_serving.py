@@ -43,7 +43,7 @@ def tokens():
         yield number
 """
 PLANTED = ("SLOWER_S = 0.0", "SLOWER_S = 0.005")
-LONGER = QUICK.replace("round_time = 0.02", "round_time = 0.1")
+LONGER = QUICK.replace("round_time = 0.01", "round_time = 0.1")
 FIRST, BETWEEN = "time_to_first_token", "inter_token_latency_p50"
 
 

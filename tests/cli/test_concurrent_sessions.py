@@ -38,10 +38,11 @@ def crowded():
 def test_sessions_that_disturb_each_other_are_measured_one_at_a_time(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eight rounds of each session show it, however long they take."""
-    monkeypatch.setattr("perfci.commands.calibrate._ENDLESS_ROUNDS", 8)
+    """Five rounds of each session show it, however long they take."""
+    monkeypatch.setattr("perfci.commands.calibrate._ENDLESS_ROUNDS", 5)
     here = project.folder.parent / "sessions"
     here.mkdir()
+    project.write("pyproject.toml", QUICK.replace("max_rounds = 9", "max_rounds = 5"))
     project.write("benchmarks/bench_one.py", DISTURBED.format(folder=str(here)))
     project.commit("base")
     done = project.perfci("calibrate", "HEAD", "--parallel", "2", "--budget", "270s")

@@ -179,7 +179,7 @@ def reading_in_the_background():
 def test_what_a_case_does_only_after_many_calls_is_seen_however_many_cases_its_file_has(
     settled: Project,
 ) -> None:
-    whole_round = (QUICK + NOISE_PASSES).replace("round_time = 0.02", "round_time = 0.2")
+    whole_round = (QUICK + NOISE_PASSES).replace("round_time = 0.01", "round_time = 0.2")
     settled.commit("later", **{"benchmarks/bench_one.py": LATER, "pyproject.toml": whole_round})
     settled.commit("other", **{"unused.py": "x = 2\n", "notes.md": "one, two\n"})
     report = settled.report("compare", "HEAD~1", "HEAD")

@@ -93,7 +93,6 @@ class MeasuringCampaign:
         project = Project(first / "project")
         text = (project.folder / "pyproject.toml").read_text(encoding="utf-8")
         text = text.replace("rounds = 5", "rounds = 2").replace("max_rounds = 9", "max_rounds = 2")
-        text = text.replace("warmup = 0.05", "warmup = 0.01")
         project.write("pyproject.toml", text + NOISE_PASSES)
         for loops in (1000, 1010):
             project.counting(loops)

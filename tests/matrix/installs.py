@@ -81,7 +81,7 @@ def _setuptools(one: Distribution, content: Content) -> Files:
     if extension := one.extension(content):
         files["setup.py"] = (
             "from setuptools import Extension, setup\n\n"
-            f'speed = Extension("{extension}", ["{one.package_folder}/speed.cpp"])\n'
+            f'speed = Extension("{extension}", ["{one.package_folder}/speed.c"])\n'
             "setup(ext_modules=[speed])\n"
         )
     return files
@@ -103,9 +103,9 @@ def _hatchling(more: str) -> Callable[[Distribution, Content], Files]:
 
 _CMAKE = """\
 cmake_minimum_required(VERSION 3.15...4.0)
-project(${{SKBUILD_PROJECT_NAME}} LANGUAGES CXX)
+project(${{SKBUILD_PROJECT_NAME}} LANGUAGES C)
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
-python_add_library({name} MODULE {folder}/speed.cpp WITH_SOABI)
+python_add_library({name} MODULE {folder}/speed.c WITH_SOABI)
 install(TARGETS {name} DESTINATION {package})
 """
 
@@ -143,7 +143,7 @@ def _meson(one: Distribution, content: Content) -> Files:
     extension = one.extension(content)
     text = _MESON.format(
         name=one.name,
-        language=", 'cpp'" if extension else "",
+        language=", 'c'" if extension else "",
         pure="false" if extension else "true",
         sources=[f"{one.package_folder}/__init__.py", f"{one.package_folder}/value.py"],
         package=one.package.replace(".", "/"),
@@ -151,7 +151,7 @@ def _meson(one: Distribution, content: Content) -> Files:
     if extension:
         package, name = _inside(extension)
         text += (
-            f"py.extension_module('{name}', '{one.package_folder}/speed.cpp', "
+            f"py.extension_module('{name}', '{one.package_folder}/speed.c', "
             f"subdir: '{package}', install: true)\n"
         )
     return {

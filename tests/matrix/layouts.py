@@ -96,12 +96,12 @@ _SPEED = """\
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-static PyObject *marker(PyObject *, PyObject *) {{ return PyLong_FromLong({marker}); }}
+static PyObject *marker(PyObject *self, PyObject *none) {{ return PyLong_FromLong({marker}); }}
 
 static PyMethodDef methods[] = {{
-    {{"marker", marker, METH_NOARGS, nullptr}}, {{nullptr, nullptr, 0, nullptr}}}};
-static PyModuleDef definition = {{
-    PyModuleDef_HEAD_INIT, "{name}", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr}};
+    {{"marker", marker, METH_NOARGS, NULL}}, {{NULL, NULL, 0, NULL}}}};
+static struct PyModuleDef definition = {{
+    PyModuleDef_HEAD_INIT, "{name}", NULL, -1, methods, NULL, NULL, NULL, NULL}};
 
 PyMODINIT_FUNC PyInit_{name}() {{ return PyModule_Create(&definition); }}
 """
@@ -118,4 +118,4 @@ def library(layout: Layout, content: Content, marker: int) -> Iterator[tuple[str
         yield f"{folder}/value.py", f"MARKER = {marker}\n"
         if extension:
             name = extension.rpartition(".")[2]
-            yield f"{folder}/speed.cpp", _SPEED.format(marker=marker, name=name)
+            yield f"{folder}/speed.c", _SPEED.format(marker=marker, name=name)

@@ -297,25 +297,27 @@ def work():
 """
 
 
-@pytest.mark.parametrize(
-    ("base_lib", "head_lib"),
-    [
-        ("import os, signal\n\ndef work():\n    os.kill(os.getpid(), signal.SIGKILL)\n", WORK),
-        ("import time\n\ndef work():\n    time.sleep(60)\n", WORK),
-        (WORK, HEAD_KILLS_BASE),
-    ],
-    ids=["crash", "timeout", "killed by head's worker"],
-)
+SOUND = "def {0}():\n    return sum(range(900))\n"
+CRASHES = "def crashes():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+HANGS = "def hangs():\n    time.sleep(60)\n"
+
+
 @pytest.mark.slow
-def test_a_base_that_dies_as_a_process_never_passes(
-    tmp_path: Path, base_lib: str, head_lib: str
-) -> None:
+@pytest.mark.usefixtures("single_round")
+def test_a_base_that_dies_as_a_process_never_passes(tmp_path: Path) -> None:
     project = Project(tmp_path / "real")
     path = project.folder / "pyproject.toml"
     path.write_text(path.read_text().replace("timeout = 20", "timeout = 2"))
-    bench = "import lib\n" + STEADY + CASE.format("lib.work")
-    project.commit("base", **{"lib.py": base_lib, BENCH: bench})
-    project.commit("head", **{"lib.py": head_lib})
+    cases = {"crashes": CRASHES, "hangs": HANGS, "killed": SOUND.format("killed")}
+    bench = "import lib\n" + STEADY
+    for case in cases:
+        bench += CASE.replace("case", case).format(f"lib.{case}")
+    lib = "import os, signal, time\n\n" + "\n".join(cases.values())
+    project.commit("base", **{"lib.py": lib, BENCH: bench})
+    sound = "\n".join(map(SOUND.format, ("crashes", "hangs")))
+    kills = HEAD_KILLS_BASE.replace("def work", "def killed")
+    project.commit("head", **{"lib.py": f"{kills}\n{sound}"})
     report = project.report("compare", "HEAD~", "HEAD", "--strict", code=3)
     assert report["verdict"]["status"] in {"inconclusive", "error"}
-    assert rows(report, "case")["latency_p50"]["status"] == "failed"
+    for case in cases:
+        assert rows(report, case)["latency_p50"]["status"] == "failed", case

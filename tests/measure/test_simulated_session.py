@@ -427,7 +427,7 @@ def test_bursts_delayed_on_head_alone_are_found_and_kept_in_the_tail(
 ) -> None:
     """A thread of head's that takes the core slows one burst of each block: they were excluded."""
     path = project.folder / "pyproject.toml"
-    path.write_text(path.read_text().replace("round_time = 0.02", "round_time = 0.2"))
+    path.write_text(path.read_text().replace("round_time = 0.01", "round_time = 0.1"))
     workers.delayed = lambda order: of_head if order.side == "head" else of_base
     report = project.report(*SAME, "--rounds", "5", "-k", "steady")
     of_case = rows(report, "steady")

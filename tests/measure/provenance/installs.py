@@ -73,9 +73,9 @@ def two_sides(project: Project, changed: str, files: dict[str, str]) -> None:
 def brief(settings: str) -> str:
     """Return the configuration with workers that end soon: how long a call takes is no matter."""
     for long, short in (
-        ("warmup = 0.05", "warmup = 0.005"),
-        ("round_time = 0.02", "round_time = 0.004"),
-        ("burst = 0.004", "burst = 0.001"),
+        ("warmup = 0.01", "warmup = 0.005"),
+        ("round_time = 0.01", "round_time = 0.004"),
+        ("burst = 0.002", "burst = 0.001"),
     ):
         assert long in settings, settings
         settings = settings.replace(long, short)
