@@ -66,6 +66,11 @@ def test_a_mode_other_than_eager_may_compile(bench: Bench, axis: str) -> None:
     assert compiled == {f"case[{axis}=eager]": False, f"case[{axis}=inductor]": True}
 
 
+def test_garbage_is_not_collected_while_files_are_looked_into(bench: Bench) -> None:
+    bench.write(f"import gc\n{NAMED}".replace('"{name}"', 'f"collecting_{gc.isenabled()}"'))
+    assert [case["id"] for case in bench.discover()["cases"]] == ["collecting_False"]
+
+
 def test_two_benchmarks_with_one_id_fail_and_neither_is_measured(bench: Bench) -> None:
     bench.write(NAMED.format(name="same"), "benchmarks/bench_a.py")
     bench.write("\n" + NAMED.format(name="same"), "benchmarks/bench_b.py")
