@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import tempfile
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the modules, and skip what this machine can't run."""
     _longest_first(items)
     _skip_without_torch_or_gpu(items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the collector's passes: they took a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _longest_first(items: list[pytest.Item]) -> None:
