@@ -83,11 +83,30 @@ def watched(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Watche
     assert [url for url in made.asked if not url.startswith(("file:", "data:"))] == []
 
 
+_LEAVE_OUT_ROWS = """
+    const seen = {};
+    for (const row of document.querySelectorAll('tbody tr')) {
+        const each = [row, ...row.querySelectorAll('*')];
+        const kind = each.map((one) => [
+            one.tagName, one.getAttribute('class'), one.getAttribute('style'),
+            [...one.attributes].map((attribute) => attribute.name),
+        ].join()).join(' ');
+        seen[kind] = (seen[kind] || 0) + 1;
+        if (seen[kind] > 3) row.setAttribute('data-left-out', '');
+    }
+"""
+"""Mark what repeats three rows of the same elements, classes, styles and names of attributes."""
+
+
 def axe_finds_nothing(watched: Watched) -> None:
-    """Run axe-core on the page; its contrast rule has to have looked at something."""
+    """Run axe-core on the page; its contrast rule has to have looked at something.
+
+    Of rows of a kind it is given three: a year of them took it ten seconds.
+    """
     axe = needed("axe_playwright_python.sync_playwright").Axe()
     assert watched.trouble == []
-    found = axe.run(watched.page)
+    watched.page.evaluate(f"() => {{{_LEAVE_OUT_ROWS}}}")
+    found = axe.run(watched.page, context={"exclude": [["[data-left-out]"]]})
     watched.trouble.clear()  # axe tried to fetch the style sheet, and the page's policy said no
     assert found.violations_count == 0, found.generate_report()
     assert "color-contrast" in {one["id"] for one in found.response["passes"]}
