@@ -21,7 +21,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> SteppedInto:
     """A project with two suspects, of two commits; ``ok`` is in the second one only."""
     project = SteppedInto(tmp_path_factory.mktemp("check") / "stored")
     first = project.commit("first")
-    assert project.perfci("baseline", "update", "--rounds", "2").code == 0
+    assert project.perfci("baseline", "update", "--rounds", "3").code == 0
     second = project.commit("second", **{"ok": "", "lib.py": EXPIRING})
     project.make_suspect("one", first)
     project.make_suspect("two", second)
