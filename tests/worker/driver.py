@@ -167,7 +167,7 @@ class Bench:
             benchmark_files=() if case else files,
             benchmark_file=str(path or "") if case else "",
             case=case,
-            warmup_s=0.01,
+            warmup_s=0.05,
         )
         return replace(order, **fields)
 
