@@ -148,9 +148,11 @@ def writing(path: Path, besides: str = "") -> Iterator[None]:
 
 def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
     """Return the error for a file that can't be written. ``besides`` ends its advice."""
+    blocked = isinstance(error, (FileExistsError, NotADirectoryError))
+    reason = "a part of the path is a file, not a folder" if blocked else error.strerror or error
     return OutsideError(
         "unwritable",
-        f"{path} can't be written: {error.strerror or error}",
+        f"{path} can't be written: {reason}",
         f"Choose another path, or make room. {besides}".rstrip(),
     )
 

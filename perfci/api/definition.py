@@ -149,8 +149,8 @@ def benchmark(
         check = _Definition(target)
         check.is_plain_function(target)
         check.option_kinds(name=name, ids=ids, thresholds=thresholds, metrics=metrics)
-        labels = check.labels(axes, ids or {})
         check.parameters(target, tuple(axes))
+        labels = check.labels(axes, ids or {})
         check.metric_names("metrics", metrics or ())
         check.metric_names("thresholds", tuple(thresholds or ()))
         check.timeout(timeout)
@@ -292,7 +292,8 @@ class _Definition:
                 raise self.wrong(
                     "axis-without-parameter",
                     f"`{self.target}` has no parameter for axis `{axis}`",
-                    f"Add `{axis}` to its parameters.{hint}",
+                    f"Add `{axis}` to its parameters.{hint} @perfci.benchmark's own options are "
+                    f"{', '.join(_OPTIONS)}.",
                 )
         for parameter in accepted.values():
             needed = parameter.default is inspect.Parameter.empty

@@ -90,7 +90,8 @@ def initialise(
         folder.mkdir(parents=True, exist_ok=True)
         package_folder = root / measured.folder / measured.name if measured else None
         first.write_text(first_benchmark(package_folder), encoding="utf-8")
-        say(f"wrote    {benchmarks}/bench_first.py")
+        example = "" if measured else ": torch's layers as an example, as no package is here"
+        say(f"wrote    {benchmarks}/bench_first.py{example}")
     for files in forge_files:
         files.write(root, say)
 
@@ -105,7 +106,9 @@ def _measuring_python(root: Path, say: Say, ask: Callable[[str], str] | None) ->
         say(f"found    torch in {other}: it is `python` in the configuration")
         return other
     if ask and (answer := ask(f"{seen} has no torch. Path of a Python that has it (or Enter)")):
-        return answer
+        python, seen = answer, interpreter(relative_to_root(answer, root), Config(), root)
+        if has_module(seen, "torch"):
+            return python
     say(f"no torch in {seen}: set `python` in {PROJECT_FILE} to a Python that has it")
     return python
 

@@ -116,11 +116,14 @@ class CaseState:
         return same_code_rows(self._compared[1])
 
 
-def by_own_timeout(failure: Failure, case: Case) -> Failure:
-    """Return ``failure``. If the benchmark's own ``timeout`` ended it, the message says so."""
-    if failure.kind != "timeout" or case.timeout is None:
+def with_timeout_named(failure: Failure, case: Case) -> Failure:
+    """Return ``failure``. If a ``timeout`` ended it, the message says where that is set."""
+    if failure.kind != "timeout":
         return failure
-    return replace(failure, message=f"{failure.message}: the benchmark's own `timeout`")
+    owner = (
+        "`timeout` of [tool.perfci]" if case.timeout is None else "the benchmark's own `timeout`"
+    )
+    return replace(failure, message=f"{failure.message}: {owner}")
 
 
 @dataclass(frozen=True, slots=True)

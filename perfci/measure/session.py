@@ -21,8 +21,8 @@ from perfci.measure.progress import (
     CaseState,
     Progress,
     SessionResult,
-    by_own_timeout,
     case_states,
+    with_timeout_named,
 )
 from perfci.measure.reach import files_reaching_changes
 from perfci.measure.round import RoundSide, measure_round
@@ -395,7 +395,7 @@ class Session:
                 case WorkerOutput() as output:
                     state.outputs[output.side].append(output)
                 case WorkerFailure(failure=failure):
-                    state.failures.append(by_own_timeout(failure, state.case))
+                    state.failures.append(with_timeout_named(failure, state.case))
         self._note(state, measured)
         state.same_code = self._code.settles(state)
         return True

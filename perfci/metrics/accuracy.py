@@ -322,7 +322,7 @@ def _compared(candidate: Any, reference: Any) -> Reading:
     if not math.isfinite(loss):
         return _missing("the distance to the reference is too large for a number")
     where = first_nan(candidate)
-    remarks = {"accuracy_loss": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
+    remarks = {"latency_p50": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
     return Reading({"accuracy_loss": loss}, remarks=remarks)
 
 

@@ -191,7 +191,7 @@ def test_a_trace_of_no_case_is_refused_before_anything_is_measured(grown: Projec
     assert (done.code, "[trace-without-why]" in done.err) == (2, True), done.text
     (grown.folder / "full").write_text("")
     done = grown.perfci("compare", "HEAD~1", "HEAD", "--trace", "full/traces")
-    assert done.code == 4, done.text
+    assert (done.code, "of the path is a file, not a folder" in done.err) == (4, True), done.text
 
 
 def test_explain_refuses_a_folder_for_traces_that_can_not_be_made(grown: Project) -> None:

@@ -22,6 +22,11 @@ WRONG = {
         "import perfci\n\n\ndef adding():\n    return lambda: 1\n",
         "benchmarks/bench_a.py defines none. Write `@perfci.benchmark` before a function",
     ),
+    "a key of the configuration": (
+        "bench_a.py",
+        "import perfci\n\n\n@perfci.benchmark(allow_broken=True)\ndef adding():\n    return abs\n",
+        "own options are name, ids, tags, skip, timeout, thresholds, metrics.",
+    ),
     "another file name": (
         "speed.py",
         "import perfci\n\n\n@perfci.benchmark\ndef adding():\n    return lambda: 1\n",

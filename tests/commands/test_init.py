@@ -12,6 +12,7 @@ import pytest
 from perfci.commands.first_benchmark import first_benchmark, package_models
 from perfci.commands.init import initialise
 from perfci.commands.workflows import CiOptions
+from perfci.errors import UsageError
 from perfci.measure.checkout.git import open_repository
 from perfci.outputs import silent
 from tests.builders.project import Project
@@ -125,17 +126,24 @@ def test_a_missing_torch_is_asked_for_and_named(project: Project) -> None:
     environment(project, ".venv")
     notices: list[str] = []
     questions: list[str] = []
+    answers = ["/there/bin/python", sys.executable]
 
     def answer(question: str) -> str:
         questions.append(question)
-        return "/there/bin/python"
+        return answers.pop(0)
 
+    with pytest.raises(UsageError, match="/there/bin/python"):
+        initialise(open_repository(project.folder), "benchmarks", notices.append, ask=answer)
+    assert not (project.folder / "pyproject.toml").exists()
+    questions.clear()
     initialise(open_repository(project.folder), "benchmarks", notices.append, ask=answer)
     python = project.folder / ".venv" / "bin" / "python"
     assert questions == [f"{python} has no torch. Path of a Python that has it (or Enter)"]
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python"] == "/there/bin/python"
+    assert written["python"] == sys.executable
     (project.folder / "pyproject.toml").unlink()
+    example = "bench_first.py: torch's layers as an example, as no package is here"
+    assert example in "\n".join(notices)
     initialise(open_repository(project.folder), "benchmarks", notices.append)
     assert f"no torch in {python}: set `python` in pyproject.toml" in "\n".join(notices)
 

@@ -318,6 +318,7 @@ def test_one_that_takes_too_long_is_a_timeout_and_its_time_is_gone(
         ("base", "timeout"),
         ("head", "timeout"),
     }
+    assert report["failures"][0]["message"] == "no answer within 20 s: `timeout` of [tool.perfci]"
     assert workers.time - began >= 2 * 20
 
 

@@ -307,6 +307,13 @@ def test_outputs_that_differ_in_shape_fail_the_case(torch_bench: Bench) -> None:
 
 
 @pytest.mark.torch
+def test_nan_of_both_outputs_is_remarked_at_the_latency(torch_bench: Bench) -> None:
+    nan = "torch.zeros(1) / 0.0"
+    measured = torch_bench.measure(WRONG_WORK.format(candidate=nan, reference=nan))
+    assert measured["remarks"]["latency_p50"]["code"] == "output-nan"
+
+
+@pytest.mark.torch
 def test_an_output_that_cannot_be_compared_is_missing_with_a_warning(torch_bench: Bench) -> None:
     measured = torch_bench.measure(WRONG_WORK.format(candidate="object()", reference="object()"))
     assert "object" in measured["missing"]["accuracy_loss"]
