@@ -218,10 +218,18 @@ def case_lines(
         lines.append(_compared(row, cause, verbose=verbose))
     for name, group in GROUPS.items():
         if group.in_terminal and (named := [row for row in rest if group_of(row) == name]):
-            names = ", ".join(clean_line(row.metric) for row in named)
+            names = ", ".join(map(_name_and_reach, named))
             style = traits(named[0].status).style
             lines.append(Line("", extras=(f"{group.in_terminal}: {names}",), style=style))
     return CaseLines(case, tuple(lines), bool(loud))
+
+
+def _name_and_reach(row: Comparison) -> str:
+    """Return a row's metric, with the least share that would have shown if that is too much."""
+    least = row.detectable or 0.0
+    too_noisy = row.difference is None and least > row.threshold
+    seen = f" (only a change of {format_share(least)} would show)" if too_noisy else ""
+    return f"{clean_line(row.metric)}{seen}"
 
 
 def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseLines:

@@ -48,6 +48,17 @@ def test_verbose_says_what_to_blame_and_what_measures_a_case_again() -> None:
     assert "blame" not in render_terminal(commits, 400, False)
 
 
+def test_an_undecided_metric_says_what_it_would_have_taken_if_that_is_too_much() -> None:
+    report = rich_report()
+    rows = [
+        replace(row, detectable=0.25) if row.metric == "cold_start" else row
+        for row in report.results
+    ]
+    text = render_terminal(replace(report, results=tuple(rows)), 120, False)
+    assert "not decided: cold_start (only a change of 25 % would show)" in text
+    assert "would show" not in render_terminal(report, 120, False)
+
+
 def test_a_real_change_below_the_threshold_is_called_so_without_verbose() -> None:
     report = passing_report()
     small = Finding("below-threshold", {"threshold": 0.05, "unit": ""})
