@@ -231,8 +231,8 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "throttled": (
-        "a processor quota stopped most bursts of {throttled} of {workers} workers: give the "
-        "container whole cores, or raise the limit"
+        "a processor quota stopped most bursts of {throttled} of {workers} workers: raise it, or "
+        "give the container whole cores"
     ),
     "few-rounds-changed": "most rounds do not show the change",
     "few-workers-changed": "most workers do not show the change",

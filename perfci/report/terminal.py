@@ -226,10 +226,9 @@ def case_lines(
 
 def _name_and_reach(row: Comparison) -> str:
     """Return a row's metric, with the least share that would have shown if that is too much."""
-    least = row.detectable or 0.0
-    too_noisy = row.difference is None and least > row.threshold
-    seen = f" (only a change of {format_share(least)} would show)" if too_noisy else ""
-    return f"{clean_line(row.metric)}{seen}"
+    if row.difference is not None or not row.detectable or row.detectable <= row.threshold:
+        return clean_line(row.metric)
+    return f"{clean_line(row.metric)} (only a change of {format_share(row.detectable)} would show)"
 
 
 def alone_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseLines:

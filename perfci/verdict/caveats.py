@@ -191,9 +191,8 @@ def caveat_of_quota(outputs: Sequence[WorkerOutput]) -> Finding | None:
     It stops threads once per 0.1 s. If that fits the calls' rhythm, it may stop one side only.
     """
     throttled = sum(bool(o.bursts_disturbed) and o.disturbance == THROTTLED for o in outputs)
-    if throttled <= _THROTTLED_SHARE * len(outputs):
-        return None
-    return finding("throttled", throttled=throttled, workers=len(outputs))
+    many = throttled > _THROTTLED_SHARE * len(outputs)
+    return finding("throttled", throttled=throttled, workers=len(outputs)) if many else None
 
 
 def _ratios(base: Sequence[float], head: Sequence[float]) -> list[float]:

@@ -70,26 +70,22 @@ def cpu_quota(
     ``docker run --cpus``, a limit of Kubernetes and systemd's ``CPUQuota`` set one. Inside of a
     container, ``own`` may show a path of the host, and the container's cgroup is the mounted root.
     """
-    return min((quota for _, quota in _quotas(cgroups, own)), default=None)
+    return min(_quotas(cgroups, own).values(), default=None)
 
 
 def throttled_s(
     cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> float:
     """Return the time for which cgroups' quotas have stopped this process's threads so far."""
-    lines = chain.from_iterable(file.read_text().splitlines() for file in _statistics(cgroups, own))
-    counters = map(str.split, lines)
+    files = (folder / "cpu.stat" for folder in _quotas(cgroups, own))
+    counters = (line.split() for file in files for line in file.read_text().splitlines())
     return sum(int(count) * _THROTTLED[name] for name, count in counters if name in _THROTTLED)
 
 
 @cache
-def _statistics(cgroups: Path, own: Path) -> tuple[Path, ...]:
-    """Return the statistics of each cgroup with a quota. A process without quotas reads none."""
-    return tuple(folder / "cpu.stat" for folder, _ in _quotas(cgroups, own))
-
-
-def _quotas(cgroups: Path, own: Path) -> Iterator[tuple[Path, float]]:
-    """Yield each cgroup of this process that has a quota, with the quota."""
+def _quotas(cgroups: Path, own: Path) -> Mapping[Path, float]:
+    """Return each cgroup of this process that has a quota, with the quota."""
+    quotas = {}
     for line in own.read_text(encoding="utf-8").splitlines() if own.exists() else ():
         _, controllers, path = line.split(":", 2)
         mounted = cgroups / controllers  # the controllers of version 2 are an empty word
@@ -97,7 +93,8 @@ def _quotas(cgroups: Path, own: Path) -> Iterator[tuple[Path, float]]:
             files = [folder / name for name in _QUOTAS if folder.is_relative_to(mounted)]
             words = [word for file in files if file.exists() for word in file.read_text().split()]
             if len(words) == 2 and words[0] not in {"max", "-1"}:
-                yield folder, int(words[0]) / int(words[1])
+                quotas[folder] = int(words[0]) / int(words[1])
+    return quotas
 
 
 def plan_cores(
