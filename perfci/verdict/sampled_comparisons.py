@@ -213,7 +213,7 @@ def _disturbances(
 
 
 def _delay_reason(block: WorkerBlock) -> str:
-    return THROTTLED if 2.0 * block.throttled > math.fsum(block.run_delay) else _DELAYED
+    return THROTTLED if block.throttled > _STOLEN_SHARE * block.duration else _DELAYED
 
 
 def _kept(disturbances: Sequence[str]) -> tuple[bool, ...]:
