@@ -358,11 +358,13 @@ def welch_t_of_sessions(
         test = welch_t(base, head, resolution=resolution)
         return replace(test, warnings=(*test.warnings, finding("one-session-of-spread")))
     problem = _problem([value for session in sessions for value in session], head)
-    if problem is not None:
+    if problem is not None and problem.estimate is None:
         return problem
     count = len(sessions)
     means = [mean(session) for session in sessions]
     estimate = mean(head) - mean(means)
+    if problem is not None:
+        return replace(problem, estimate=estimate)
     between = variance(means, resolution) * (1.0 + 1.0 / count)
     groups = [group for group in (*sessions, head) if len(group) > 1]
     within_df = sum(len(group) - 1 for group in groups)

@@ -60,6 +60,7 @@ def workers(name: str, metric: str, values: Sequence[float]) -> Any:
 )
 @example("score", [0.0], [0.0], None, 0.0, 0.01)
 @example("host_memory_over_setup", [1.0] * 5, [1.0] * 5, None, 0.0, 0.01)
+@example("latency_p50", [1.0, 1.0, 2.0], [0.0], 2, 0.0, 0.01)
 @settings(max_examples=400, deadline=None)
 def test_whatever_is_compared_is_believed(
     metric: str,
