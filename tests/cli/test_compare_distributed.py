@@ -8,9 +8,14 @@ import pytest
 
 from tests.builders.project import QUICK, Project, rows
 
-pytestmark = [pytest.mark.processes, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.torch,
+    pytest.mark.slow,
+    pytest.mark.timeout(590),
+]
 CONFIGURATION = (
-    QUICK.replace("max_rounds = 9", "max_rounds = 5").replace("60s", "200s")
+    QUICK.replace("max_rounds = 9", "max_rounds = 5").replace("60s", "500s")
     + "cores = 2\nthreads = 1\n"
 )
 RANKS = """\
