@@ -379,9 +379,9 @@ def _shown(value: Any) -> str:
 
 def read_table(kind: type[S], content: Any, location: KeyLocation) -> S:
     """Return a table as a struct. Raises UsageError for the first error in it."""
-    if not isinstance(content, dict):
-        raise location.wrong("a table", content)
     known = {field.name: field for field in structs.fields(kind)}
+    if not isinstance(content, dict):
+        raise location.wrong(f"a table of {', '.join(known)}", content)
     for key in content:
         if key not in known:
             raise location.unknown(key, known)
