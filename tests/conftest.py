@@ -54,9 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was collected out of the collector's passes: they took a twentieth of the time."""
+    """Have fewer passes of the collector over all that was collected: they took a twentieth."""
     gc.collect()
-    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def _longest_first(items: list[pytest.Item]) -> None:

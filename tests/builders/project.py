@@ -99,7 +99,7 @@ class Project:
     def head(self) -> str:
         """Return the commit that was just made, without asking git: it takes a process."""
         folder = self.folder / ".git"
-        text = (folder / "HEAD").read_text(encoding="ascii").strip()
+        text = os.fsdecode((folder / "HEAD").read_bytes()).strip()
         name = text.removeprefix("ref: ")
         return text if name == text else (folder / name).read_text(encoding="ascii").strip()
 

@@ -14,10 +14,12 @@ from perfci.measure.reach import reaches
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings
 from perfci.verdict.policy import Policy
-from tests.builders.project import Project
+from tests.builders.project import QUICK, Project
 from tests.builders.simulated import Simulated
 
 SAME = ("compare", "HEAD", "HEAD", "--same", "--rounds", "5")
+SLOWER = QUICK.replace("warmup = 0.01", "warmup = 0.05").replace("time = 0.01", "time = 0.02")
+"""Rounds so long that the budgets below are too short for all cases."""
 MANY = """\
 import perfci
 
@@ -35,6 +37,7 @@ def workers() -> Simulated:
 @pytest.fixture
 def project(tmp_path: Path, workers: Simulated) -> Project:
     project = Project(tmp_path / "project", workers)
+    project.write("pyproject.toml", SLOWER)
     project.commit("base", **{"benchmarks/bench_many.py": MANY.format(cases=16, name="many")})
     return project
 
