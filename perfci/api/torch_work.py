@@ -65,7 +65,7 @@ def inference_work(
     if inputs == (...,) and not keyword_inputs:  # as `perfci init` leaves it
         raise BenchmarkError(
             "no-input",
-            f"{options.where}: the model's input is still `...`",
+            f"{options.where}: the model's input is still three dots",
             "Write the tensors that the model is run with, such as torch.randn(batch, 128).",
         )
     forward = in_mode(model, options)
