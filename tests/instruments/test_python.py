@@ -84,7 +84,9 @@ def test_an_operators_time_is_not_pythons(warm: Warm, tmp_path: Path) -> None:
         recorded(warm, tmp_path / name, _OPERATORS.format(count=count))
         for name, count in (("a", 2), ("b", 8))
     )
-    assert not list(differences(base, head))
+    slower_s = min(run["call_s"] for run in head) - max(run["call_s"] for run in base)
+    # a few samples may fall between two operators
+    assert sum(one.seconds for one in differences(base, head)) < 0.2 * slower_s
     operators = {operator for run in head for _, operator, _ in run["stacks"]}
     assert "aten::matmul" in operators
 
