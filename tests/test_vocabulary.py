@@ -53,7 +53,7 @@ LIMITS = {
     "whoever": 5,
     "long functions": 0,
     "modules": 294,
-    "lines": 72_039,
+    "lines": 72_041,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -37,8 +37,10 @@ _LEAST_CHANGE = 1e-6
 """A smaller change may be rounding, so its sign means nothing."""
 _ROUNDED = 1e-3
 """Relative slack of a bound that needn't be sharp."""
+_OF_ROUNDS = ("few-rounds-changed", "round-groups")
+"""Caveats of pairs that need a round at least half of the change away."""
 _CAVEATS = {
-    "paired_t": ("throttled", "few-rounds-changed", "round-groups"),
+    "paired_t": ("throttled", *_OF_ROUNDS),
     "welch_t": ("throttled", "few-workers-changed", "worker-groups"),
 }
 """The caveats that ``verdict.caveats`` gives, by the method of the row."""
@@ -150,9 +152,9 @@ def _caveat_contradictions(row: Comparison) -> Iterator[str]:
     pooled = row.method == "welch_t" and row.base_sessions > 1
     if row.cohens_d is not None and not pooled and row.cohens_d * change <= 0.0:
         yield f"its cohens_d is {row.cohens_d:g}, and its change the other way or none"
-    if not row.caveat or row.caveat.code == "throttled" or row.method != "paired_t" or not row.df:
+    if not row.caveat or row.caveat.code not in _OF_ROUNDS or row.df is None:
         return
-    # such a caveat needs a round at least half of the change away: that much spread bounds t
+    # that much spread bounds t
     if row.se and abs(change) / row.se > 2.0 * row.df * (1.0 + _ROUNDED):
         yield "its caveat is of rounds that differ more than its interval allows"
 
