@@ -4,7 +4,7 @@
 #     examples/slurm/compare.sh main HEAD
 #
 # The repository, the environment with perfci and the job's folder lie where all nodes see them.
-# The exit code is the verdict's; the same command takes up what was lost. docs/clusters.md says more.
+# The exit code is the verdict's. docs/clusters.md says more.
 set -eu
 exec perfci compare "${1:-main}" "${2:-HEAD}" \
   --engine slurm --shards "${SHARDS:-2}" \

@@ -152,14 +152,6 @@ def on_demand_command(**given: Any) -> None:
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
 @click.option("--github", is_flag=True, help="Write GitHub workflows too.")
 @click.option("--gitlab", is_flag=True, help="Write a GitLab pipeline too.")
-@click.option("--kubernetes", is_flag=True, help="Write an indexed job, a pod for each shard, too.")
-@click.option(
-    "--image",
-    default="python:3.12",
-    show_default=True,
-    metavar="NAME",
-    help="The image of the job's pods, with Python and git.",
-)
 @click.option(
     "--runner",
     multiple=True,
@@ -235,7 +227,6 @@ def init_command(
     benchmarks: str,
     github: bool,
     gitlab: bool,
-    kubernetes: bool,
     package: str,
     measuring_python: str,
     **given: Any,
@@ -243,8 +234,7 @@ def init_command(
     """Write a configuration and a first benchmark, and show what to do next.
 
     Nothing that exists is overwritten. --github adds the workflows that measure and comment,
-    --gitlab the pipeline, --kubernetes a job of --shards, --install and --image. The other options
-    are about these files.
+    --gitlab the pipeline. The other options are about these files.
     """
     from perfci.commands.init import initialise
     from perfci.measure.checkout.git import open_repository
@@ -252,16 +242,10 @@ def init_command(
     from perfci.report.templates import read_template
 
     options = CiOptions(**given)
-    on = {"github": github, "gitlab": gitlab, "kubernetes": kubernetes}
+    on = {"github": github, "gitlab": gitlab}
     forges = [name for name, wanted in on.items() if wanted]
-    # a pod's job takes three of the options, and --image is for it alone
-    of_pods = CiOptions(shards=options.shards, install=options.install, image=options.image)
-    known = github or gitlab or (kubernetes and options == of_pods)
-    if options != CiOptions(image=options.image) and not known:
-        raise click.UsageError(
-            "these options are about workflows. Add --github or --gitlab (--shards, --install and "
-            "--image go with --kubernetes, too)"
-        )
+    if options != CiOptions() and not forges:
+        raise click.UsageError("these options are about workflows. Add --github or --gitlab")
     if not github and (options.action or options.trigger != TRIGGERS[0]):
         raise click.UsageError("--action and --trigger are about GitHub's workflows. Add --github")
     notify = silent if is_quiet() else say

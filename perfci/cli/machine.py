@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     FILE,
     allow_token_option,
@@ -26,15 +24,12 @@ from perfci.cli.options import (
     select_option,
     showing_options,
     split_options,
-    token_allowed,
 )
 from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
 from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.outputs import STANDARD_OUTPUT, write_files
 from perfci.report.clean import Clean, clean_line, clean_lines, clean_styled, one_line
-from perfci.units import counted
-from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
     from perfci.calibrate import Calibration
@@ -58,15 +53,6 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
     "--budget", type=duration, default="165s", show_default=True, help="Time for everything."
 )
 @seed_option
-@click.option(
-    "--parallel",
-    "count",
-    cls=RenamedOption,
-    old=("--at-once",),
-    type=click.IntRange(2, MOST_SHARDS),
-    metavar="N",
-    help="Only test whether N sessions disturb each other, for compare --engine local.",
-)
 @click.option("--write", "write_it", is_flag=True, hidden=True)  # for older scripts
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=FILE, help="Write a summary, for a wiki page or an issue.")
@@ -74,7 +60,6 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 def calibrate_command(
     rev: str,
     budget: float,
-    count: int | None,
     write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
@@ -94,21 +79,6 @@ def calibrate_command(
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
     project_options, options = split_options(given)
-    if count:
-        if outputs:
-            raise click.UsageError(
-                "--parallel writes no file: --json and --markdown don't go with it"
-            )
-        words = {
-            "--config": project_options["config_path"],
-            "-k": options.selection,
-            "--python": options.python,
-            "--seed": project_options["seed"],
-        }
-        given_words = [
-            str(word) for pair in words.items() if pair[1] not in (None, "") for word in pair
-        ]
-        return _calibrate_concurrent(rev, count, budget, project_options, given_words)
     with calling() as caller:
         calibration = calibrate(
             open_project(caller, **project_options),
@@ -126,32 +96,6 @@ def calibrate_command(
     if printed is not None:
         show(printed)
     return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
-
-
-def _calibrate_concurrent(
-    rev: str,
-    count: int,
-    budget_s: float,
-    project_options: Mapping[str, Any],
-    options: Sequence[str],
-) -> int:
-    """Measure whether ``count`` sessions disturb each other, and show what that decides."""
-    from perfci.commands.calibrate import MOST_RATIO, calibrate_concurrent
-    from perfci.commands.project import open_project
-
-    token = ("--allow-token",) if token_allowed() else ()
-    with calling() as caller:
-        project = open_project(caller, project_options["config_path"])
-        spread = calibrate_concurrent(project, rev, count, (*options, *token), budget_s)
-    say(f"{spread}; {spread.pairs} pairs of {counted(spread.cases, 'case')}.")
-    if spread.allowed:
-        say(f"--engine local measures {count} shards at once here.")
-    else:
-        say(
-            f"--engine local measures one shard at a time here: {count} at once need an interval "
-            f"that ends at {MOST_RATIO:g} or below. More time (--budget) narrows it."
-        )
-    return EXIT_PASS
 
 
 def _show(calibration: Calibration, *, verbose: bool, err: bool) -> None:

@@ -21,7 +21,7 @@ from perfci.cli.options import (
     record_options,
     refs,
     select_option,
-    shard_options,
+    shard_option,
     showing_options,
     split_options,
     strict_option,
@@ -97,7 +97,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     type=FOLDER,
     help="Measure all rounds of each case, and keep their bursts in a file here.",
 )
-@shard_options
+@shard_option
 @engine_options
 @inject_option
 @strict_option
@@ -143,7 +143,7 @@ def compare_command(
     is_flag=True,
     help="Exit with 0 and a notice where no baseline is stored, instead of 2.",
 )
-@shard_options
+@shard_option
 @engine_options
 @inject_option
 @strict_option

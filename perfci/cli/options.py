@@ -7,7 +7,7 @@ source, and the cases that an earlier command remembered.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from perfci.cli.help import RenamedOption
 from perfci.cli.printing import ProgressLine, say
 from perfci.errors import DamagedFile, PerfciError
 from perfci.model.measuring import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
@@ -204,23 +203,11 @@ measuring_options = stack(
     seed_option,
     allow_token_option,
 )
-durations_option = click.option(
-    "--split-by",
-    "durations_path",
-    cls=RenamedOption,
-    old=("--durations",),
-    type=FILE,
-    metavar="REPORT",
-    help="Split by what each case took in this report file (default: all alike).",
-)
-shard_options = stack(
-    click.option(
-        "--shard",
-        type=shard,
-        metavar="I/N",
-        help="Measure the I-th of N parts; `perfci merge` joins their reports.",
-    ),
-    durations_option,
+shard_option = click.option(
+    "--shard",
+    type=shard,
+    metavar="I/N",
+    help="Measure the I-th of N parts; `perfci merge` joins their reports.",
 )
 strict_option = click.option(
     "--strict/--no-strict",
@@ -258,21 +245,8 @@ def split_options(given: dict[str, Any]) -> tuple[dict[str, Any], MeasureOptions
     """Return a command's options for ``open_project``, and those of its measurement."""
     from perfci.commands.compare import MeasureOptions
 
-    durations = _shard_durations(given.get("shard"), given.pop("durations_path", None))
     project = {name: given.pop(name) for name in PROJECT_OPTIONS if name in given}
-    return project, MeasureOptions(durations=durations, **given)
-
-
-def _shard_durations(part: Shard | None, path: Path | None) -> Mapping[str, float]:
-    """Return each case's time in the report by which ``--shard`` splits.
-
-    UsageError for a report without ``--shard``.
-    """
-    from perfci.commands.project import load_durations
-
-    if part is None and path is not None:
-        raise click.UsageError("--split-by splits the cases of a shard. Give --shard as well")
-    return load_durations(path, say)
+    return project, MeasureOptions(**given)
 
 
 def token_allowed() -> bool:

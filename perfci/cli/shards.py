@@ -1,4 +1,4 @@
-"""Shards: ``perfci plan`` and ``merge``, and ``--engine``, which measures and merges them."""
+"""Shards: ``perfci plan`` and ``merge``, and ``--engine slurm``, which does both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.help import OUTPUT, RenamedOption
+from perfci.cli.help import OUTPUT
 from perfci.cli.options import (
     FILE,
     FOLDER,
@@ -18,7 +18,6 @@ from perfci.cli.options import (
     allow_token_option,
     calling,
     config_option,
-    durations_option,
     python_option,
     refs,
     root_here,
@@ -37,39 +36,30 @@ from perfci.cli.report import (
 )
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
 from perfci.report.clean import clean_json, clean_line
-from perfci.units import counted, format_duration
-from perfci.verdict.shards import MOST_SHARDS, Shard, expected_s, split
+from perfci.units import counted
+from perfci.verdict.shards import MOST_SHARDS, Shard, split
 
 if TYPE_CHECKING:
     from perfci.commands.shards import EngineOptions, MergedReport
 
-_OWN_NAMES = ("engine", "shards", "concurrent", "sbatch", "job_folder")
+_OWN_NAMES = ("engine", "shards", "sbatch", "job_folder")
 """The parameters of ``_ENGINE_OPTIONS``."""
 _NOT_FORWARDED = {
-    *_OWN_NAMES, "shard", "durations_path", "benchmarks_of", "log_folder", "strict", "verbose",
+    *_OWN_NAMES, "shard", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
 }  # fmt: skip
 """Options that are for the merging process, or are passed to each shard in another way."""
 _ENGINE_OPTIONS = stack(
     click.option(
         "--engine",
-        type=click.Choice(["local", "slurm"]),
-        help="Measure in --shards on parts of this machine, or by Slurm, and merge.",
+        type=click.Choice(["slurm"]),
+        help="Have --shards measured by Slurm, and merge.",
     ),
     click.option(
         "--shards",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
         help="Number of shards that --engine measures.",
-    ),
-    click.option(
-        "--parallel",
-        "concurrent",
-        cls=RenamedOption,
-        old=("--at-once",),
-        type=click.IntRange(1, MOST_SHARDS),
-        metavar="N",
-        help="Number of shards measured at a time (default: as `calibrate` allows, else 1).",
     ),
     click.option(
         "--sbatch",
@@ -82,7 +72,7 @@ _ENGINE_OPTIONS = stack(
         "job_folder",
         type=FOLDER,
         metavar="DIR",
-        help="Where --engine keeps its job (default: in the cache folder).",
+        help="Where --engine makes its job's folder (default: the cache folder).",
     ),
 )
 _MOST_JOBS = 256
@@ -113,24 +103,17 @@ def _engine_options(
     from perfci.commands.shards import EngineOptions
 
     if {"engine", "shards"}.isdisjoint(own):
-        needs = "--parallel, --sbatch and --job-dir need --engine and --shards"
+        needs = "--sbatch and --job-dir need --engine and --shards"
         raise click.UsageError(f"{needs}. Give both")
     if "engine" not in own or "shards" not in own:
         raise click.UsageError("--engine and --shards belong together. Give both")
     for name in ("shard", "fail_fast", "last_failed", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
-    if own["engine"] != "slurm" and "sbatch" in own:
-        raise click.UsageError("--sbatch is for --engine slurm")
-    if own["engine"] != "local" and "concurrent" in own:
-        raise click.UsageError("--parallel is for --engine local. Slurm decides this by itself")
     return EngineOptions(
-        engine=own["engine"],
         shards=own["shards"],
-        concurrent=own.get("concurrent", 0),
         sbatch=own.get("sbatch", ()),
         folder=own.get("job_folder"),
-        durations=given["durations_path"],
         log_folder=given["log_folder"],
         options=_forwarded(context),
     )
@@ -179,7 +162,7 @@ def _measure_by_engine(
     benchmarks_of: str | None = None,
     **given: Any,
 ) -> int:
-    """Measure the shards by an engine, print the merged reports, and return the exit code."""
+    """Have the shards measured, print the merged reports, and return the exit code."""
     from perfci.commands.project import open_project
     from perfci.commands.shards import check_in_parts, compare_in_parts
 
@@ -195,8 +178,7 @@ def _measure_by_engine(
         show_report(merged.report, verbose=verbose, err=bool(merged.shown))
         show_texts(shown_as(name, text) for name, text in merged.shown.items())
     if collected.kept and not is_quiet():
-        job = f"Their job is in {collected.kept}"
-        say(f"perfci: the same command measures what is missing. {job}", err=True)
+        say(f"perfci: what the shards printed is in {collected.kept}", err=True)
     for merged in collected.reports:
         if merged.problem is not None:
             raise merged.problem
@@ -204,7 +186,7 @@ def _measure_by_engine(
     return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
 
 
-@click.command("plan", epilog="Example: perfci plan --shards 4 --split-by report.json")
+@click.command("plan", epilog="Example: perfci plan --shards 4")
 @click.argument("rev", default=".", shell_complete=refs)
 @click.option(
     "--shards",
@@ -214,7 +196,6 @@ def _measure_by_engine(
     metavar="N",
     help=f"The most shards to make (up to {MOST_SHARDS}); never more than there are cases.",
 )
-@durations_option
 @click.option("--matrix", is_flag=True, help="Print one line of JSON, for fromJSON in a matrix.")
 @click.option("--json", "as_json", is_flag=True, help="Print each shard's cases as JSON.")
 @config_option
@@ -224,26 +205,24 @@ def _measure_by_engine(
 def plan_command(
     rev: str,
     wanted: int,
-    durations_path: Path | None,
     matrix: bool,
     as_json: bool,
     config_path: Path | None,
     selection: str,
     python: str | None,
 ) -> int:
-    """Split the cases of REV (default: the working tree) into shards that take about as long.
+    """Split the cases of REV (default: the working tree) into shards of about as many cases.
 
-    `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k and
-    --split-by. `perfci merge` joins their reports.
+    `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k.
+    `perfci merge` joins their reports.
     """
     if matrix and as_json:
         raise click.UsageError("--matrix and --json exclude each other")
     if matrix and wanted > _MOST_JOBS:
         raise click.UsageError(f"a matrix of GitHub Actions has {_MOST_JOBS} jobs at most")
     from perfci.commands.compare import list_cases
-    from perfci.commands.project import load_durations, open_project
+    from perfci.commands.project import open_project
 
-    durations = load_durations(durations_path, say)
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller, config_path)
         head = project.side("head", rev, python)
@@ -251,16 +230,13 @@ def plan_command(
     # an unimportable file doesn't stop the plan: the first shard's report names it
     for line in failed:
         say_red(f"failed: {clean_line(line, 2000)}")
-    shares = split(cases, min(wanted, len(cases)), durations)
+    shares = split(cases, min(wanted, len(cases)))
     if len(shares) < wanted:
         few = f"{counted(len(cases), 'case')} in {counted(len(shares), 'shard')}, not {wanted}"
         say(f"perfci: {few}: a shard has at least one case.", err=True)
-    known = any(case.id in durations for case in cases)
-    cost = expected_s(cases, durations) if known else {}
     plan = [
         {
             "shard": str(Shard(number, len(shares))),
-            "expected_s": round(sum(cost[case.id] for case in share), 3) if known else None,
             "cases": [case.id for case in share],
         }
         for number, share in enumerate(shares, start=1)
@@ -275,14 +251,10 @@ def plan_command(
 
 
 def _show_plan(plan: Sequence[Mapping[str, Any]]) -> None:
-    rows = [("shard", "cases", "expected")]
+    width = max(len("shard"), *(len(each["shard"]) for each in plan))
+    say(f"{'shard':<{width}}  cases")
     for each in plan:
-        time_s = each["expected_s"]
-        expected = "unknown" if time_s is None else format_duration(time_s)
-        rows.append((each["shard"], str(len(each["cases"])), expected))
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for name, count, expected in rows:
-        say(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {expected}")
+        say(f"{each['shard']:<{width}}  {len(each['cases']):>5}")
 
 
 @click.command(

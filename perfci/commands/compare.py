@@ -69,7 +69,6 @@ class MeasureOptions:
     base_python: str | None = None
     head_python: str | None = None
     shard: Shard | None = None
-    durations: Mapping[str, float] = field(default_factory=dict)
     record: bool = False
     history: str | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)
@@ -269,7 +268,7 @@ def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
     selected_ids = {case.id for case in selected_cases(workplace, options)}
     selected = workplace.cases(options.selection)
     # split first, then leave cases out: so a check's shard confirms suspects among its own cases
-    return part_of(selected, options.shard, options.durations).only(selected_ids)
+    return part_of(selected, options.shard).only(selected_ids)
 
 
 def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:

@@ -310,16 +310,6 @@ def report_in(content: bytes, name: str) -> Report:
     return read_report(text, name)
 
 
-def load_durations(path: Path | None, say: Say) -> Mapping[str, float]:
-    """Return each case's time in s in the report at ``path``, or nothing without a report."""
-    if path is None:
-        return {}
-    durations = load_report(path).durations
-    if not durations:
-        say(f"perfci: {path} has no durations. All cases count alike.", err=True)
-    return durations
-
-
 @dataclass(frozen=True, slots=True)
 class RememberedCases:
     """The remembered cases. ``sides`` and ``at`` are the sides and the time of the last comparison.

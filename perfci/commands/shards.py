@@ -1,39 +1,41 @@
-"""``--engine`` and ``merge``: a comparison in shards, gathered and decided as one report."""
+"""``--engine slurm`` and ``merge``: a comparison in shards, gathered and decided as one report."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from perfci.baselines.store import BaselineStore
-from perfci.commands.calibrate import ConcurrentSpread, kept_answer, machine_of
 from perfci.commands.check import require_stored
-from perfci.commands.project import cache_folder, load_durations, load_report
+from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import commit_pair, require_commits
-from perfci.engine.engines import LocalEngine, SlurmEngine, require_slurm, slurm_options
-from perfci.engine.job import Engine, GatheredReports, JobFolder, MachineSlot, Plan, gather, mark_of
-from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError, UsageError
-from perfci.measure.checkout.disk import take_if_free
-from perfci.measure.machine.cores import available_cores
+from perfci.engine.job import JobFolder, Plan
+from perfci.engine.slurm import (
+    GatheredReports,
+    SlurmEngine,
+    gather,
+    require_slurm,
+    slurm_options,
+)
+from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError
 from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
-from perfci.units import counted
 from perfci.verdict.merge import Merged, merge
-from perfci.verdict.shards import Shard, time_limit_s
-from perfci.version import VERSION
+from perfci.verdict.shards import Shard
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.model.report import Report
     from perfci.verdict.policy import Policy
 
-EngineName = Literal["local", "slurm"]
-_PAUSE_S: Mapping[EngineName, float] = {"local": 0.5, "slurm": 5.0}
+_PAUSE_S = 5.0
 """Time between two looks at the shards, in s."""
+_SET_UP_S = 600.0
+"""Time limit of a shard's first check-out and build, and of the report; its budget is added."""
 _ERROR_FIELDS = ("slug", "message", "advice")
 """The fields in which the errors of all shards must agree to be raised as one error."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -42,19 +44,15 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The number of ``shards`` of a comparison, and the engine that measures them.
+    """The number of ``shards`` of a comparison, and how Slurm measures them.
 
-    ``concurrent`` is how many of them a local engine runs at a time, 0 for as many as calibration
-    allows. ``sbatch`` are words for Slurm. ``folder`` is the job's, None for one in the cache.
+    ``sbatch`` are words for Slurm. The job's folder is made in ``folder``, None for the cache.
     ``options`` go to every shard's command as they were given.
     """
 
-    engine: EngineName
     shards: int
-    concurrent: int = 0
     sbatch: tuple[str, ...] = ()
     folder: Path | None = None
-    durations: Path | None = None
     log_folder: Path | None = None
     options: tuple[str, ...] = ()
 
@@ -103,7 +101,7 @@ def check_in_parts(
 
 @dataclass(frozen=True, slots=True)
 class _ShardedCommand:
-    """A command whose shards an engine measures, and where their merged report goes."""
+    """A command whose shards Slurm measures, and where their merged report goes."""
 
     project: Project
     command: tuple[str, ...]
@@ -113,39 +111,16 @@ class _ShardedCommand:
     def run(self) -> ShardReports:
         parts, caller = self.parts, self.project.caller
         check_writable(self.outputs)
-        of = (parts.engine, str(self.project.root), self.command, parts.shards, parts.options)
-        mark = mark_of(VERSION, *of)
-        folder = JobFolder((parts.folder or cache_folder() / "jobs" / mark).absolute())
+        require_slurm()
+        folder = JobFolder.make((parts.folder or cache_folder() / "jobs").absolute())
+        engine = SlurmEngine(folder, f"perfci-{folder.path.name}", slurm_options(parts.sbatch))
         plan = self._plan(folder)
-        engine = self._engine(folder, mark)
-        folder.make()
-        lock = take_if_free(folder.path / "lock")
-        if lock is None:
-            raise UsageError(
-                "job-taken",
-                f"another perfci waits for this comparison's shards, in {folder.path}",
-                "Wait for that one, or end it. Its command continues where it was.",
-            )
-        with lock:
-            if folder.open(plan):
-                caller.announce(f"taking up the shards in {folder.path}")
-            if isinstance(engine, LocalEngine):
-                folder.keep_slots(engine.slots)
-            gathered = gather(
-                plan,
-                engine,
-                folder,
-                finished=_is_finished,
-                shown=caller.step,
-                pause_s=_PAUSE_S[parts.engine],
-            )
-            return self._collected(plan, folder, gathered)
+        gathered = gather(plan, engine, shown=caller.step, pause_s=_PAUSE_S)
+        return self._collected(plan, folder, gathered)
 
     def _plan(self, folder: JobFolder) -> Plan:
         parts = self.parts
         words = [sys.executable, "-P", "-m", "perfci", *self.command, *parts.options]
-        if parts.durations:
-            words += ["--split-by", str(parts.durations.absolute())]
         words += ["--log-format", "json"]  # so that a shard's error can be read back
         names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
         commands = []
@@ -155,29 +130,12 @@ class _ShardedCommand:
             if parts.log_folder:
                 options += ["--log-dir", str(parts.log_folder.absolute() / f"shard-{number}")]
             commands.append((*words, *options))
-        config, caller = self.project.config, self.project.caller
-        durations = load_durations(parts.durations, caller.say)
         return Plan(
-            folder=str(caller.folder),
+            folder=str(self.project.caller.folder),
             commands=tuple(commands),
             reports=names,
-            time_limit_s=time_limit_s(durations, parts.shards, config.settings.budget),
-            engine=parts.engine,
-            configuration=mark_of(repr(config)),
+            time_limit_s=self.project.config.settings.budget + _SET_UP_S,
         )
-
-    def _engine(self, folder: JobFolder, mark: str) -> Engine:
-        parts = self.parts
-        if parts.engine == "slurm":
-            require_slurm()
-            return SlurmEngine(folder, f"perfci-{mark}", slurm_options(parts.sbatch))
-        chosen, why = _chosen_parts(self.project, parts.concurrent, parts.shards)
-        began = folder.slots()
-        if began and began != chosen:
-            chosen, why = _as_begun(folder, began, len(chosen))
-        if why and parts.shards > 1:
-            self.project.caller.announce(why)
-        return LocalEngine(folder, chosen)
 
     def _collected(self, plan: Plan, folder: JobFolder, gathered: GatheredReports) -> ShardReports:
         """Merge the reports of the shards. The folder stays if one of them is missing."""
@@ -194,40 +152,19 @@ class _ShardedCommand:
             raise _refused_alike(plan, folder) or MeasureError(
                 "no-shard-reported",
                 " ".join(notes),
-                f"What they printed is in {folder.path}. The same command tries again.",
+                f"What they printed is in {folder.path}.",
             )
         files = tuple(gathered.reports.values())
         policy, count = self.project.config.policy, self.parts.shards
         merged = merge_reports(files, policy, self.outputs, expect=count, notes=notes)
         if notes:
             return ShardReports(merged, folder.path)
-        folder.clear(plan)
-        if self.parts.folder is None:
-            shutil.rmtree(folder.path)
+        shutil.rmtree(folder.path)
         return ShardReports(merged, None)
 
 
-def _as_begun(
-    folder: JobFolder, began: tuple[MachineSlot, ...], count: int
-) -> tuple[tuple[MachineSlot, ...], str]:
-    """Return up to ``count`` of the parts that the job ``began`` with, and a notice on that.
-
-    Another number of parts would have other cores. They would overlap with those of a running
-    shard, and would count as another environment, whose report doesn't merge.
-    """
-    if not {core for slot in began for core in slot.cores} <= set(available_cores()):
-        raise UsageError(
-            "job-elsewhere",
-            f"the shards in {folder.path} are measured on cores that this process may not use",
-            "Give the command again where it was given first. Or end its running shards, and "
-            "remove the folder.",
-        )
-    chosen = began[:count]
-    return chosen, f"{counted(len(chosen), 'shard')} at once, on the cores that this job began with"
-
-
 def _is_finished(report: Path) -> bool:
-    """Return whether a report is whole. One that was ended early is measured again."""
+    """Return whether a report is whole, not of a shard that was ended early."""
     try:
         return not load_report(report).interrupted
     except DamagedFile:
@@ -251,43 +188,6 @@ def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
         return None
     slug, message, advice = (str(first[name]) for name in _ERROR_FIELDS)
     return ShardsRefused(slug, message, advice, int(first["exit_code"]))
-
-
-def _chosen_parts(
-    project: Project, requested: int, shards: int
-) -> tuple[tuple[MachineSlot, ...], str]:
-    """Return the parts of this machine for ``shards``, and the reason for their number."""
-    machine = machine_of(project)
-    count, why = decide(
-        requested,
-        most=min(len(machine.cores), shards),
-        fit=min(len(machine.parts(0)), shards),
-        known=lambda count: kept_answer(project.root, machine, count),
-    )
-    return machine.parts(count), why
-
-
-def decide(
-    requested: int, *, most: int, fit: int, known: Callable[[int], ConcurrentSpread | None]
-) -> tuple[int, str]:
-    """Return how many shards measure at once, and why: as ``requested``, or as calibration allows.
-
-    ``most`` is the number of parts that the machine can have, ``fit`` the number that have enough
-    cores. ``known`` returns the calibration's answer for a number.
-    """
-    if requested:
-        return requested, f"{counted(requested, 'shard')} at once, as --parallel says"
-    answers = [answer for count in range(most, 1, -1) if (answer := known(count))]
-    if allowed := next((answer for answer in answers if answer.allowed), None):
-        return allowed.count, f"{allowed.count} shards at once: {allowed}"
-    if answers:
-        return 1, f"one shard at a time: {answers[-1]}"
-    if fit > 1:
-        return 1, (
-            "one shard at a time: whether sessions disturb each other here isn't known; "
-            f"`perfci calibrate --parallel {fit}` measures that"
-        )
-    return 1, ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The files that ``init`` writes for GitHub, GitLab and Kubernetes: templates and their values."""
+"""The files that ``init`` writes for GitHub and GitLab: templates and their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ _REPORT_PYTHON = "3.12"
 FOLDER = Path(".github/workflows")
 _GITLAB_FOLDER = Path(".gitlab")
 _GITLAB_FILE = Path(".gitlab-ci.yml")
-_KUBERNETES_FILE = Path("perfci-job.yaml")
 MOST_SHARDS = 256
 """GitHub's limit for the jobs of one matrix."""
 _MOST_ON_GITLAB = 200
@@ -44,7 +43,6 @@ ASKED_FOR = ("baseline", "nightly", "on-demand")
 # The forms of values that stand in a workflow as they are (see ``_fit``).
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
 _REQUIREMENT = re.compile(r"perfci\s*(@|[=<>~!]=|\[|$)")
@@ -90,7 +88,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType(
 class CiOptions:
     """Options of the files, empty where they were not given.
 
-    ``more`` are the ``ASKED_FOR`` workflows to write. ``image`` is that of a Kubernetes job's pods.
+    ``more`` are the ``ASKED_FOR`` workflows to write.
     ``action`` is the address of perfci's action. ``trigger`` is one of ``TRIGGERS``.
     """
 
@@ -101,7 +99,6 @@ class CiOptions:
     report_install: tuple[str, ...] = ()
     nightly_runner: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
-    image: str = ""
     action: str = ""
     trigger: str = "push"
 
@@ -225,32 +222,7 @@ def _require_known_to_gitlab(options: CiOptions) -> None:
         )
 
 
-def kubernetes_job(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the job's file. UsageError if it can't be made of the options."""
-    from perfci.measure.checkout.git import forge_of
-
-    address = forge_of(repository)
-    if not address:
-        raise UsageError(
-            "no-address",
-            "the repository has no remote `origin` that a pod could clone",
-            "git remote add origin https://…",
-        )
-    text = new_file_template("kubernetes.yml.j2").render(
-        version=VERSION,
-        shards=options.shards,
-        image=_fit(_IMAGE, options.image, "--image"),
-        repository=address,
-        install=_install(repository.root, options),
-    )
-    return NewFiles({_KUBERNETES_FILE: text}, _caveat(options, "The pods install it"))
-
-
-FORGE_FILES = {
-    "github": github_workflows,
-    "gitlab": gitlab_pipeline,
-    "kubernetes": kubernetes_job,
-}
+FORGE_FILES = {"github": github_workflows, "gitlab": gitlab_pipeline}
 """Functions that make the files of each system, by the option of ``init`` that asks for them."""
 
 

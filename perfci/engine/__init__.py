@@ -1,4 +1,4 @@
-"""Runs a comparison in parts, here or elsewhere: commands go in, report files come out.
+"""Has a comparison measured in shards by Slurm: commands go in, report files come out.
 
-An engine knows nothing of measuring. All that it passes to a part is a command line.
+It knows nothing of measuring. All that it passes to a shard is a command line.
 """

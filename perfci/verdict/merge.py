@@ -72,7 +72,7 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
                 "Give as --expect what the shards were made with: `perfci plan` shows it.",
             )
         by_shard[shard] = (name, report)
-    advice = "All shards need the same --shard count, benchmarks, -k and --split-by."
+    advice = "All shards need the same --shard count, benchmarks and -k."
     _require_alike(named, _ALIKE_IN_AN_ENVIRONMENT, advice)
     return {shard: by_shard[shard][1] for shard in sorted(by_shard)}
 

@@ -1,25 +1,21 @@
 """The cases of each shard of a report that is measured in parts on several machines. Pure.
 
 Only cases are split, never the two sides of a case. A split depends on nothing but the cases' ids
-and their known durations, so that every machine computes the same split by itself.
+and which of them are skipped, so that every machine computes the same split by itself.
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.model.case import Case
-from perfci.stats.quantile import median
 
 MOST_SHARDS = 2_000
-_SET_UP_S = 600.0
-"""Time limit of a machine's first check-out and build, and of the report."""
 _WRITTEN = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")
 
 
@@ -81,45 +77,21 @@ def parse_shard(text: str) -> Shard:
     return shard
 
 
-def expected_s(cases: Sequence[Case], durations: Mapping[str, float]) -> dict[str, float]:
-    """Return how long each case takes, in s. An unknown duration is the median of the known ones.
-
-    Without any known duration all cases count alike. A skipped case takes no time.
-    """
-    measured = [case.id for case in cases if not case.skip]
-    known = [durations[case] for case in measured if case in durations]
-    usual = median(known) if known else 1.0
-    return {case.id: 0.0 if case.skip else durations.get(case.id, usual) for case in cases}
-
-
-def split(
-    cases: Sequence[Case], count: int, durations: Mapping[str, float]
-) -> tuple[tuple[Case, ...], ...]:
-    """Return the cases of each of ``count`` shards: the longest first, to the least loaded.
-
-    The fullest shard then has at most 4/3 of the load that the best split gives it (Graham 1969,
-    SIAM Journal on Applied Mathematics 17:416-429).
-    """
-    cost = expected_s(cases, durations)
-    loads = [(0.0, 0, index) for index in range(count)]  # with the number of cases, as a heap
-    chosen: dict[str, int] = {}
-    for case in sorted(cases, key=lambda case: (-cost[case.id], case.id)):
-        load, length, lightest = loads[0]
-        heapq.heapreplace(loads, (load + cost[case.id], length + 1, lightest))
-        chosen[case.id] = lightest
+def split(cases: Sequence[Case], count: int) -> tuple[tuple[Case, ...], ...]:
+    """Return the cases of each of ``count`` shards: of those to measure about as many in each."""
+    order = sorted(cases, key=lambda case: (bool(case.skip), case.id))
+    chosen = {case.id: at % count for at, case in enumerate(order)}
     shares: list[list[Case]] = [[] for _ in range(count)]
     for case in cases:
         shares[chosen[case.id]].append(case)
     return tuple(map(tuple, shares))
 
 
-def part_of(
-    cases: Sequence[Case], shard: Shard | None, durations: Mapping[str, float]
-) -> ShardCases:
+def part_of(cases: Sequence[Case], shard: Shard | None) -> ShardCases:
     """Return what ``shard`` has of ``cases``: all of them without a shard."""
     if shard is None:
         return ShardCases(tuple(cases))
-    shares = split(cases, shard.count, durations)
+    shares = split(cases, shard.count)
     here = shares[shard.number - 1]
     ids = {case.id for case in here}
     return ShardCases(
@@ -146,16 +118,3 @@ def _digest(shares: Sequence[Sequence[Case]]) -> str:
     """Return a digest that only equal splits share."""
     written = json.dumps([sorted(case.id for case in share) for share in shares])
     return hashlib.sha256(written.encode()).hexdigest()[:12]
-
-
-def time_limit_s(durations: Mapping[str, float], shards: int, budget_s: float) -> float:
-    """Return the time limit of one of ``shards``.
-
-    It is the time for the set-up, plus the budget or, if less, twice the time of the fullest shard.
-    That shard is taken to need 4/3 of an even share, or the longest case's time if that is more.
-    """
-    needed = budget_s
-    if durations:
-        even = sum(durations.values()) / shards
-        needed = 2.0 * max(4.0 / 3.0 * even, *durations.values())
-    return min(budget_s, needed) + _SET_UP_S

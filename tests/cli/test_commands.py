@@ -55,8 +55,6 @@ def test_many_options_are_shown_in_groups_and_old_names_nowhere(project: Project
     for new, old in {
         "--allow-same-commit": "--same",
         "--measure-same-code": "--all",
-        "--parallel": "--at-once",
-        "--split-by": "--durations",
     }.items():
         assert new in shown
         assert old not in shown.split()
@@ -64,8 +62,6 @@ def test_many_options_are_shown_in_groups_and_old_names_nowhere(project: Project
 
 
 def test_an_old_name_of_an_option_still_works(small: Project) -> None:
-    for command in (("plan", "--durations", "gone.json"), ("plan", "--split-by", "gone.json")):
-        assert "gone.json" in small.perfci(*command, "--shards", "1").err
     same = small.perfci("compare", "HEAD", "HEAD", "--same", "--all", "-k", "nonsense")
     assert "selects no case" in same.err
 

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.engine.engines import SlurmEngine
-from perfci.engine.job import JobFolder, gather
+from perfci.engine.slurm import SlurmEngine, gather
 from tests.builders.project import NOISE_PASSES, QUICK, Project
 from tests.engine.real_slurm import LACKING, Slurm
-from tests.engine.test_local import shell
+from tests.engine.test_slurm import job_in, shell
 
 pytestmark = [
     pytest.mark.processes,
@@ -58,7 +57,7 @@ def wait_until_both_run(slurm: Slurm) -> None:
         time.sleep(0.2)
 
 
-def test_a_node_that_dies_in_mid_array_is_named_and_its_shard_measured_again(
+def test_a_node_that_dies_in_mid_array_is_named_and_a_new_comparison_is_whole(
     slurm: Slurm, project: Project, tmp_path: Path
 ) -> None:
     out = tmp_path / "report.json"
@@ -117,10 +116,8 @@ def test_a_task_that_runs_out_of_time_says_so(
     for name, value in slurm.environment.items():
         monkeypatch.setenv(name, value)
     plan = shell("echo > $R", "sleep 300", folder=tmp_path)
-    job = JobFolder(tmp_path / "job")
-    job.open(plan)
-    engine = SlurmEngine(job, "perfci-late", settle_s=1.0)
-    found = gather(plan, engine, job, finished=lambda _: True, shown=print, pause_s=1.0)
+    engine = SlurmEngine(job_in(tmp_path), "perfci-late", settle_s=1.0)
+    found = gather(plan, engine, shown=print, pause_s=1.0)
     assert (sorted(found.reports), found.ends[2].partition(" on ")[0]) == (
         [1], "it ran out of time",
     )  # fmt: skip

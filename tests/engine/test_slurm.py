@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from perfci.engine.engines import SlurmEngine, require_slurm
-from perfci.engine.job import GatheredReports, JobFolder, Plan, gather
+from perfci.engine.job import JobFolder, Plan
+from perfci.engine.slurm import GatheredReports, SlurmEngine, gather, require_slurm
 from perfci.errors import OutsideError
 from tests import conftest
-from tests.engine.test_local import shell
 
 pytestmark = pytest.mark.processes
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 FAKE = Path(__file__).with_name("fake_slurm.py")
+
+
+def shell(*scripts: str, folder: Path) -> Plan:
+    """A plan of shell scripts, whose reports are ``$R`` in the folder ``job``."""
+    names = tuple(f"report-{number}" for number in range(1, len(scripts) + 1))
+    commands = tuple(
+        ("sh", "-c", f"R={folder / 'job' / name}; {script}")
+        for name, script in zip(names, scripts, strict=True)
+    )
+    return Plan(str(folder), commands, names, 60.0)
 
 
 @pytest.fixture
@@ -48,10 +55,13 @@ def run(
     settle_s: float = 0.2,
     shown: Callable[[str], None] = lambda _: None,
 ) -> GatheredReports:
-    job = JobFolder(folder / "job")
-    job.open(plan)
-    engine = SlurmEngine(job, f"perfci-{folder.name}", options, settle_s)
-    return gather(plan, engine, job, finished=lambda _: True, shown=shown, pause_s=0.2)
+    engine = SlurmEngine(job_in(folder), f"perfci-{folder.name}", options, settle_s)
+    return gather(plan, engine, shown=shown, pause_s=0.2)
+
+
+def job_in(folder: Path) -> JobFolder:
+    (folder / "job").mkdir()
+    return JobFolder(folder / "job")
 
 
 def test_make_slurm_check_asks_for_the_tests_of_slurm_itself() -> None:
@@ -105,7 +115,7 @@ def test_a_controller_that_is_away_is_waited_for(state: Path, tmp_path: Path) ->
 def test_ctrl_c_while_the_controller_is_away_says_what_may_still_run(
     state: Path, tmp_path: Path
 ) -> None:
-    plan = shell("echo >> ran; sleep 1; echo > $R", folder=tmp_path)
+    plan = shell("sleep 1; echo > $R", folder=tmp_path)
 
     def interrupted(text: str) -> None:
         if "running" in text:
@@ -115,10 +125,7 @@ def test_ctrl_c_while_the_controller_is_away_says_what_may_still_run(
     with pytest.raises(OutsideError, match="may still be waiting or running") as refused:
         run(plan, tmp_path, shown=interrupted)
     assert f"scancel --name=perfci-{tmp_path.name}" in refused.value.advice
-    assert "same command again" in refused.value.advice
     (state / "away").unlink()
-    assert run(plan, tmp_path).reports
-    assert (tmp_path / "ran").read_text() == "\n"
 
 
 def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_first(
@@ -129,94 +136,24 @@ def test_an_array_is_not_taken_for_submitted_where_the_controller_is_away_at_fir
         run(shell("echo > $R", folder=tmp_path), tmp_path, shown=pytest.fail)
 
 
-def test_an_array_whose_number_was_lost_does_not_run_twice(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = shell("echo >> ran; sleep 1; echo > $R", folder=tmp_path)
-    job = JobFolder(tmp_path / "job")
-    job.open(plan)
-    keep = JobFolder.keep_submitted
+def test_ctrl_c_cancels_the_array_and_keeps_what_has_reported(state: Path, tmp_path: Path) -> None:
+    def interrupted(text: str) -> None:
+        if "1 of 2 shards have reported" in text:
+            raise KeyboardInterrupt
 
-    def killed(folder: JobFolder, kept: dict[str, str]) -> None:
-        if any(kept.values()):
-            raise SystemExit
-        keep(folder, kept)
-
-    engine = SlurmEngine(job, f"perfci-{tmp_path.name}")
-    with monkeypatch.context() as patch:
-        patch.setattr(JobFolder, "keep_submitted", killed)
-        with pytest.raises(SystemExit):
-            engine.submit(plan, [1])
-    (state / "away").touch()
-    said: list[str] = []
-
-    def shown(text: str) -> None:
-        said.append(text)
-        (state / "away").unlink(missing_ok=True)
-
-    assert run(plan, tmp_path, shown=shown).reports
-    assert said[0] == "0 of 1 shards have reported, 1 unknown (Slurm's controller to answer)"
-    assert (tmp_path / "ran").read_text() == "\n"
-
-
-SUBMITTER = """\
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-from pathlib import Path
-from tests.engine.test_slurm import run, shell
-folder = Path(sys.argv[1])
-plan = shell("echo >> ran; sleep 1; echo > $R", "echo >> ran; sleep 60", folder=folder)
-print(run(plan, folder, shown=lambda text: print(text, flush=True)), flush=True)
-"""
-
-
-def submitter(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SUBMITTER, str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def test_a_killed_submitters_array_is_found_again_and_ctrl_c_cancels_it(
-    state: Path, tmp_path: Path
-) -> None:
-    with submitter(tmp_path) as first:
-        assert first.stdout is not None
-        assert "2 running" in first.stdout.readline()
-        first.kill()
-    with submitter(tmp_path) as second:
-        assert second.stdout is not None
-        assert any("1 of 2 shards have reported, 1 running" in line for line in second.stdout)
-        second.send_signal(signal.SIGINT)
-        assert "cancelled=True" in second.stdout.read()
-    assert (tmp_path / "ran").read_text() == "\n\n"
+    found = run(shell("echo > $R", "sleep 60", folder=tmp_path), tmp_path, shown=interrupted)
+    assert (found.cancelled, sorted(found.reports)) == (True, [1])
     queue = subprocess.run(
         ["squeue", f"--name=perfci-{tmp_path.name}"], capture_output=True, text=True, check=True
     )
     assert queue.stdout == ""
 
 
-def test_an_array_whose_number_was_lost_is_cancelled_by_its_name(
-    state: Path, tmp_path: Path
-) -> None:
-    plan = shell("sleep 60", folder=tmp_path)
-    job = JobFolder(tmp_path / "job")
-    job.open(plan)
-    engine = SlurmEngine(job, "perfci-lost")
-    engine.submit(plan, [1])
-    (job.path / "submitted.json").unlink()
-    assert engine.poll(plan)[1].phase == "running"
-    began = time.monotonic()
-    engine.cancel(plan)
-    assert engine.poll(plan)[1].phase == "absent"
-    assert time.monotonic() - began < 30.0
-
-
 def test_what_sbatch_refuses_is_said(state: Path, tmp_path: Path) -> None:
     (state / "away").touch()
     plan = shell("true", folder=tmp_path)
-    job = JobFolder(tmp_path / "job")
-    job.open(plan)
     with pytest.raises(OutsideError, match="Unable to contact slurm controller"):
-        SlurmEngine(job, "perfci-refused").submit(plan, [1])
+        SlurmEngine(job_in(tmp_path), "perfci-refused").submit(plan)
 
 
 def test_without_slurm_its_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

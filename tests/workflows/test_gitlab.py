@@ -283,7 +283,6 @@ def test_what_exists_is_kept_and_the_line_to_add_is_said(project: Project) -> No
         (("--gitlab", *INSTALL, "--nightly-runner", "a b"), "[unfit-for-a-workflow]"),
         (("--gitlab", *INSTALL, "--benchmarks", "file.txt"), "[not-a-folder]"),
         (("--github", "--action", f"o/p@{40 * 'a'}", "--runner", "a b"), "[unfit-for-a-workflow]"),
-        (("--kubernetes", *INSTALL[:2]), "[no-address]"),
         (("--gitlab", "--install", "pip install torch"), "[install-without-perfci]"),
         (("--gitlab", "--install", "perfci @ git+https://x"), "[not-a-command]"),
         (("--runner", "gpu"), "Add --github or --gitlab"),

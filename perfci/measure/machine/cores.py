@@ -1,4 +1,4 @@
-"""The cores and GPUs of a machine: which of them a session's workers get, and each shard.
+"""The cores and GPUs of a machine: which of them a session's workers get.
 
 Two sessions that pin their workers to one core take turns on it, and disturb each other's times.
 So a session locks its workers' cores, and prefers cores that no other session has locked. Of these
@@ -14,12 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
-from perfci.engine.job import MachineSlot
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.units import counted
@@ -181,27 +178,6 @@ def _folder() -> Path | None:
     return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
 
 
-def physical_cores(available: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the cores grouped by physical core, sorted by socket and physical core."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for core in available:
-        groups.setdefault(_place(core), []).append(core)
-    return tuple(tuple(groups[place]) for place in sorted(groups))
-
-
-def _place(core: int) -> tuple[int, int]:
-    """Return a core's socket and physical core. A core of unknown topology counts as physical."""
-    topology = CPUS / f"cpu{core}" / "topology"
-    try:
-        package, number = (
-            int((topology / name).read_text(encoding="ascii"))
-            for name in ("physical_package_id", "core_id")
-        )
-    except (OSError, ValueError):  # a sandbox may hide it
-        return (0, core)
-    return (package, number)
-
-
 def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return how CUDA_VISIBLE_DEVICES names each GPU that commands may use."""
     given = environment.get("CUDA_VISIBLE_DEVICES")
@@ -256,32 +232,3 @@ def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
     """Return the cores near the first GPU that ``environment`` shows, torch's ``cuda:0``."""
     first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
     return cores_near([first]).get(first, frozenset()) if DRIVER.exists() else frozenset()
-
-
-def slots(
-    cores: Sequence[Sequence[int]],
-    devices: Sequence[str],
-    *,
-    workers: int,
-    concurrent: int,
-    near: Mapping[str, frozenset[int]] = MappingProxyType({}),
-) -> tuple[MachineSlot, ...]:
-    """Return equal parts of a machine: ``concurrent`` of them, or if that is 0, as many as fit.
-
-    Each of ``cores`` has the cores of a physical one, which is never split. ``workers`` is the
-    number of cores that a session pins its workers to. Each session needs one more for perfci
-    itself. One GPU serves one command, on cores ``near`` it as far as there are any left.
-    """
-    own = devices if len(devices) > 1 else ()
-    needed = math.ceil((workers + 1) / min(map(len, cores)))
-    fit = max(1, len(cores) // needed)
-    count = min(concurrent or (min(fit, len(own)) if own else 1 if devices else fit), len(cores))
-    size = len(cores) // count if concurrent else min(needed, len(cores))
-    left, parts = list(cores), []
-    for at in range(count):
-        device = own[at % len(own)] if own else ""
-        own_near = near.get(device, frozenset())
-        chosen = sorted(left, key=own_near.isdisjoint)[:size]
-        left = [physical for physical in left if physical not in chosen]
-        parts.append(MachineSlot(tuple(chain.from_iterable(chosen)), device))
-    return tuple(parts)

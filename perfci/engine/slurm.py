@@ -1,31 +1,22 @@
-"""The engines: one runs some commands at once on this machine, the other an array by Slurm."""
+"""Runs the commands of a job as an array of Slurm's, waits for them, and gathers their reports."""
 
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-import psutil
-
-from perfci.api import parent_death
-from perfci.engine.job import CommandState, JobFolder, MachineSlot, Plan
+from perfci.engine.job import CommandState, JobFolder, Phase, Plan
 from perfci.errors import OutsideError, UsageError
-from perfci.units import signal_name
 
-_GRACE_S = 60.0
-"""Time that interrupted commands get for a report of what they have measured so far."""
-_TIED_TO_PARENT = (sys.executable, "-I", parent_death.__file__)
-"""Goes before a process id and a command: the kernel kills the command if that process dies."""
+_FIRST_PAUSE_S = 0.1
+"""The first pause between two polls. Each pause is twice the last, up to ``pause_s``."""
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _ANSWER_S = 60.0
 """Longest time of one of Slurm's programs."""
@@ -47,123 +38,6 @@ _WORDS = {
 
 
 @dataclass(slots=True)
-class LocalEngine:
-    """Runs at most one command in each of ``slots``. ``poll`` starts the commands that wait.
-
-    Each slot has cores of its own, and a GPU if there are several. The kernel kills the commands
-    when the process that submitted them dies, because they would disturb the next measurement. The
-    job's folder keeps the reports of commands that had ended.
-    """
-
-    folder: JobFolder
-    slots: Sequence[MachineSlot]
-    settle_s: float = 0.0
-    _queue: deque[int] = field(default_factory=deque)
-    _children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
-        """Start as many commands as there are slots. The others wait."""
-        self._queue.extend(numbers)
-        self._fill(plan)
-
-    def poll(self, plan: Plan) -> Mapping[int, CommandState]:
-        """Look at the processes, and start the next ones in slots that are free."""
-        self._fill(plan)
-        kept = self.folder.submitted()
-        return {number: self._state(number, kept) for number in plan.numbers}
-
-    def cancel(self, plan: Plan) -> None:
-        """End every command as Ctrl-C would. If one takes too long, kill it with all it started."""
-        self._queue.clear()
-        processes = {number: self._process(number) for number in plan.numbers}
-        alive = [process for process in processes.values() if process]
-        for process in alive:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGTERM)
-        _wait(alive, _GRACE_S)
-        for process in alive:  # itself, or what it has left in its group
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-    def _fill(self, plan: Plan) -> None:
-        while self._queue:
-            kept = self.folder.submitted()
-            busy = {
-                each["slot"] for number, each in kept.items() if self._process(int(number), kept)
-            }
-            free = [at for at in range(len(self.slots)) if at not in busy]
-            # more slots than there are now may be busy, if the job began with more of them
-            if not free or len(busy) >= len(self.slots):
-                return
-            number = self._queue.popleft()
-            self.folder.keep_submitted(kept | {str(number): self._start(plan, number, free[0])})
-
-    def _start(self, plan: Plan, number: int, at: int) -> dict[str, float]:
-        slot = self.slots[at]
-        devices = {"CUDA_VISIBLE_DEVICES": slot.device} if slot.device else {}
-        before = os.sched_getaffinity(0)
-        with self.folder.log(number).open("wb") as log:
-            try:
-                os.sched_setaffinity(0, slot.cores)  # the child has them from its first instruction
-                child = subprocess.Popen(
-                    [*_TIED_TO_PARENT, str(os.getpid()), *plan.commands[number - 1]],
-                    cwd=plan.folder,
-                    env={**os.environ, **devices},
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,  # a terminal's Ctrl-C is for the waiting process
-                )
-            finally:
-                os.sched_setaffinity(0, before)
-        self._children[number] = child
-        return {"pid": child.pid, "began": psutil.Process(child.pid).create_time(), "slot": at}
-
-    def _process(
-        self, number: int, kept: Mapping[str, Mapping[str, float]] | None = None
-    ) -> psutil.Process | None:
-        """Return the process of command ``number`` while it lives."""
-        if (child := self._children.get(number)) and child.poll() is not None:
-            return None
-        entry = (self.folder.submitted() if kept is None else kept).get(str(number))
-        if entry is None:
-            return None
-        try:
-            process = psutil.Process(int(entry["pid"]))
-            return process if process.create_time() == entry["began"] and _lives(process) else None
-        except psutil.NoSuchProcess:
-            return None
-
-    def _state(self, number: int, kept: Mapping[str, Mapping[str, float]]) -> CommandState:
-        if number in self._queue:
-            return CommandState("waiting", "a free slot")
-        if str(number) not in kept:
-            return CommandState("absent")
-        if self._process(number, kept):
-            return CommandState("running")
-        child = self._children.get(number)
-        if child is None:
-            return CommandState("ended")
-        code = child.wait()  # it may be a zombie, for which this returns immediately
-        how = f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
-        return CommandState("ended", how)
-
-
-def _wait(processes: Sequence[psutil.Process], within_s: float) -> None:
-    """Wait until all processes have ended, but no longer than ``within_s``."""
-    end = time.monotonic() + within_s
-    while time.monotonic() < end and any(map(_lives, processes)):
-        time.sleep(0.05)
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
 class SlurmEngine:
     """Submits an array of tasks with ``options`` of ``sbatch``. No other job has its ``name``.
 
@@ -176,42 +50,30 @@ class SlurmEngine:
     name: str
     options: tuple[str, ...] = ()
     settle_s: float = 15.0
+    _job: str = ""
 
-    def submit(self, plan: Plan, numbers: Sequence[int]) -> None:
-        """Submit one array with a task for each of ``numbers``."""
+    def submit(self, plan: Plan) -> None:
+        """Submit one array with a task for each command."""
         script = self.folder.path / "array.sh"
         script.write_text(array_script(plan, self.folder), encoding="utf-8")
-        kept = self.folder.submitted()
-        # Slurm may have taken an array whose number isn't known: perfci was killed before it had it
-        self.folder.keep_submitted(kept | dict.fromkeys(map(str, numbers), ""))
         minutes = math.ceil(plan.time_limit_s / 60)
         job = self._run(
             "sbatch", "--parsable", f"--job-name={self.name}", "--no-requeue",
-            f"--array={','.join(map(str, numbers))}", f"--chdir={plan.folder}",
+            f"--array={','.join(map(str, plan.numbers))}", f"--chdir={plan.folder}",
             f"--output={self.folder.path}/slurm-%a.log", f"--time={minutes}",
             *self.options, str(script),
         )  # fmt: skip
-        number = job.partition(";")[0]
-        self.folder.keep_submitted(kept | {str(each): number for each in numbers})
+        self._job = job.partition(";")[0]
 
     def poll(self, plan: Plan) -> Mapping[int, CommandState]:
-        """Ask Slurm for the tasks that wait or run. All other submitted tasks have ended."""
-        kept = self.folder.submitted()
+        """Ask Slurm for the tasks that wait or run. All other tasks have ended."""
         queued = self._queued()
         if queued is None:
-            why = "Slurm's controller to answer"
-            return {
-                each: CommandState("waiting" if kept[str(each)] else "unknown", why)
-                if str(each) in kept
-                else CommandState("absent")
-                for each in plan.numbers
-            }
-        return {
-            number: queued.get(number) or self._ended(number, kept.get(str(number), ""))
-            for number in plan.numbers
-        }
+            away = CommandState("waiting", "Slurm's controller to answer")
+            return dict.fromkeys(plan.numbers, away)
+        return {number: queued.get(number) or self._ended(number) for number in plan.numbers}
 
-    def cancel(self, plan: Plan) -> None:  # noqa: ARG002 (all jobs of the name are the plan's)
+    def cancel(self) -> None:
         """Cancel by name, so that an array of unknown number is included. Wait until none runs.
 
         OutsideError if Slurm doesn't cancel: all tasks may run on.
@@ -221,8 +83,7 @@ class SlurmEngine:
             raise OutsideError(
                 "slurm-not-cancelled",
                 f"the array may still be waiting or running: scancel failed: {_error_of(done)}",
-                f"Cancel it once Slurm answers: scancel --name={self.name}. Or let it run, and "
-                "give the same command again: it takes up what has been measured.",
+                f"Cancel it once Slurm answers: scancel --name={self.name}.",
             )
         end = time.monotonic() + _CANCEL_S
         while time.monotonic() < end and self._queued() != {}:
@@ -237,14 +98,12 @@ class SlurmEngine:
             return None
         return queued_tasks(done.stdout)
 
-    def _ended(self, number: int, job: str) -> CommandState:
-        if not job:
-            return CommandState("absent")
+    def _ended(self, number: int) -> CommandState:
         path = self.folder.exit_path(number)
         code = path.read_text(encoding="ascii").strip() if path.exists() else ""
         known = [f"exit code {code}"] if code else []
         if not code or int(code) > _SIGNALLED:  # perhaps Slurm's: the script outlives its command
-            known.insert(0, _reason(f"{job}_{number}"))
+            known.insert(0, _reason(f"{self._job}_{number}"))
         return CommandState("ended", ", ".join(filter(None, known)))
 
     def _run(self, *command: str) -> str:
@@ -281,7 +140,7 @@ def require_slurm() -> None:
         raise OutsideError(
             "no-slurm",
             f"there is no {' and no '.join(lacking)} here",
-            "Run this on a node that submits jobs, or take --engine local.",
+            "Run this on a node that submits jobs.",
         )
 
 
@@ -357,3 +216,96 @@ def _run_program(*command: str) -> subprocess.CompletedProcess[str]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"no answer within {_ANSWER_S:g} s")
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredReports:
+    """The reports that were written, and how the commands ended, both by the commands' numbers.
+
+    For a command without a report, ``ends`` also has the last line that it printed.
+    """
+
+    reports: Mapping[int, Path]
+    ends: Mapping[int, str]
+    cancelled: bool = False
+
+
+def gather(
+    plan: Plan, engine: SlurmEngine, *, shown: Callable[[str], None], pause_s: float
+) -> GatheredReports:
+    """Run the commands of ``plan``, and wait for all of them. Ctrl-C cancels them."""
+    folder = engine.folder
+    cancelled = False
+    try:
+        engine.submit(plan)
+        states = _wait(plan, engine, folder, shown, pause_s)
+    except KeyboardInterrupt:
+        cancelled = True
+        shown("cancelling; waiting for what was measured so far …")
+        engine.cancel()
+        states = engine.poll(plan)
+    return _gathered(plan, folder, states, cancelled=cancelled)
+
+
+def _wait(
+    plan: Plan,
+    engine: SlurmEngine,
+    folder: JobFolder,
+    shown: Callable[[str], None],
+    pause_s: float,
+) -> Mapping[int, CommandState]:
+    """Return where the commands are once none runs and all have had time to show a report."""
+    last_shown = ""
+    pause = _FIRST_PAUSE_S
+    ended: dict[int, float] = {}
+    while True:
+        states = engine.poll(plan)
+        now = time.monotonic()
+        there = [each for each in plan.numbers if folder.report(plan, each).exists()]
+        for number, state in states.items():
+            if state.phase == "ended":
+                ended.setdefault(number, now)
+        text = progress_text(states, there)
+        if text != last_shown:
+            shown(text)
+            last_shown = text
+        if all(
+            number in ended and (number in there or now - ended[number] >= engine.settle_s)
+            for number in plan.numbers
+        ):
+            return states
+        time.sleep(pause)
+        pause = min(2.0 * pause, pause_s)
+
+
+def progress_text(states: Mapping[int, CommandState], there: list[int]) -> str:
+    """Return how many shards have reported, run and wait, and for what."""
+    phases = Counter(state.phase for number, state in states.items() if number not in there)
+    parts = [f"{len(there)} of {len(states)} shards have reported"]
+    named: tuple[Phase, ...] = ("running", "waiting")
+    parts += [f"{phases[name]} {name}" for name in named if phases[name]]
+    if phases["ended"]:
+        parts.append(f"{phases['ended']} without a report")
+    waits = {state.why for state in states.values() if state.phase == "waiting"} - {""}
+    return ", ".join(parts) + (f" ({', '.join(sorted(waits))})" if waits else "")
+
+
+def _end_of(state: CommandState, *, cancelled: bool) -> str:
+    if state.phase == "waiting" and state.why:
+        return f"it was waiting for {state.why}"
+    return state.why or ("cancelled" if cancelled else "it ended")
+
+
+def _gathered(
+    plan: Plan, folder: JobFolder, states: Mapping[int, CommandState], *, cancelled: bool
+) -> GatheredReports:
+    reports = {}
+    ends = {}
+    for number in plan.numbers:
+        path = folder.report(plan, number)
+        ends[number] = _end_of(states[number], cancelled=cancelled)
+        if path.exists():
+            reports[number] = path
+        elif line := folder.last_line(number):
+            ends[number] += f"; it said last: {line}"
+    return GatheredReports(reports, ends, cancelled)
