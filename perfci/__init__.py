@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from perfci.api.programs import command
     from perfci.api.scripts import script, timer
     from perfci.api.serving.generation import generate
-    from perfci.api.serving.prompts import openai, prompts
     from perfci.api.serving.server import server
     from perfci.baselines.store import Baselines
     from perfci.commands.library import check, compare, load, triage
@@ -41,8 +40,6 @@ __all__ = [
     "inference",
     "load",
     "metric",
-    "openai",
-    "prompts",
     "script",
     "server",
     "step",
@@ -61,7 +58,6 @@ _MODULES = {
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
     "step": "perfci.api.distributed.script_rank",
     "generate": "perfci.api.serving.generation",
-    **dict.fromkeys(("openai", "prompts"), "perfci.api.serving.prompts"),
     "server": "perfci.api.serving.server",
     **dict.fromkeys(("check", "compare", "load", "triage"), _LIBRARY),
     "Baselines": "perfci.baselines.store",

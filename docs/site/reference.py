@@ -29,7 +29,7 @@ FOLDER = ROOT / "docs" / "reference"
 MEANINGS = tomllib.loads((FOLDER / "fields.toml").read_text(encoding="utf-8"))
 NAMES = (
     *("benchmark", "inference", "training_step", "command", "timer", "script", "generate"),
-    *("openai", "prompts", "server", "distributed", "metric", "compare", "check", "load"),
+    *("server", "distributed", "metric", "compare", "check", "load"),
     "PerfciError",
 )
 _GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"

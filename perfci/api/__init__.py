@@ -12,14 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeGuard
 
 from perfci.errors import BenchmarkError
 
-measured_side: ContextVar[str] = ContextVar("measured_side", default="head")
-"""The side that this process measures. The worker sets it before it sets up a case."""
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
 _PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perfci.api import measured_side
 from perfci.api.definition import AxisPoint, Benchmark
 from perfci.collector import Work
 from perfci.errors import Unusable
@@ -193,7 +192,6 @@ def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn]
     It is a continuation, because a benchmark that hands its work over calls it from its own frames,
     while its contexts are open.
     """
-    measured_side.set(order.side)
     if not order.benchmark_file:
         for saved in order.saved:
             for mode in saved.modes:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.builders.project import QUICK, Project, assert_ends, rows
-from tests.builders.token_server import Reply, token_server
 
 pytestmark = pytest.mark.processes
 SERVER = (Path(__file__).parent.parent / "data" / "serving" / "serve.py").read_text()
@@ -91,21 +90,6 @@ def test_requests_of_the_sides_are_never_in_flight_at_once(
     ]
     assert len(turns) > 10
     assert all(before[1] <= after[0] for before, after in pairwise(turns))
-
-
-def test_servers_that_run_already_are_compared_at_one_commit(project: Project) -> None:
-    two, one = (Reply([(0.0, ["a"])] * count, usage="end") for count in (2, 1))
-    with token_server(two, lockstep=False) as base, token_server(one, lockstep=False) as head:
-        urls = {"base": base.url, "head": head.url}
-        source = (
-            "import perfci\n\n@perfci.benchmark\ndef case():\n"
-            f"    return perfci.generate(perfci.openai({urls!r}, ['a', 'b']))\n"
-        )
-        project.commit("remote", **{"benchmarks/bench_one.py": source})
-        report = project.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2")
-    row = rows(report, "case")["tokens_per_request"]
-    assert (row["ratio"], row["status"]) == (0.5, "regressed")
-    assert report["verdict"]["status"] == "fail"
 
 
 def test_no_server_outlives_a_session_that_is_killed(serving: Project) -> None:

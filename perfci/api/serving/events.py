@@ -28,12 +28,11 @@ _NO_TEXT = frozenset({"role"})
 class StreamEvent:
     """One event of a stream. ``has_tokens`` tells whether it carries at least one token.
 
-    ``text`` is the model's text, or None if its key is unknown. ``usage`` is the number of tokens
+    ``usage`` is the number of tokens
     that the model has written so far, or None if the event doesn't report it.
     """
 
     has_tokens: bool
-    text: str | None = None
     usage: int | None = None
 
 
@@ -104,21 +103,19 @@ def stream_event(payload: str) -> StreamEvent:
     stream reports.
     """
     if not payload.startswith("{"):
-        return StreamEvent(has_tokens=True, text=payload)
+        return StreamEvent(has_tokens=True)
     try:
         content = json.loads(payload)
     except (ValueError, RecursionError):
         if '"choices"' in payload[:SHOWN_CHARACTERS]:
             raise ValueError(f"sent an event that is no JSON: {payload[:80]!r}") from None
-        return StreamEvent(has_tokens=True, text=payload)  # a token of plain text may be a bracket
+        return StreamEvent(has_tokens=True)  # a token of plain text may be a bracket
     if "error" in content:
         raise ValueError(f"reported an error: {json.dumps(content['error'])[:SHOWN_CHARACTERS]}")
     usage, choices = _usage(content), content.get("choices")
     if not isinstance(choices, list):
         return StreamEvent(has_tokens=True, usage=usage)
-    texts = [text for choice in choices for text in _texts(choice)]
-    known = None if None in texts else "".join(text for text in texts if text is not None)
-    return StreamEvent(has_tokens=bool(texts), text=known, usage=usage)
+    return StreamEvent(has_tokens=any(map(_has_tokens, choices)), usage=usage)
 
 
 def _usage(content: Mapping[str, Any]) -> int | None:
@@ -127,13 +124,12 @@ def _usage(content: Mapping[str, Any]) -> int | None:
     return count if type(count) is int and count >= 0 else None
 
 
-def _texts(choice: Any) -> Iterator[str | None]:
-    """Yield the texts of a choice that aren't empty. A text that isn't known is None."""
+def _has_tokens(choice: Any) -> bool:
+    """Return whether a choice has something that the model wrote, or is of an unknown form."""
     if not isinstance(choice, dict):
-        yield None
-        return
+        return True
     delta = choice.get("delta")
     values = [choice.get("text")]
     if isinstance(delta, dict):
         values += [value for name, value in delta.items() if name not in _NO_TEXT]
-    yield from (value if isinstance(value, str) else None for value in values if value)
+    return any(values)

@@ -9,9 +9,8 @@ from itertools import accumulate, chain
 from typing import Any
 
 from perfci.api import are_texts, is_count, is_number, is_positive, require_right
-from perfci.api.serving.endpoint import Endpoint, Url, wrong_url
+from perfci.api.serving.endpoint import Endpoint, is_url
 from perfci.api.serving.load import RequestLoad
-from perfci.api.serving.tokens import TokenCounter, TokenRule
 from perfci.collector import Work
 from perfci.metrics.serving import OBJECTIVES
 
@@ -20,7 +19,7 @@ _NAMES = ", ".join(OBJECTIVES)
 
 
 def generate(
-    stream: Callable[[], Any] | Url,
+    stream: Callable[[], Any] | str,
     *,
     body: Any = None,
     headers: Mapping[str, str] | None = None,
@@ -29,23 +28,19 @@ def generate(
     rate: float | None = None,
     seed: int = 0,
     objective: Mapping[str, float] | None = None,
-    tokens: TokenRule = None,
     error_rate: float = 0.0,
 ) -> Work:
     """Return the work of a load's requests for tokens, each consumed to its end.
 
     ``stream()`` returns a generator or an async generator of tokens. A URL streams server-sent
-    events; ``body`` is sent to it as JSON by POST. ``{"base": …, "head": …}`` are the URLs of
-    servers that run already. ``perfci.openai`` makes requests of several prompts.
+    events; ``body`` is sent to it as JSON by POST.
 
-    Closed loop: ``concurrency`` clients make ``requests`` in all (default: one each, and one for
-    each prompt). Open loop: ``requests`` (16) arrive at ``rate`` a second, at random times of
-    ``seed``, the same in every call. ``objective`` has the longest times, in s, of the requests
-    that count as ``goodput``.
+    Closed loop: ``concurrency`` clients make ``requests`` in all (default: one each). Open loop:
+    ``requests`` (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every
+    call. ``objective`` has the longest times, in s, of the requests that count as ``goodput``.
 
-    A URL's tokens are counted by the ``usage`` that it reports, or else by its events. ``tokens``
-    is ``"usage"``, ``"events"``, or a tokenizer: a function that returns a text's tokens or their
-    number. ``error_rate`` is the share of requests that may fail.
+    A URL's tokens are counted by the ``usage`` that it reports, or else by its events.
+    ``error_rate`` is the share of requests that may fail.
     """
     require_right(
         "generate",
@@ -53,22 +48,20 @@ def generate(
         chain(
             _wrong_stream(stream, body, headers),
             _wrong_load(concurrency, requests, rate, seed, objective or {}),
-            _wrong_counts(tokens, error_rate),
+            _wrong_share(error_rate),
         ),
         'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
         'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
     )
-    opened = stream if callable(stream) else Endpoint(stream, [body], headers or {})
-    prompts = opened.prompts if isinstance(opened, Endpoint) else 1
+    opened = stream if callable(stream) else Endpoint(stream, body, headers or {})
     closed = rate is None
-    count = requests or max(prompts, concurrency if closed else _OPEN_LOOP_REQUESTS)
+    count = requests or (concurrency if closed else _OPEN_LOOP_REQUESTS)
     load = RequestLoad(
         opened,
         dict(objective or {}),
         count,
         clients=concurrency if closed else count,
         arrivals=() if rate is None else arrivals(rate, count, seed),
-        counter=TokenCounter(tokens),
         error_rate=error_rate,
     )
     return Work(load, items=float(count), observer=load)
@@ -82,14 +75,14 @@ def arrivals(rate: float, count: int, seed: int) -> tuple[float, ...]:
 
 def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
     """Yield errors in the stream and its request, each with its correction."""
-    if not isinstance(stream, (str, Mapping)):
+    if not isinstance(stream, str):
         if not callable(stream):
             yield f"the stream is {stream!r}; give what returns a generator of tokens, or a URL"
         if body is not None or headers is not None:
             yield "`body` and `headers` are a URL's; the stream is a callable: leave them out"
         return
-    if wrong := wrong_url(stream):
-        yield wrong
+    if not is_url(stream):
+        yield f"the URL is {stream!r}; give one of http:// with a host"
     try:
         json.dumps(body)
     except (TypeError, ValueError, RecursionError) as error:
@@ -125,9 +118,7 @@ def _wrong_load(
         yield f"`objective` is {objective!r}; give times in s: more than 0"
 
 
-def _wrong_counts(tokens: Any, error_rate: Any) -> Iterator[str]:
-    """Yield errors in what counts tokens and failures, each with its correction."""
-    if not callable(tokens) and tokens not in (None, "usage", "events"):
-        yield f"`tokens` is {tokens!r}; give usage, events or a function of a text"
+def _wrong_share(error_rate: Any) -> Iterator[str]:
+    """Yield what is wrong with the share of requests that may fail."""
     if not is_number(error_rate) or not 0 <= error_rate < 1:
         yield f"`error_rate` is {error_rate!r}; give the share that may fail: 0 or more, below 1"

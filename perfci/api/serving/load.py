@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.serving.endpoint import Endpoint
 from perfci.api.serving.events import StreamEvent
 from perfci.api.serving.server import require_running
-from perfci.api.serving.tokens import MOST_TOKENS, TokenCounter, endless, no_tokens
+from perfci.api.serving.tokens import MOST_TOKENS, endless, no_tokens, token_times
 from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.metrics import Reading
@@ -40,7 +39,6 @@ class RequestLoad:
     count: int
     clients: int
     arrivals: tuple[float, ...] = ()
-    counter: TokenCounter = field(default_factory=lambda: TokenCounter(None))
     error_rate: float = 0.0
     _requests: Requests = field(init=False)
     _unused: list[Any] = field(default_factory=list)
@@ -63,17 +61,15 @@ class RequestLoad:
         if len(failures) == len(streams):
             raise failures[0]
         requests = [
-            replace(request, tokens=self.counter.token_times(request.tokens, events))
+            replace(request, tokens=token_times(request.tokens, events))
             for request, events in (each for each in streams if not isinstance(each, Unusable))
         ]
         self._requests.add(requests, took, failed=len(failures))
 
     def begin(self) -> None:
-        """Forget the requests so far, and begin again with the first prompt."""
+        """Forget the requests so far."""
         self._requests = Requests(self.objective, count_failed=self.error_rate > 0)
         self._failure = None
-        if isinstance(self.opened, Endpoint):
-            self.opened.rewind()
 
     def reading(self) -> Reading:
         """Return the metrics of the requests. Unusable if more failed than may."""

@@ -1,84 +1,53 @@
 """The number and the times of a request's tokens, from its events.
 
-An event may carry several tokens, and how many is known from the stream's ``usage`` or from a
-tokenizer. The tokens of an event share the time since the event before.
+An event may carry several tokens, and how many is known from the stream's ``usage``. The tokens of
+an event share the time since the event before.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Literal
 
 from perfci.api.serving.events import StreamEvent
 from perfci.errors import Unusable
 
-TokenRule = Literal["usage", "events"] | Callable[[str], Any] | None
-"""A function is a tokenizer. None: the usage if the stream reports it, otherwise the events."""
 MOST_TOKENS = 1_000_000
 """Most tokens of a request. Without a limit, an endless stream would take all memory."""
 
 
-class TokenCounter:
-    """Counts the tokens of requests by a rule. Raises Unusable if the rule can't be followed."""
+def token_times(times: Sequence[float], events: Sequence[StreamEvent]) -> array[float]:
+    """Return the times of a request's tokens, from its events or, without any, its items.
 
-    def __init__(self, rule: TokenRule) -> None:
-        self._rule = rule
+    Raises Unusable for a stream that reports no token, or too many.
+    """
+    if not events:
+        return array("d", times)
+    shares, total = _reported(events)
+    if total > MOST_TOKENS:
+        raise endless()
+    if total < 1:
+        raise no_tokens()
+    carrying = zip(times, events, strict=True)
+    return spread([time for time, event in carrying if event.has_tokens], shares, total)
 
-    def token_times(self, times: Sequence[float], events: Sequence[StreamEvent]) -> array[float]:
-        """Return the times of a request's tokens, from its events or, without any, its items."""
-        if not events:
-            return array("d", times)
-        shares, total = self._tokenized(events) if callable(self._rule) else self._reported(events)
-        if total > MOST_TOKENS:
-            raise endless()
-        if total < 1:
-            raise no_tokens()
-        carrying = zip(times, events, strict=True)
-        return spread([time for time, event in carrying if event.has_tokens], shares, total)
 
-    def _reported(self, events: Sequence[StreamEvent]) -> tuple[list[int], int]:
-        """Return each event's share of the tokens, and their number, by what the stream says.
+def _reported(events: Sequence[StreamEvent]) -> tuple[list[int], int]:
+    """Return each event's share of the tokens, and their number, by the usage or the events.
 
-        Some servers report the usage with each event. From others, only the total is known, and the
-        events have equal shares.
-        """
-        count = sum(event.has_tokens for event in events)
-        reported = [event.usage for event in events if event.usage is not None]
-        if self._rule == "events" or (self._rule is None and not reported):
-            return [1] * count, count
-        if not reported:
-            raise Unusable(
-                "no_usage",
-                "the stream reports no `usage` with its `completion_tokens`: send "
-                '"stream_options": {"include_usage": true}, or count by tokens="events" or a '
-                "tokenizer",
-            )
-        by_event = [event.usage for event in events if event.has_tokens]
-        if None in by_event:
-            return [1] * count, reported[-1]
-        so_far = [0, *(usage for usage in by_event if usage is not None)]
-        return [max(0, after - before) for before, after in pairwise(so_far)], reported[-1]
-
-    def _tokenized(self, events: Sequence[StreamEvent]) -> tuple[list[int], int]:
-        known = [event.text for event in events if event.text]
-        if len(known) < sum(event.has_tokens for event in events):
-            raise Unusable(
-                "no_text",
-                "a tokenizer can't count an event whose text isn't known, such as a tool's call: "
-                'count by tokens="usage" or "events"',
-            )
-        return [self._count(text) for text in known], self._count("".join(known))
-
-    def _count(self, text: str) -> int:
-        assert callable(self._rule)  # noqa: S101 (only called with the rule of a tokenizer)
-        tokens = self._rule(text)
-        count = len(tokens) if isinstance(tokens, Collection) else tokens
-        if type(count) is not int or count < 0:
-            what = f"the tokenizer returned {repr(tokens)[:80]}: return the tokens or their number"
-            raise Unusable("bad_tokenizer", what)
-        return count
+    Some servers report the usage with each event. From others, only the total is known, and the
+    events have equal shares.
+    """
+    count = sum(event.has_tokens for event in events)
+    reported = [event.usage for event in events if event.usage is not None]
+    if not reported:
+        return [1] * count, count
+    by_event = [event.usage for event in events if event.has_tokens]
+    if None in by_event:
+        return [1] * count, reported[-1]
+    so_far = [0, *(usage for usage in by_event if usage is not None)]
+    return [max(0, after - before) for before, after in pairwise(so_far)], reported[-1]
 
 
 def spread(times: Sequence[float], shares: Sequence[int], total: int) -> array[float]:
