@@ -96,8 +96,7 @@ class Steps:
 
     ``collectives`` has the kind and the bytes of each collective. ``under_way`` has the begin and
     end of each, or of NCCL's kernels if there are any. ``computing`` is the same for everything
-    else that ran. ``cores`` are the processor cores that the rank may run on. ``host`` is the node
-    of a launched rank.
+    else that ran. ``cores`` are the processor cores that the rank may run on.
     """
 
     count: int
@@ -106,7 +105,6 @@ class Steps:
     collectives: tuple[tuple[str, float], ...]
     under_way: tuple[tuple[float, float], ...]
     cores: tuple[int, ...]
-    host: str = ""
     computing: tuple[tuple[float, float], ...] = ()
 
     def waited(self) -> float:

@@ -7,7 +7,6 @@ the slowest rank. So the whole steps of all ranks take equally long, whichever r
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
@@ -86,8 +85,7 @@ class OfRanks(Collector):
             return NOTHING
         count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))
         count = min(_MOST_STEPS, max(_LEAST_STEPS, count))
-        nodes = os.environ.get("SLURM_JOB_NUM_NODES", "1")
-        reading = reading_of(self.scene.work.ranks.inspected(count), int(nodes))
+        reading = reading_of(self.scene.work.ranks.inspected(count))
         if not self.scene.work.peak_flops:
             return reading
         flops = sum(self.scene.work.ranks.flops())
@@ -117,8 +115,8 @@ def reduce(warm: Warm) -> Reading:
     return Reading({"mfu": flops / fmean(warm.samples) / peak})
 
 
-def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
-    """Return the metrics of the ranks' steps, in a job of ``nodes`` nodes."""
+def reading_of(ranks: Sequence[Steps]) -> Reading:
+    """Return the metrics of the ranks' steps."""
     took = [steps.ended - steps.began for steps in ranks]
     waited = [steps.waited() for steps in ranks]
     own = [whole - part for whole, part in zip(took, waited, strict=True)]
@@ -145,31 +143,17 @@ def reading_of(ranks: Sequence[Steps], nodes: int = 1) -> Reading:
         slowest = own.index(max(own))
         others = fmean(time for rank, time in enumerate(own) if rank != slowest)
         slower = (max(own) - others) / ranks[slowest].count
-        where = {"host": ranks[slowest].host} if ranks[slowest].host else {}
-        slow = finding("slow-rank", rank=slowest, slower=slower, **where)
+        slow = finding("slow-rank", rank=slowest, slower=slower)
         remarks |= {"rank_imbalance": slow, "latency_p50": slow}
-    return Reading(values, remarks=remarks, warnings=(*_sharing(ranks), *_idle(ranks, nodes)))
+    return Reading(values, remarks=remarks, warnings=tuple(_sharing(ranks)))
 
 
 def _sharing(ranks: Sequence[Steps]) -> Iterator[str]:
-    """Yield a warning for each node with fewer cores than ranks."""
-    for host in dict.fromkeys(rank.host for rank in ranks):
-        there = [rank for rank in ranks if rank.host == host]
-        cores = {core for rank in there for core in rank.cores}
-        if len(cores) < len(there):
-            shared = f"{len(there)} ranks share {counted(len(cores), 'core')}"
-            advice = "set `cores` to as many or more"
-            yield (
-                f"{shared} of {host}: have the launcher give more"
-                if host
-                else f"{shared}: {advice}"
-            )
-
-
-def _idle(ranks: Sequence[Steps], nodes: int) -> Iterator[str]:
-    used = len({rank.host for rank in ranks})
-    if used < nodes:
-        yield f"of the job's {nodes} nodes the ranks use {used}: a `launcher` puts them on all"
+    """Yield a warning if there are fewer cores than ranks."""
+    cores = {core for rank in ranks for core in rank.cores}
+    if len(cores) < len(ranks):
+        shared = f"{len(ranks)} ranks share {counted(len(cores), 'core')}"
+        yield f"{shared}: set `cores` to as many or more"
 
 
 def _by_kind(steps: Steps) -> dict[str, Finding]:

@@ -181,9 +181,8 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"{format_value(peak, 'flop')}/s of a {dtype} product"
     ),
     # of ranks
-    "slow-rank": lambda *, rank, slower, host="": (
-        f"rank {rank}{f' on {host}' if host else ''} is slower by {format_value(slower, 's')} a "
-        "step, outside of collectives"
+    "slow-rank": lambda *, rank, slower: (
+        f"rank {rank} is slower by {format_value(slower, 's')} a step, outside of collectives"
     ),
     "rank-most": "rank {rank} has the most",
     "exposed-communication": lambda *, waited, exposed: (

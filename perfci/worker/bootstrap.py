@@ -1,7 +1,6 @@
 """The worker's first file: run by path, under any Python, with nothing of perfci installed.
 
     PYTHON -P bootstrap.py ORDER_FD RESULT_FD TURN_FD SPAWNED_NS
-    PYTHON -P bootstrap.py join    (by a launcher of ranks)
 
 It loads the package ``perfci`` from this file's folder straight into ``sys.modules``. So
 ``sys.path`` stays as it is, and nothing of the parent's environment leaks into the side's. A
@@ -31,12 +30,7 @@ def _register_package() -> None:
     spec.loader.exec_module(module)
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["join"]:
-    _register_package()
-    from perfci.worker.launched_rank import main as join
-
-    join()
-elif __name__ == "__main__":
+if __name__ == "__main__":
     _register_package()
     from perfci.worker.main import main
     from perfci.worker.protocol import WorkerDescriptors

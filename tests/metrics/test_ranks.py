@@ -79,22 +79,6 @@ def test_ranks_that_outnumber_their_cores_are_warned_of() -> None:
     assert warning == "2 ranks share 1 core: set `cores` to as many or more"
 
 
-def test_ranks_of_two_nodes_share_no_cores_and_the_slow_one_is_named_with_its_node() -> None:
-    waits = steps((10.0, 11.5), cores=(0,), host="n1")
-    slow = steps((10.0, 10.5), cores=(0,), host="n2")
-    reading = reading_of((waits, slow))
-    assert not reading.warnings
-    assert "rank 1 on n2 is slower by 500 ms" in words(reading.remarks["latency_p50"])
-    assert not reading_of((waits, slow), nodes=2).warnings
-    (warning,) = reading_of((waits, slow, slow)).warnings
-    assert warning == "2 ranks share 1 core of n2: have the launcher give more"
-
-
-def test_nodes_of_a_job_that_no_rank_is_on_are_warned_of() -> None:
-    (warning,) = reading_of((steps(), steps()), nodes=2).warnings
-    assert warning == "of the job's 2 nodes the ranks use 1: a `launcher` puts them on all"
-
-
 def test_utilisation_is_the_share_of_all_ranks_peak_that_a_step_makes_use_of() -> None:
     measured = Measurement((), (), 0.0, {"flops": 3e9}, peak_flops=2e9)
     warm = Warm(measured, cold_cache=False, bursts=(), samples=(2.0, 4.0))

@@ -1,7 +1,7 @@
 """``perfci.distributed`` and ``perfci.torchrun``: ranks as work, led by their worker.
 
 ``rank``, ``script_rank`` and ``orders`` run in a rank's process. ``member`` is the worker's view of
-a rank. ``launched`` is its view of ranks that a launcher starts, on any node.
+a rank.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import pickle
 import random
 import select
-import shlex
 import socket
 import sys
 import time
@@ -27,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from perfci.api import all_of, is_count, is_positive, require_right, user_frame
-from perfci.api.distributed.launched import launch
 from perfci.api.distributed.member import (
     GRACE_S,
     LAST_WORDS_S,
@@ -75,23 +73,21 @@ def distributed(
     items: float | None = None,
     timeout: float = 120.0,
     start_method: str = "spawn",
-    launcher: str | Sequence[str] = "",
 ) -> Work:
     """Return the work of one step of ``ranks`` processes, from when all begin until the last ends.
 
     Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
     calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
     step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
-    imports, "spawn" is always possible. A ``launcher`` ("srun --overlap --nodes=2 --ntasks=4")
-    starts one process a rank, on any nodes. Raises BenchmarkError, with file and line, where it is
-    written wrongly.
+    imports, "spawn" is always possible. Raises BenchmarkError, with file and line,
+    where it is written wrongly.
     """
     require_right(
         "distributed",
         "bad-distributed",
         chain(
             _wrongs_of_function(fn, backend, args),
-            _wrongs_of_group(ranks, items, timeout, start_method, launcher),
+            _wrongs_of_group(ranks, items, timeout, start_method),
         ),
         "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function of "
         "the benchmark's file that sets up one rank and returns its step. What can't be sent to a "
@@ -106,7 +102,7 @@ def distributed(
         random.getrandbits(32),
         kept_pages(),
     )
-    group = _started(job, timeout, start_method, launcher)
+    group = _started(job, timeout, start_method)
     return Work(group, items=items, ranks=group)
 
 
@@ -119,7 +115,6 @@ def torchrun(
     peak_flops: float | None = None,
     timeout: float = 600.0,
     start_method: str = "spawn",
-    launcher: str | Sequence[str] = "",
 ) -> Work:
     """Return the work of one training step of a script that runs in ``ranks`` processes.
 
@@ -137,30 +132,26 @@ def torchrun(
         "bad-torchrun",
         chain(
             _wrongs_of_script(command, steps, peak_flops),
-            _wrongs_of_group(ranks, items, timeout, start_method, launcher),
+            _wrongs_of_group(ranks, items, timeout, start_method),
         ),
         'Write perfci.torchrun(["train.py", "--config", "small.yaml"], ranks=2, steps=(20, 120)).',
     )
     script = Script(tuple(os.fspath(word) for word in command), *steps)
     seed = random.getrandbits(32)
     job = RankJob("", "", b"", "", ranks, seed, kept_pages(), script)
-    group = _started(job, timeout, start_method, launcher)
+    group = _started(job, timeout, start_method)
     most_calls = script.last - script.first - LATER_STEPS
     peak = (peak_flops or 0.0) * ranks
     return Work(group, items=items, ranks=group, most_calls=most_calls, peak_flops=peak)
 
 
-def _started(
-    job: RankJob, timeout: float, start_method: str, launcher: str | Sequence[str]
-) -> RankGroup:
-    words = shlex.split(launcher) if isinstance(launcher, str) else list(launcher)
-    if not words and start_method == "fork" and (why := unforkable_reason()):
+def _started(job: RankJob, timeout: float, start_method: str) -> RankGroup:
+    if start_method == "fork" and (why := unforkable_reason()):
         raise Unusable(
             "rank_unforkable",
             f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
         )
-    start = partial(launch, words, timeout) if words else partial(start_children, start_method)
-    return RankGroup(job.world, timeout, partial(start, job))
+    return RankGroup(job.world, timeout, partial(start_children, start_method, job))
 
 
 def _wrongs_of_script(command: Any, steps: Any, peak_flops: Any) -> Iterator[str]:
@@ -198,27 +189,15 @@ def _wrongs_of_function(function: Any, backend: Any, args: Any) -> Iterator[str]
         yield f"`args` can't be pickled: {error}"
 
 
-def _wrongs_of_group(
-    ranks: Any, items: Any, timeout: Any, start_method: Any, launcher: Any
-) -> Iterator[str]:
+def _wrongs_of_group(ranks: Any, items: Any, timeout: Any, start_method: Any) -> Iterator[str]:
     if not is_count(ranks):
         yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
     if start_method not in START_METHODS:
         yield f"`start_method` is {start_method!r}, not one of {', '.join(START_METHODS)}"
-    if not (isinstance(launcher, str) and _can_be_split(launcher)) and not all_of(launcher, str):
-        yield f"`launcher` is {launcher!r}, not a command: 'srun --overlap --ntasks=2'"
     if not isinstance(timeout, (int, float)) or not timeout > 0:
         yield f"`timeout` is {timeout!r}, not a time in s: more than 0"
     if items is not None and not (isinstance(items, (int, float)) and 0 < items < math.inf):
         yield f"`items` is {items!r}, not how many a step of all ranks handles: more than 0"
-
-
-def _can_be_split(words: str) -> bool:
-    try:
-        shlex.split(words)
-    except ValueError:  # a quotation without end
-        return False
-    return True
 
 
 class RankGroup:
@@ -307,11 +286,10 @@ class RankGroup:
                     troubles.append(answer)
         worst = min([*troubles, *self._deaths({trouble.rank for trouble in troubles})])
         member = self._members[worst.rank]
-        place = f"rank {worst.rank} of {self._world}{member.on_host}"
+        place = f"rank {worst.rank} of {self._world}"
         text = f"{place}, in its {self._act}, {worst.message}"
         words = member.output.last_words(LAST_WORDS_S, worst.message.removeprefix(RAISED))
         message = f"{text}:\n{words}" if words else text
-        message += self._started.launcher_said()
         self._started.end(within_s=0.0)
         return Unusable(worst.kind, message)
 
@@ -322,9 +300,7 @@ class RankGroup:
         late = [member for member in self._members if member.rank not in answered]
         for member in late:
             member.process.show()
-        stand = [
-            standing(member.rank, member.on_host, member.output.stack(_STACK_S)) for member in late
-        ]
+        stand = [standing(member.rank, member.output.stack(_STACK_S)) for member in late]
         self._started.end(within_s=0.0)
         return Unusable(*hanging_failure(stand, self._world, self._act, self._timeout))
 

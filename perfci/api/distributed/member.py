@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from threading import Thread
 from time import monotonic
@@ -20,14 +20,12 @@ from perfci.api.distributed.rank import WHERE_IT_IS
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from perfci.api.distributed.launched import LaunchedRank, Launcher
-
 GRACE_S = 0.5
 """Time after a first failure in which another may show up that caused it."""
 LAST_WORDS_S = 0.2
 """Time for a rank's last output to arrive."""
 END_S = 1.0
-"""Time for ranks that wait for an order, and for a launcher, to end by themselves."""
+"""Time for ranks that wait for an order to end by themselves."""
 _DIED_NS = 0
 """Time given to a death. It sorts before other ranks' exceptions, which the death has caused."""
 _MOST_LINES, _LONGEST = 200, 4000
@@ -75,32 +73,21 @@ class ChildRank:
 
 @dataclass(slots=True)
 class Member:
-    """A rank. A launched rank has its node's name as ``host``. That node's clock is ahead of the
-    worker's by ``ahead_ns``.
-    """
+    """A rank, as its process, its channel and its output."""
 
     rank: int
-    process: ChildRank | LaunchedRank
+    process: ChildRank
     channel: Connection
     output: RankOutput
-    host: str = ""
-    ahead_ns: int = 0
-
-    @property
-    def on_host(self) -> str:
-        """Return the rank's host as a part of a sentence, or an empty text."""
-        return f" on {self.host}" if self.host else ""
 
 
 def answer_of(member: Member) -> Any:
     """Return a rank's answer, or a ``RankTrouble`` if it failed or died."""
     try:
         answer = member.channel.recv()
-    except (EOFError, OSError):  # OSError "timed out": its node is gone
+    except (EOFError, OSError):
         member.process.join(GRACE_S)
         return death_of(member)
-    if isinstance(answer, RankTrouble):
-        return replace(answer, when_ns=answer.when_ns - member.ahead_ns)
     return answer
 
 
@@ -117,15 +104,9 @@ def _how_ended(code: int | None) -> str:
 
 @dataclass(slots=True)
 class StartedRanks:
-    """The ranks started so far, and their launcher if they aren't the worker's children."""
+    """The ranks started so far."""
 
     members: list[Member] = field(default_factory=list)
-    launcher: Launcher | None = None
-
-    def launcher_said(self) -> str:
-        """Return the launcher's last lines, as the end of a message."""
-        output = self.launcher.said() if self.launcher else ""
-        return f"\nIts launcher said:\n{output}" if output else ""
 
     def end(self, within_s: float = END_S) -> None:
         """Close the channels, so that ranks which wait for an order end. Kill the others.
@@ -141,8 +122,6 @@ class StartedRanks:
                 member.process.kill()
             # waits for the output's thread to end, because a later group may need to fork
             member.output.lines(LAST_WORDS_S)
-        if self.launcher:
-            self.launcher.end()
 
 
 class RankOutput:
@@ -210,28 +189,24 @@ def _without(lines: list[str], known: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RankStanding:
-    """Position of a rank: ``place`` in the user's code, and whether it ``waits`` for other ranks.
-
-    For a launched rank, ``on_host`` names its node, as a part of a sentence.
-    """
+    """A rank's ``place`` in the user's code, and whether it ``waits`` for other ranks."""
 
     rank: int
-    on_host: str
     place: str
     waits: bool
 
 
-def standing(rank: int, on_host: str, lines: list[str]) -> RankStanding:
+def standing(rank: int, lines: list[str]) -> RankStanding:
     """Return where ``rank`` stands, by the last stack of ``faulthandler`` in ``lines``."""
     stacks = [number for number, line in enumerate(lines) if _STACK in line]
     last = lines[stacks[-1] :] if stacks else []
     frames = [match.groups() for line in last if (match := _FRAME.match(line))]
     if not frames:
-        return RankStanding(rank, on_host, "a place that isn't known", waits=False)
+        return RankStanding(rank, "a place that isn't known", waits=False)
     user_frames = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
     file, line, function = user_frames[0]
     waits = any(part in path for path, _, _ in frames[:_INNERMOST] for part in _WAITS)
-    return RankStanding(rank, on_host, f"{file}:{line} in {function}", waits)
+    return RankStanding(rank, f"{file}:{line} in {function}", waits)
 
 
 def hanging_failure(
@@ -242,15 +217,13 @@ def hanging_failure(
     waiting = [rank for rank in stand if rank.waits]
     if stuck:
         first_place = "; ".join(f"it is at {rank.place}" for rank in stuck[:1])
-        also = "".join(f"; rank {rank.rank}{rank.on_host} is at {rank.place}" for rank in stuck[1:])
-        also += "".join(
-            f"; rank {rank.rank}{rank.on_host} waits at {rank.place}" for rank in waiting
-        )
-        first = f"rank {stuck[0].rank} of {world}{stuck[0].on_host} has not ended its {act}"
+        also = "".join(f"; rank {rank.rank} is at {rank.place}" for rank in stuck[1:])
+        also += "".join(f"; rank {rank.rank} waits at {rank.place}" for rank in waiting)
+        first = f"rank {stuck[0].rank} of {world} has not ended its {act}"
         return "rank_hung", f"{first} in {within_s:g} s: {first_place}{also}"
     ended = sorted(set(range(world)) - {rank.rank for rank in stand})
     waits = "; ".join(
-        f"rank {rank.rank}{rank.on_host} waits for a collective at {rank.place}" for rank in waiting
+        f"rank {rank.rank} waits for a collective at {rank.place}" for rank in waiting
     )
     if ended:
         names = ", ".join(map(str, ended))

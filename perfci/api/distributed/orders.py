@@ -129,8 +129,7 @@ def _beyond(trace: TracebackType | None) -> TracebackType | None:
 class Rank(ABC):
     """Carries out the orders that are the same for all ranks."""
 
-    def __init__(self, host: str) -> None:
-        self._host = host
+    def __init__(self) -> None:
         self._cards: Sequence[int] = ()
 
     @abstractmethod
@@ -204,7 +203,7 @@ class Rank(ABC):
             with record_function(_STEPS):
                 for _ in range(count):
                     yield
-        return _steps_of(seen.kineto_results.events(), count, self._host)
+        return _steps_of(seen.kineto_results.events(), count)
 
     def flops(self) -> Generator[None, Any, float]:
         """Return the floating-point operations of one more step that torch's formulas count."""
@@ -217,7 +216,7 @@ class Rank(ABC):
         return sketched((yield))
 
 
-def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
+def _steps_of(events: Sequence[Any], count: int) -> Steps:
     ((began, ended),) = (_times(event) for event in events if event.name() == _STEPS)
     calls = [
         event
@@ -233,7 +232,6 @@ def _steps_of(events: Sequence[Any], count: int, host: str) -> Steps:
         tuple((call.name().partition(":")[2], _bytes_of(call)) for call in calls),
         tuple(_times(event) for event in kernels or calls),
         tuple(os.sched_getaffinity(0)),
-        host,
         _computing(events, began, ended, on_device=bool(kernels)),
     )
 

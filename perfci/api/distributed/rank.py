@@ -129,7 +129,7 @@ class _FunctionRank(Rank):
     """A rank's process group, and the step that the user's function returns."""
 
     def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
-        super().__init__(task.place.host)
+        super().__init__()
         self._task = task
         job, place = task.job, task.place
         self._function = attrgetter(job.function)(import_module(job.module))
@@ -150,7 +150,7 @@ class _FunctionRank(Rank):
     def set_up(self) -> None:
         """Call the user's function, which returns the step."""
         name = self._task.job.function
-        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its launcher's own)
+        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its worker's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
             raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")
@@ -189,12 +189,7 @@ def store_of(task: RankTask, listener: socket.socket | None) -> Any:
 
 
 def _device(place: RankPlace, devices: int) -> int:
-    """Return this rank's device, by its local number.
-
-    A launcher may show each rank only its own device, which then has the number 0.
-    """
-    if devices == 1 and place.launched:
-        return 0
+    """Return this rank's device, by its local number."""
     if place.local_world > devices:
         raise RuntimeError(
             f"{place.local_world} ranks of nccl need a CUDA device each; torch sees {devices}: "
@@ -205,23 +200,12 @@ def _device(place: RankPlace, devices: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """Number of a rank among ``world``, and among ``local_world`` on node ``node`` of ``nodes``.
-
-    ``host`` is the node's name if a launcher started the rank, or empty.
-    """
+    """Number of a rank among ``world``, and among ``local_world`` on this node."""
 
     rank: int
     world: int
     local_rank: int
     local_world: int
-    node: int = 0
-    nodes: int = 1
-    host: str = ""
-
-    @property
-    def launched(self) -> bool:
-        """Return whether a launcher started the rank, and not its worker."""
-        return bool(self.host)
 
 
 def environment(
@@ -232,11 +216,11 @@ def environment(
         "RANK": place.rank,
         "LOCAL_RANK": place.local_rank,
         "ROLE_RANK": place.rank,
-        "GROUP_RANK": place.node,
+        "GROUP_RANK": 0,
         "WORLD_SIZE": place.world,
         "LOCAL_WORLD_SIZE": place.local_world,
         "ROLE_WORLD_SIZE": place.world,
-        "GROUP_WORLD_SIZE": place.nodes,
+        "GROUP_WORLD_SIZE": 1,
         "MASTER_ADDR": master[0],
         "MASTER_PORT": master[1],
         "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the existing store

@@ -36,7 +36,7 @@ class ScriptRank(Rank):
     """
 
     def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
-        super().__init__(task.place.host)
+        super().__init__()
         import torch
 
         assert task.job.script  # noqa: S101 (``rank`` looked)

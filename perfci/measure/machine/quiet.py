@@ -27,7 +27,7 @@ _ALLOWED = frozenset(
     {
         "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
         "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
-        # what `srun` needs to start ranks in this job; with more of Slurm's, libraries change
+        # what a command's `srun` needs in this job; with more of Slurm's, libraries change
         "SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOB_NUM_NODES",
         # Open MPI's, which decide nothing that is measured
         "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_CC", "OMPI_CXX",
@@ -40,9 +40,9 @@ _SLURM_SETTINGS = frozenset(
         "SLURM_THREADS_PER_CORE",
     }
 )  # fmt: skip
-"""The defaults of `srun`'s options: how it places ranks and connects them.
+"""The defaults of `srun`'s options: how it places tasks and connects them.
 
-Inside a step of Slurm they describe that step's task (a mask of its cores, say), and ranks would
+Inside a step of Slurm they describe that step's task (a mask of its cores, say), and tasks would
 be refused. So they aren't passed there.
 """
 _IN_STEP = "SLURM_STEP_ID"
