@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OTHERS = ("peers/work/", "unchanged/", "itself/", "corpus/kinds/")
+OTHERS = ("peers/work/", "itself/", "corpus/kinds/")
 """Benchmarks of perfci and of other tools, which are no programs."""
 TRY_ALL = """\
 import contextlib, importlib, io, runpy, sys

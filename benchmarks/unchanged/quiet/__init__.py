@@ -1,1 +1,0 @@
-"""A small library whose code stays as it is."""
