@@ -21,7 +21,7 @@ def test_a_stack_that_comes_late_is_waited_for() -> None:
     output.start()
     os.write(sink, STACK[:11])
     Timer(0.5, lambda: os.write(sink, STACK[11:])).start()
-    assert standing(1, "", output.stack(30.0)).place == "/work/bench_a.py:7 in step"
+    assert standing(1, output.stack(30.0)).place == "/work/bench_a.py:7 in step"
     os.close(sink)
 
 
