@@ -52,8 +52,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 294,
-    "lines": 72_041,
+    "modules": 291,
+    "lines": 70_158,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

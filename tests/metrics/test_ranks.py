@@ -18,9 +18,8 @@ def steps(
     *under_way: tuple[float, float],
     collectives: tuple[tuple[str, float], ...] = ALL_REDUCE,
     cores: tuple[int, ...] = (0, 1, 2, 3),
-    host: str = "",
 ) -> Steps:
-    return Steps(2, 10.0, 12.0, collectives, under_way, cores, host)
+    return Steps(2, 10.0, 12.0, collectives, under_way, cores)
 
 
 def test_the_rank_that_others_wait_for_is_the_slow_one() -> None:

@@ -226,7 +226,7 @@ def test_a_rank_waits_for_all_of_its_cards_and_resets_their_peaks_without_garbag
     runtime: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orders.gc, "collect", lambda: runtime.calls.append("collect"))
-    rank = RankOnCards("")
+    rank = RankOnCards()
     rank.wait()
     assert runtime.calls == ["wait 0", "wait 2"]
     runtime.calls.clear()
