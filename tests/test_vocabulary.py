@@ -53,7 +53,7 @@ LIMITS = {
     "whoever": 5,
     "long functions": 0,
     "modules": 291,
-    "lines": 70_158,
+    "lines": 70_153,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

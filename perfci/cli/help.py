@@ -20,7 +20,7 @@ GROUPS = {
         ("why", "traces", "strict", "record", "history", "log_folder", "report_name")
     ),
     "Time": frozenset(("rounds", "budget")),
-    "Machines": frozenset((*("shard", "engine", "shards", "sbatch", "job_folder", "launcher"),)),
+    "Machines": frozenset(("shard", "engine", "shards", "sbatch", "job_folder", "launcher")),
     "Expert": frozenset[str](),
 }
 """Names of parameters by the heading that they stand under. The last group has all others."""

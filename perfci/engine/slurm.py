@@ -234,25 +234,20 @@ def gather(
     plan: Plan, engine: SlurmEngine, *, shown: Callable[[str], None], pause_s: float
 ) -> GatheredReports:
     """Run the commands of ``plan``, and wait for all of them. Ctrl-C cancels them."""
-    folder = engine.folder
     cancelled = False
     try:
         engine.submit(plan)
-        states = _wait(plan, engine, folder, shown, pause_s)
+        states = _wait(plan, engine, shown, pause_s)
     except KeyboardInterrupt:
         cancelled = True
         shown("cancelling; waiting for what was measured so far …")
         engine.cancel()
         states = engine.poll(plan)
-    return _gathered(plan, folder, states, cancelled=cancelled)
+    return _gathered(plan, engine.folder, states, cancelled=cancelled)
 
 
 def _wait(
-    plan: Plan,
-    engine: SlurmEngine,
-    folder: JobFolder,
-    shown: Callable[[str], None],
-    pause_s: float,
+    plan: Plan, engine: SlurmEngine, shown: Callable[[str], None], pause_s: float
 ) -> Mapping[int, CommandState]:
     """Return where the commands are once none runs and all have had time to show a report."""
     last_shown = ""
@@ -261,7 +256,7 @@ def _wait(
     while True:
         states = engine.poll(plan)
         now = time.monotonic()
-        there = [each for each in plan.numbers if folder.report(plan, each).exists()]
+        there = [each for each in plan.numbers if engine.folder.report(plan, each).exists()]
         for number, state in states.items():
             if state.phase == "ended":
                 ended.setdefault(number, now)
