@@ -53,7 +53,7 @@ def history_command() -> None:
 def import_files(files: tuple[Path, ...], history: str | None, config_path: Path | None) -> None:
     """Add what FILES hold: exports, SQLite histories, or other tools' results.
 
-    asv (its results folder, or files), pytest-benchmark, pyperf and Google Benchmark are
+    asv (its results folder, or files), pytest-benchmark and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
     from perfci.history.importing import ImportProgress, importer

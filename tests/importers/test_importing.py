@@ -22,15 +22,15 @@ def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
 ) -> None:
     shutil.copytree(FOLDER, tmp_path / "old")
     (tmp_path / "old" / "cut.json").write_text('{"commit_hash": ')
-    (tmp_path / "old" / "packed.json.gz").write_bytes(gzip.compress(content("pyperf-telco.json")))
+    (tmp_path / "old" / "packed.json.gz").write_bytes(gzip.compress(content("google-benchmark-old.json")))
     first = perfci(tmp_path, "import", "old")
     assert first.code == 0
-    assert first.out == "old: 13 new runs, 1 was there already\n"  # the packed one
+    assert first.out == "old: 11 new runs, 1 was there already\n"  # the packed one
     assert "left out cut.json: cut.json can't be read" in first.err
     assert "left out bench_sorting.Suite.time_sorted: asv skipped 1 of its 4" in first.err
-    again = perfci(tmp_path, "import", "old", "old/pyperf-telco.json")
-    assert "old: 0 new runs, 14 were there already" in again.out
-    assert "pyperf, 0 new runs, 1 was there already" in again.out
+    again = perfci(tmp_path, "import", "old", "old/google-benchmark-old.json")
+    assert "old: 0 new runs, 12 were there already" in again.out
+    assert "google-benchmark, 0 new runs, 1 was there already" in again.out
 
 
 def test_of_many_that_were_left_out_the_first_are_named_and_the_rest_counted(
@@ -72,6 +72,6 @@ def test_a_checkout_is_not_read_through_for_the_results_in_it(tmp_path: Path) ->
     for place in (".asv/results", "a/b/c", "a/b/c/d", "node_modules/x", ".cache"):
         folder = tmp_path / "checkout" / place
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(FOLDER / "pyperf-telco.json", folder / f"{len(place)}.json")
+        shutil.copy(FOLDER / "google-benchmark-old.json", folder / f"{len(place)}.json")
     done = perfci(tmp_path, "import", "checkout")
-    assert done.out == "checkout: pyperf, 1 new run, 1 was there already\n", done.text
+    assert done.out == "checkout: google-benchmark, 1 new run, 1 was there already\n", done.text

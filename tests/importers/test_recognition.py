@@ -27,7 +27,7 @@ from tests.importers.samples import (
 )
 from tests.report.hostile import NAMES
 
-TOOLS = ("asv", "google-benchmark", "pyperf", "pytest-benchmark")
+TOOLS = ("asv", "google-benchmark", "pytest-benchmark")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -54,8 +54,8 @@ def test_another_value_is_another_run() -> None:
 
 
 def test_a_packed_file_is_unpacked() -> None:
-    packed = gzip.compress(content("pyperf-telco.json"))
-    assert points(read(packed)) == points(read("pyperf-telco.json"))
+    packed = gzip.compress(content("google-benchmark-old.json"))
+    assert points(read(packed)) == points(read("google-benchmark-old.json"))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_json_that_is_no_result_says_what_it_is(file: Any, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(file)
     assert said in caught.value.message
-    tools = "asv, google-benchmark, nvbench, pyperf, pytest-benchmark and vllm"
+    tools = "asv, google-benchmark, nvbench, pytest-benchmark and vllm"
     assert tools in caught.value.message
 
 
@@ -104,7 +104,6 @@ def test_json_that_is_no_result_says_what_it_is(file: Any, said: str) -> None:
     ("name", "key", "value", "said"),
     [
         ("asv-2.json", "results", [], "asv, but at $.results: Expected `object`, got `array`"),
-        ("pyperf-telco.json", "metadata", 3, "pyperf, but at $.metadata: Expected `object`"),
         ("google-benchmark-old.json", "benchmarks", {}, "google-benchmark, but at $.benchmarks"),
         ("pytest-benchmark-4.0.0.json", "datetime", 3, "pytest-benchmark, but at $.datetime"),
     ],
@@ -151,8 +150,8 @@ def test_a_folder_of_several_tools_is_read_and_bad_files_are_named() -> None:
 
 
 def test_a_copy_of_a_file_in_the_same_folder_is_the_same_run() -> None:
-    files = {name: content("pyperf-telco.json") for name in ("a.json", "b/copy.json")}
-    alone = only_run(read("pyperf-telco.json"))
+    files = {name: content("google-benchmark-old.json") for name in ("a.json", "b/copy.json")}
+    alone = only_run(read("google-benchmark-old.json"))
     assert [only_run(part) for part in read_folder(files)] == [alone, alone]
 
 
@@ -163,12 +162,12 @@ def test_a_large_folder_is_read_a_file_at_a_time() -> None:
         asked.append(path)
         return content(path)
 
-    names = ["pyperf-telco.json", "asv-1.json"]
+    names = ["google-benchmark-old.json", "asv-1.json"]
     found = foreign_parts(names, content_of, "old")
     assert asked == []
     assert next(found).tool == "asv"
     assert asked == ["asv-1.json"]
-    assert next(found).tool == "pyperf"
+    assert next(found).tool == "google-benchmark"
     assert next(found, None) is None
 
 
@@ -236,7 +235,6 @@ def _places(node: Any) -> list[tuple[Any, Any]]:
         "asv-1.json",
         "asv-2.json",
         "google-benchmark-aggregates.json",
-        "pyperf-einops.json",
         "pytest-benchmark-4.0.0.json",
     ],
 )

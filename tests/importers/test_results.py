@@ -72,4 +72,4 @@ def test_a_file_of_another_format_than_the_one_asked_for_is_refused() -> None:
         read(plain("vllm.json"), "nvbench")
     with pytest.raises(UsageError, match="'nvbnch' is no format") as refused:
         read(plain("vllm.json"), "nvbnch")
-    assert "google-benchmark, nvbench, pyperf" in refused.value.advice
+    assert "google-benchmark, nvbench, pytest" in refused.value.advice
