@@ -1,4 +1,4 @@
-"""``perfci nightly`` records a branch's runs. ``history`` imports, exports and thins them."""
+"""``perfci nightly`` records a branch's runs. ``history`` imports and exports them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from perfci.cli.options import (
     config_option,
     history_option,
     hour_option,
-    metrics,
     python_option,
     refs,
     root_here,
     seed_option,
     select_option,
 )
-from perfci.cli.printing import ProgressLine, is_quiet, say, say_red, show_all
+from perfci.cli.printing import ProgressLine, say, say_red, show_all
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.outputs import require_distinct
 from perfci.report.clean import clean_line
@@ -43,7 +42,7 @@ _FAILURES_SHOWN = 5
 
 @click.group("history", epilog="Example: perfci history stats")
 def history_command() -> None:
-    """Import, export, thin, count and acknowledge what was recorded."""
+    """Import, export, count and acknowledge what was recorded."""
 
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
@@ -77,20 +76,13 @@ def import_files(files: tuple[Path, ...], history: str | None, config_path: Path
 
 @history_command.command("export", epilog="Example: perfci history export history.jsonl")
 @click.argument("file", required=False, type=_FILE)
-@click.option("--csv", "form", flag_value="csv", help="One line a point, for spreadsheets.")
-@click.option("--json", "form", flag_value="json", default="json", help="JSON lines (the default).")
 @history_option
 @config_option
-def export(file: Path | None, form: str, history: str | None, config_path: Path | None) -> None:
-    """Write everything to FILE (default, and `-`: standard output).
-
-    JSON lines hold all there is, and `import` reads them back. CSV leaves out workers, failures and
-    environments' facts.
-    """
-    from perfci.commands.history import csv_lines, history_files, json_lines, write_export
+def export(file: Path | None, history: str | None, config_path: Path | None) -> None:
+    """Write everything to FILE (default, and `-`: standard output), as JSON lines for `import`."""
+    from perfci.commands.history import history_files, json_lines, write_export
     from perfci.commands.project import configuration
 
-    lines = csv_lines if form == "csv" else json_lines
     file = None if file == Path("-") else file
     if file is not None:
         root = root_here()
@@ -98,49 +90,9 @@ def export(file: Path | None, form: str, history: str | None, config_path: Path 
         require_distinct({"FILE": file}, kept)
     with _opened(history, config_path) as opened:
         if file is None:
-            show_all(lines(opened))
+            show_all(json_lines(opened))
         else:
-            write_export(lines(opened), file)
-
-
-@history_command.command("prune", epilog="Example: perfci history prune --keep-days 90 --dry-run")
-@click.option(
-    "--keep-days",
-    type=click.IntRange(1),
-    default=180,
-    show_default=True,
-    help="Thin only what was measured longer ago.",
-)
-@click.option(
-    "--near",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    help="Number of commits to keep on both sides of a known change.",
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@history_option
-@config_option
-def prune(
-    keep_days: int, near: int, dry_run: bool, history: str | None, config_path: Path | None
-) -> None:
-    """Thin old runs to one commit per week, in each environment and branch.
-
-    A branch's first and newest commits stay, and so do those near a known change.
-    """
-    from datetime import UTC, datetime
-
-    from perfci.commands.history import prune_history
-
-    with _opened(history, config_path) as opened:
-        now = datetime.now(UTC)  # noqa: TID251 (it is the one that reads the clock)
-        pruned = prune_history(opened, now, keep_days=keep_days, near=near, dry_run=dry_run)
-    verb = "would be" if dry_run else "were"
-    for group in pruned:
-        runs = counted(group.runs, "run")
-        say(f"{group.environment}: {group.removed} of {runs} {verb} removed")
-    if any(group.removed for group in pruned) and not (dry_run or is_quiet()):
-        say("Their room in the file is used again by later runs.")
+            write_export(json_lines(opened), file)
 
 
 @history_command.command("stats", epilog="Example: perfci history stats")
@@ -215,49 +167,6 @@ def triage(
         done = opened.triage(change, cast("Any", state), reason, assignee)
     what = [state or "", f"assigned to {assignee or 'no one'}" if assignee is not None else ""]
     say(clean_line(f"{done}: {', '.join(filter(None, what)) or 'reason changed'}", 200))
-
-
-@history_command.command(
-    "diff", epilog="Example: perfci history diff 2026-01-01 2026-03-31 -k encoder"
-)
-@click.argument("old")
-@click.argument("new")
-@click.option("-k", "word", default="", metavar="TEXT", help="Only cases whose id contains this.")
-@click.option("--metric", default="", shell_complete=metrics, help="Only this metric.")
-@click.option("--branch", metavar="NAME", shell_complete=refs, help="Its commits' order.")
-@click.option("--all", "everything", is_flag=True, help="Show differences within the noise, too.")
-@history_option
-@config_option
-def diff(
-    old: str,
-    new: str,
-    word: str,
-    metric: str,
-    branch: str | None,
-    everything: bool,
-    history: str | None,
-    config_path: Path | None,
-) -> None:
-    """Compare the recorded values of two moments: dates, commits or ids of runs, OLD and NEW.
-
-    A date stands for the last run up to its end. The noise is what two runs of one level stay
-    within, in 95 of 100 pairs.
-    """
-    from perfci.commands.project import configuration, repository_at
-    from perfci.commands.trend import compare_moments
-    from perfci.report.site.words import moment_line
-
-    aliases = configuration(root_here(), config_path).aliases
-    with _opened(history, config_path) as opened:
-        repository = repository_at(Path.cwd())
-        pairs = compare_moments(opened, repository, aliases, (old, new), branch=branch)
-    wanted = [
-        pair for pair in pairs if word in pair.series.case and metric in {"", pair.series.metric}
-    ]
-    moved = [pair for pair in wanted if pair.beyond_noise]
-    say(f"{len(wanted):,} series at both: {len(moved):,} differ by more than their noise.")
-    for pair in wanted if everything else moved:
-        say(moment_line(pair))
 
 
 def _opened(

@@ -1,4 +1,4 @@
-"""A project's history: its address, what commands add to it, and its export and pruning.
+"""A project's history: its address, what commands add to it, and its export.
 
 The history has one file per repository, named by its first commit, because two projects may have
 benchmarks of one name.
@@ -6,20 +6,16 @@ benchmarks of one name.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import PerfciError, UsageError
 from perfci.files import expanded, write_lines
 from perfci.history.address import files_at, own_file
-from perfci.history.conversion import superfluous
 from perfci.measure.checkout.commits import (
     branch_of,
     commit_of,
@@ -27,7 +23,7 @@ from perfci.measure.checkout.commits import (
 )
 from perfci.measure.checkout.git import WORKING_TREE
 from perfci.outputs import writing
-from perfci.report.clean import Clean, clean_json, clean_line, clean_lines
+from perfci.report.clean import Clean, clean_json, clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -47,10 +43,6 @@ _RUNS_SHOWN = 20
 """Newest runs whose values a report shows."""
 _MOST_ROWS = 50
 """Rows of a report that get values of their past."""
-_COLUMNS = (
-    "environment", "case", "metric", "unit", "direction", "value", "workers", "sha", "subject",
-    "branch", "committed_at", "measured_at", "position", "runner", "source", "run",
-)  # fmt: skip
 
 
 def history_address(given: str | None, config: Config, root: Path) -> str:
@@ -280,59 +272,8 @@ def json_lines(history: OpenHistory) -> Iterator[Clean]:
     return (clean_json(line.decode()) for line in to_lines(history.export()))
 
 
-def csv_lines(history: OpenHistory) -> Iterator[Clean]:
-    """Yield one line per point. A text that a spreadsheet would compute gets an apostrophe."""
-    from perfci.report.exporters.csv import spreadsheet_cell
-
-    yield clean_lines(",".join(_COLUMNS) + "\n")
-    for run in history.recorded_runs():
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        for point in run.points:
-            cells = (
-                run.environment.key, point.case, point.metric, point.unit, point.direction,
-                point.value, len(point.values), run.sha, run.subject, run.branch,
-                run.committed_at, run.measured_at, run.position, run.runner, run.source, run.id,
-            )  # fmt: skip
-            writer.writerow(spreadsheet_cell(cell) for cell in cells)
-        yield clean_lines(out.getvalue())
-
-
 def write_export(lines: Iterable[Clean], file: Path) -> None:
     """Write an export to ``file``, whole or not at all. OutsideError if it can't be."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_lines(file, (line.encode("utf-8", "replace") for line in lines))
-
-
-@dataclass(frozen=True, slots=True)
-class PruneSummary:
-    """The number of an environment's runs that were removed, or would be."""
-
-    environment: str
-    runs: int
-    removed: int
-
-
-def prune_history(
-    history: OpenHistory, now: datetime, *, keep_days: int, near: int, dry_run: bool
-) -> tuple[PruneSummary, ...]:
-    """Thin the runs that are older than ``keep_days`` and not within ``near`` commits of a change.
-
-    With ``dry_run``, only count them.
-    """
-    changes = history.known_changes()
-    pruned = []
-    for key in history.environments():
-        runs = history.runs(environment=key)
-        gone = superfluous(
-            runs,
-            [change for change in changes if change.series.environment == key],
-            now=now,
-            keep_days=keep_days,
-            near=near,
-        )
-        if not dry_run:
-            history.remove(gone)
-        pruned.append(PruneSummary(key, len(runs), len(gone)))
-    return tuple(pruned)

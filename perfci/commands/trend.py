@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
     from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings, Withdrawal
-    from perfci.trend.moments import MomentPair
     from perfci.trend.timelines import ArrangedHistory
 
 RUNS_WITH_WORKERS = 14
@@ -202,24 +201,6 @@ def _arranged(
     return loaded, git, arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
 
 
-def compare_moments(
-    history: OpenHistory,
-    repository: Repository | None,
-    aliases: Mapping[str, str],
-    moments: tuple[str, str],
-    *,
-    branch: str | None = None,
-) -> tuple[MomentPair, ...]:
-    """Return each series' values at two ``moments``, the surest differences first.
-
-    A moment is a date, a commit's hash or the beginning of it, or a run's id.
-    """
-    from perfci.trend.moments import pairs_at
-
-    _, _, arranged = _arranged(history, repository, aliases, branch)
-    return pairs_at(arranged.series, arranged.timelines, *moments)
-
-
 def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:
     """Return the withdrawals, but not of changes whose runs are only on another branch."""
     recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
@@ -390,7 +371,7 @@ def run_all_on_cores(series: int) -> Iterator[RunAll]:
         raise OutsideError(
             "analysis-killed",
             "the system ended a process of the analysis, perhaps for lack of memory",
-            "Give it more memory, or thin the history with `perfci history prune`.",
+            "Give it more memory, or begin another history.",
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)

@@ -380,10 +380,9 @@ def is_lost(error: BaseException) -> bool:
 def _may_pass(error: BaseException) -> bool:
     """Return whether another attempt may succeed: the server went away, or another writer won.
 
-    Another writer wins by a serialization failure or a deadlock, or by pruning a document that the
-    run was going to refer to.
+    Another writer wins by a serialization failure or a deadlock.
     """
-    return is_lost(error) or _state(error) in {"40001", "40P01", "23503"}
+    return is_lost(error) or _state(error) in {"40001", "40P01"}
 
 
 def _of_driver(database: Database, error: BaseException) -> PerfciError:

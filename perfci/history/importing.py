@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from perfci.history.interchange import Record
 
 _SQLITE = b"SQLite format 3\0"
-_CSV = b"environment,case,metric,unit"
-"""The beginning of an export as CSV, which is refused by name."""
 _REASONS_SHOWN = 20
 """Lines on what was left out. The others are counted."""
 _RECORDS_AT_ONCE = 20
@@ -75,12 +73,6 @@ def importer(
         beginning = read_beginning(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    if beginning.startswith(_CSV):
-        raise UsageError(
-            "history-csv",
-            f"{path} is an export as CSV, which leaves out too much to be imported",
-            "Export without --csv. JSON lines hold all there is.",
-        )
     if is_sqlite(beginning):
         return partial(_import_sqlite, path=path, watch=watch)
     if is_export(beginning):

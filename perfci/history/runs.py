@@ -1,15 +1,15 @@
-"""Write whole runs in one transaction, read them back, remove them and count them."""
+"""Write whole runs in one transaction, read them back and count them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, FromClause, Row, Select, delete, func, select, union
+from sqlalchemy import Connection, FromClause, Row, Select, func, select
 
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
@@ -249,28 +249,6 @@ def _document(connection: Connection, number: int) -> dict[str, str]:
         select(schema.documents.c.content).filter_by(number=number)
     ).scalar_one()
     return dict(json.loads(content))
-
-
-def remove_runs(connection: Connection, run_ids: Collection[str]) -> int:
-    """Remove the runs, their points and the documents that no run refers to any more.
-
-    Environments and series stay, because a series may get points again.
-    """
-    runs, documents = schema.runs, schema.documents
-    numbers = [
-        number
-        for run in run_ids
-        for number in connection.execute(select(runs.c.number).filter_by(id=run)).scalars()
-    ]
-    for number in numbers:
-        for table in (schema.run_points, schema.worker_values):
-            connection.execute(delete(table).where(table.c.run == number))
-        connection.execute(delete(runs).where(runs.c.number == number))
-    used = union(
-        *(select(column) for column in (runs.c.facts, runs.c.source_hashes, runs.c.failed))
-    )
-    connection.execute(delete(documents).where(documents.c.number.not_in(used)))
-    return len(numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from perfci.history.runs import (
     points_of,
     read_runs,
     record_runs,
-    remove_runs,
     require_recordable,
     runs_query,
     statistics_of,
@@ -95,16 +94,6 @@ class OpenHistory:
             for first in range(0, len(runs), _RUNS_IN_TRANSACTION)
         )
 
-    def remove(self, run_ids: Collection[str]) -> int:
-        """Remove runs with their points. Return the number of runs that were there."""
-        ids = sorted(run_ids)
-        return sum(
-            self._database.writing(
-                partial(remove_runs, run_ids=ids[first : first + _RUNS_IN_TRANSACTION])
-            )
-            for first in range(0, len(ids), _RUNS_IN_TRANSACTION)
-        )
-
     def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
         """Return the runs of one environment, or of all, in the order of measuring."""
         query = runs_query()
@@ -130,12 +119,6 @@ class OpenHistory:
         yield from self.recorded_runs()
         yield from self.outcomes()
         yield from self.known_changes()
-
-    def environments(self) -> tuple[str, ...]:
-        """Return the keys of the environments that have runs, sorted."""
-        keys = select(schema.environments.c.key).join(schema.runs).distinct()
-        with self._database.reading() as connection:
-            return tuple(sorted(connection.execute(keys).scalars()))
 
     def values(
         self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()

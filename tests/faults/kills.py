@@ -121,10 +121,6 @@ class Export(Writing):
     name = "history export"
 
 
-class Prune(Writing):
-    name = "history prune"
-
-
 class Measuring(Subject):
     """A command that measures a small project."""
 
@@ -245,8 +241,7 @@ SUBJECTS: Mapping[str, tuple[type[Subject], int]] = {
     "nightly": (Nightly, 50),
     "baseline update": (BaselineUpdate, 50),
     "history import": (Import, 20),
-    "history export": (Export, 20),
-    "history prune": (Prune, 10),
+    "history export": (Export, 30),
     "comment": (Commenting, 50),
 }
 """How many kills of each make 200."""

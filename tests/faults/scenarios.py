@@ -26,7 +26,7 @@ class Scenario:
     """A command, run in a folder of which ``prepare`` made the first state.
 
     ``outputs`` are the files it writes; each was there before, and is never half of anything.
-    ``bit_by_bit``: it adds runs to the history or removes them, and a failure may leave some done.
+    ``bit_by_bit``: it adds runs to the history, and a failure may leave some done.
     """
 
     prepare: Callable[[Path], None]
@@ -84,11 +84,6 @@ SCENARIOS = {
         _recorded("all.jsonl"),
         ("history", "export", "all.jsonl", "--history", HISTORY),
         ("all.jsonl",),
-    ),
-    "history prune": Scenario(
-        _recorded(),
-        ("history", "prune", "--keep-days", "1", "--near", "0", "--history", HISTORY),
-        bit_by_bit=True,
     ),
     "trend": Scenario(
         _recorded(*_TRENDS),

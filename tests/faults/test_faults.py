@@ -18,7 +18,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("shim"))
 
 
-@pytest.mark.parametrize("name", ["report as html", "history import", "history prune", "trend"])
+@pytest.mark.parametrize("name", ["report as html", "history import", "trend"])
 def test_nothing_is_lost_doubled_or_hidden_on_a_failing_disk(
     name: str, library: Path, tmp_path: Path
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -138,21 +136,6 @@ def test_an_export_is_imported_elsewhere_and_holds_everything(
     assert project.perfci("history", "export", "--history", other).out == printed.out
 
 
-def test_csv_has_a_line_for_each_point_and_nothing_that_a_spreadsheet_computes(
-    project: Project, place: str
-) -> None:
-    with open_history(place) as history:
-        history.record([recorded(9, subject='=cmd|"/c calc"!A1', cases=1)])
-        points = history.statistics().points
-    done = project.perfci("history", "export", "--csv", "--history", place)
-    rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert len(rows) == points
-    (row,) = (one for one in rows if one["run"] == recorded(9).id and one["unit"] == "s")
-    assert row["subject"] == '\'=cmd|"/c calc"!A1'
-    assert float(row["value"]) == recorded(9).points[0].value
-    assert (row["environment"], row["workers"], row["position"]) == (HERE.key, "3", "9")
-
-
 def test_an_export_to_where_nothing_can_be_written_leaves_nothing(
     project: Project, place: str, tmp_path: Path
 ) -> None:
@@ -257,13 +240,6 @@ def test_a_file_that_is_not_what_it_says_is_named_and_nothing_is_lost(
         ]
 
 
-def test_an_export_as_csv_is_told_from_a_damaged_file(project: Project, place: str) -> None:
-    project.perfci("history", "export", "--csv", "mine.csv", "--history", place)
-    done = project.perfci("history", "import", "mine.csv", "--history", place).without_traceback()
-    assert (done.code, "leaves out too much to be imported" in done.err) == (2, True), done.text
-    assert "cut off" not in done.err
-
-
 def test_files_that_are_not_there_or_no_files_are_refused(project: Project, place: str) -> None:
     os.mkfifo(project.folder / "pipe")  # nobody will ever write into it
     for name in ("nowhere.json", "/dev/zero", "pipe"):
@@ -272,24 +248,6 @@ def test_files_that_are_not_there_or_no_files_are_refused(project: Project, plac
     (project.folder / "empty").mkdir()
     done = project.perfci("history", "import", "empty", "--history", place)
     assert (done.code, "holds no .json file" in done.err) == (2, True)
-
-
-def test_prune_tells_first_and_then_removes(project: Project, tmp_path: Path) -> None:
-    place = str(tmp_path / "h.sqlite")
-    with open_history(place) as history:
-        history.record([recorded(number) for number in range(1, 300)])
-        history.remember([change(40)])
-    told = project.perfci("history", "prune", "--keep-days", "60", "--dry-run", "--history", place)
-    with open_history(place) as history:
-        assert len(history.runs()) == 299
-    assert "of 299 runs would be removed" in told.out
-    done = project.perfci("history", "prune", "--keep-days", "60", "--history", place)
-    assert done.out.splitlines()[0] == told.out.splitlines()[0].replace("would be", "were")
-    with open_history(place) as history:
-        left = {one.position for one in history.runs()}
-    assert {1, 299, *range(30, 52), *range(250, 300)} <= left
-    assert len(left) < 150
-    assert f"{HERE.key}: {299 - len(left)} of" in done.out
 
 
 def test_stats_and_acknowledge_say_what_they_find(project: Project, place: str) -> None:
@@ -309,7 +267,7 @@ def test_stats_and_acknowledge_say_what_they_find(project: Project, place: str) 
     assert (wrong.code, change().id in wrong.err) == (2, True)
 
 
-def test_triage_and_diff_say_what_they_did_and_found(project: Project, place: str) -> None:
+def test_triage_says_what_it_did(project: Project, place: str) -> None:
     def history(*arguments: str) -> Done:
         return project.perfci("history", *arguments, "--history", place).without_traceback()
 
@@ -322,18 +280,6 @@ def test_triage_and_diff_say_what_they_did_and_found(project: Project, place: st
     assert (known.resolution, known.note, known.assignee) == ("wont_fix", "Meant.", "")
     assert history("triage", change().id).code == 2
     assert history("triage", change().id, "--state", "odd").code == 2
-    project.commit("the only one here")
-    found = history("diff", f"{1:040x}", f"{2:040x}", "--metric", "latency_p50")
-    assert found.code == 0, found.text
-    first, *lines = found.out.splitlines()
-    assert first == "2 series at both: 2 differ by more than their noise."
-    assert lines[0].startswith("  +12.5 % worse  case_0[n=1] latency_p50, ")
-    assert "1.14 ms → 1.29 ms" in lines[0]
-    only = history("diff", f"{1:040x}", f"{2:040x}", "-k", "case_1", "--all")
-    assert only.out.startswith("2 series at both: 1 differ")
-    assert "equal  case_1[n=1] throughput" in only.out
-    missing = history("diff", "1999-01-01", "2024-01-02")
-    assert (missing.code, "no run of the history is at" in missing.err) == (2, True)
 
 
 def test_the_option_goes_before_the_variable_and_that_before_the_configuration(

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 from perfci.errors import UsageError
 from perfci.history.schema import pack
 from perfci.history.store import OpenHistory, open_history
-from perfci.model.run import Environment, Point, RecordedRun
+from perfci.model.run import Point, RecordedRun
 from perfci.trend import SeriesKey
 from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
 from tests.history.postgres import Server
@@ -181,7 +181,6 @@ def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
             (recorded(1).sha, "broken"),
         }
         assert history.measured("elsewhere") == frozenset()
-        assert history.environments() == (HERE.key, THERE.key)
         assert [run.id for run in history.runs(environment=THERE.key)] == [recorded(2, THERE).id]
 
 
@@ -283,18 +282,6 @@ def test_an_imported_triage_replaces_no_own_one(place: str) -> None:
         first, second = history.known_changes()
     assert (first.resolution, first.note, first.assignee) == ("wrong", "A new compiler.", "ann")
     assert second == change(2, **other)
-
-
-def test_removed_runs_leave_nothing_and_others_whole(place: str) -> None:
-    kept = recorded(2)
-    with open_history(place) as history:
-        alone = Environment(HERE.key, {"cpu": "another"})
-        history.record([recorded(1, environment=alone, cases=5), kept, recorded(3, cases=4)])
-        assert history.remove([recorded(1).id, recorded(3).id, "unknown"]) == 2
-        assert [in_order(run) for run in history.recorded_runs()] == [in_order(kept)]
-        assert history.statistics().points == len(kept.points)
-        assert {one.key.case for one in history.load_arrays().series} == set(kept.source_hashes)
-        assert history.record([recorded(3)]) == 1
 
 
 @pytest.mark.parametrize(

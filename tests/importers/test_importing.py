@@ -22,7 +22,9 @@ def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
 ) -> None:
     shutil.copytree(FOLDER, tmp_path / "old")
     (tmp_path / "old" / "cut.json").write_text('{"commit_hash": ')
-    (tmp_path / "old" / "packed.json.gz").write_bytes(gzip.compress(content("google-benchmark-old.json")))
+    (tmp_path / "old" / "packed.json.gz").write_bytes(
+        gzip.compress(content("google-benchmark-old.json"))
+    )
     first = perfci(tmp_path, "import", "old")
     assert first.code == 0
     assert first.out == "old: 11 new runs, 1 was there already\n"  # the packed one

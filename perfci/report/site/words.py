@@ -22,13 +22,10 @@ from perfci.trend import (
     Withdrawal,
 )
 from perfci.trend.change_points import NOISY_SERIES
-from perfci.trend.moments import MomentPair
 from perfci.units import (
     counted,
     format_change,
     format_difference,
-    format_share,
-    format_value,
     listed,
 )
 
@@ -235,18 +232,6 @@ def bisect_command(event: TrendEvent) -> str:
     """Return the command that searches for an event's commit, or "" if no commit made it."""
     change = searched_change(event)
     return f"perfci bisect {quote(change)}" if change else ""
-
-
-def moment_line(pair: MomentPair) -> str:
-    """Return a series' values at two moments in one line."""
-    known = pair.ratio is not None
-    size = format_change(pair.ratio) if known else format_difference(pair.new - pair.old, pair.unit)
-    values = f"{format_value(pair.old, pair.unit)} → {format_value(pair.new, pair.unit)}"
-    noise = "" if pair.noise is None else f", noise ±{format_share(math.expm1(pair.noise))}"
-    environment, case, metric = map(shown, pair.series)
-    dates = f"{pair.old_at} → {pair.new_at}"
-    what = f"{size} {meaning(pair.worse)}" if pair.size else "equal"
-    return f"  {what}  {case} {metric}, {environment}: {values}{noise}, {dates}"
 
 
 def place_text(change: Change) -> str:

@@ -48,7 +48,7 @@ def test_a_killed_process_says_what_to_do() -> None:
         run_all_on_cores(MANY) as run_all,
     ):
         list(run_all(killed, [1]))
-    assert "prune" in told.value.advice
+    assert "memory" in told.value.advice
 
 
 def test_the_garbage_collector_is_at_work_again_after_a_failure() -> None:
