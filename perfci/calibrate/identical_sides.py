@@ -1,21 +1,25 @@
-"""Pure: what a machine sees, from identical sides: spreads, detectable changes, false alarms."""
+"""Pure: what a machine sees, from identical sides: spreads, detectable changes, false alarms.
+
+A session measures at least its minimum of rounds, and more only for a case that is undecided. So a
+change is found in two ways: the minimum of rounds finds it, or it is too large to be taken for no
+change and the maximum of rounds finds it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.calibrate import FalseAlarms, Helped, SeenMetric, SettingTrial
-from perfci.calibrate.promise import PROMISED_METRIC, SessionRounds, detectable, rounds_needed
+from perfci.calibrate import Disturbance, SeenMetric
 from perfci.metrics import METRICS
 from perfci.model.case import Case
-from perfci.model.measuring import WorkerOutput
+from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
-from perfci.stats.spread import Modes, Spread, spread_ratio, two_modes, upper_bound
+from perfci.stats.spread import POWER, Modes, Spread, detectable_difference, two_modes
 from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.caveats import rounds_to_believe
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.sampled_comparisons import pair_values
@@ -29,8 +33,16 @@ _FEWEST_PAIRS = 3
 """Least number of pairs from which a spread is known."""
 _RESOLUTION = Resolution(1e-12)
 """A spread of logarithms below this is rounding."""
-_NOMINAL = 0.05
-"""Share of comparisons of identical sides that should have a p below it."""
+_LARGEST_EXPONENT = 690.0
+"""Largest exponent that is used. From about 709 on, its exponential isn't a float any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRounds:
+    """The rounds of a session: at least, and at most if a case stays undecided."""
+
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,8 @@ class Pairs:
         Also None if both sides of a round are always in the same mode. Then the machine changes
         with the time, and not from process to process. A pair's ratio doesn't contain that.
         """
-        modes = two_modes(self.values(metric))
+        outputs = (*self.base, *self.head)
+        modes = two_modes([output.values[metric] for output in outputs if metric in output.values])
         if modes is None:
             return None
         border = math.sqrt(modes.low * modes.high)
@@ -86,18 +99,12 @@ class Pairs:
         )
         return None if shared else modes
 
-    def values(self, metric: str) -> tuple[float, ...]:
-        """Return the value of every worker, both sides alike: they ran the same code."""
-        outputs = (*self.base, *self.head)
-        return tuple(output.values[metric] for output in outputs if metric in output.values)
-
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """Result of measuring identical sides: a row for each metric, and their false alarms."""
+    """Result of measuring identical sides: a row for each metric, and the size of the family."""
 
     seen: tuple[SeenMetric, ...]
-    false_alarms: FalseAlarms
     comparisons: int
 
 
@@ -117,66 +124,55 @@ def calibrate(
     ]
     gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
     family = scaled_family(gates, scale)
-    adjusted = {
-        (row.case, row.metric): row
+    by_case = {pairs.case.id: pairs for pairs in measured}
+    seen = tuple(
+        _seen(by_case[row.case], row, policy, rounds, family)
         for row in adjust(compared, policy)
         if row.method == "paired_t"
         and row.metric not in _NOT_CALIBRATED
         and (row.gate == "fail" or row.metric in _TAILS)
-    }
-    by_case = {pairs.case.id: pairs for pairs in measured}
-    seen = tuple(
-        _seen(by_case[case], row, policy, rounds, family) for (case, _), row in adjusted.items()
     )
-    gating = [row for row in adjusted.values() if row.gate == "fail"]
-    return Calibrated(seen, false_alarms(gating, policy.alpha), family)
+    return Calibrated(seen, family)
 
 
-def false_alarms(rows: Sequence[Comparison], alpha: float) -> FalseAlarms:
-    """Count how often identical sides were called different, and how often chance alone does that.
+def most_disturbing(outputs: Iterable[WorkerOutput]) -> Disturbance | None:
+    """Return what disturbed most bursts, or None if nothing disturbed any."""
+    disturbed: Counter[str] = Counter()
+    measured = 0
+    for output in outputs:
+        measured += output.bursts_measured
+        if output.disturbance:
+            disturbed[output.disturbance] += output.bursts_set_aside + output.bursts_disturbed
+    if not disturbed:
+        return None
+    ((reason, bursts),) = disturbed.most_common(1)
+    return Disturbance(reason, bursts, measured)
 
-    ``chance`` is binomial, as if the comparisons were independent. The metrics of one case aren't
-    quite independent, so ``chance`` is a hint and not a test.
+
+def detectable(
+    spread: float, threshold: float, rounds: SessionRounds, alpha: float, *, prolongs: bool
+) -> float:
+    """Return the smallest change (a share of base) that a session detects in 95 % of runs.
+
+    Either the least rounds detect it, or the most rounds do in 98 % of runs. For the latter the
+    change must lie beyond the threshold by one standard error of the least rounds: then chance
+    makes a session stop early for "no change" in under 2 % of runs. ``prolongs`` says whether a
+    session adds rounds at all while it is undecided about this metric.
     """
-    from scipy import special
-
-    tested = [row.p for row in rows if row.p is not None]
-    low = sum(p < _NOMINAL for p in tested)
-    return FalseAlarms(
-        comparisons=len(tested),
-        alarms=sum(_alarmed(row, alpha) for row in rows),
-        expected=alpha,
-        below_5_percent=low,
-        chance=float(special.bdtrc(low - 1, len(tested), _NOMINAL)) if low else 1.0,
-    )
+    fewest = max(rounds.least, DECIDING_ROUNDS)
+    in_fewest = detectable_in(spread, fewest, alpha)
+    if not prolongs or rounds.most <= fewest:
+        return in_fewest
+    slack = 1.0 - (1.0 - POWER) * 0.4
+    in_most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
+    beyond = math.log1p(threshold) + spread / math.sqrt(fewest)
+    return min(in_fewest, math.expm1(min(max(in_most, beyond), _LARGEST_EXPONENT)))
 
 
-def judge_setting(
-    setting: str, with_it: Mapping[str, Pairs], without: Iterable[Pairs]
-) -> SettingTrial:
-    """Return how many times larger the spread of median latency is without ``setting``.
-
-    ``helps`` and ``hurts`` need an interval that doesn't contain 1. Otherwise it is ``unknown``.
-    """
-    compared = []
-    for pairs in without:
-        on, off = with_it.get(pairs.case.id), pairs.spread(PROMISED_METRIC)
-        spread = on.spread(PROMISED_METRIC) if on else None
-        if spread is not None and off is not None and off.df >= _FEWEST_PAIRS - 1:
-            compared.append((pairs.case.id, off, spread))
-    pooled = spread_ratio([(off, on) for _, off, on in compared])
-    if pooled is None:
-        return SettingTrial(setting, "left_out", reason="too few pairs in the time there was")
-    helped: Helped = "helps" if pooled.lo > 1.0 else "hurts" if pooled.hi < 1.0 else "unknown"
-    return SettingTrial(
-        setting=setting,
-        helped=helped,
-        ratio=pooled.ratio,
-        lo=pooled.lo,
-        hi=pooled.hi,
-        cases=tuple(case for case, _, _ in compared),
-        pairs=sum(off.df + 1 for _, off, _ in compared),
-    )
+def detectable_in(spread: float, rounds: int, alpha: float) -> float:
+    """Return the smallest change that ``rounds`` rounds detect in 95 % of runs."""
+    difference = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
+    return math.expm1(min(difference, _LARGEST_EXPONENT))
 
 
 def _seen(
@@ -185,62 +181,29 @@ def _seen(
     alpha = policy.alpha / max(1, family)
     metric = METRICS.get(row.metric)
     spread = pairs.spread(row.metric)
+    significant = row.p_adjusted is not None and row.p_adjusted < policy.alpha
     seen = SeenMetric(
         case=pairs.case.id,
-        benchmark=pairs.case.benchmark,
         metric=row.metric,
         unit=row.unit,
         gate=row.gate,
         threshold=row.threshold,
         pairs=len(pairs.log_ratios(row.metric)),
-        worker_spread=_worker_spread(pairs.values(row.metric)),
         p=row.p,
-        false_alarm=_alarmed(row, policy.alpha),
+        false_alarm=significant or row.status in {"regressed", "improved"},
         modes=pairs.modes(row.metric),
     )
     if metric is None or metric.absolute:
-        return replace(seen, warnings=("compared by differences: no share can be promised",))
+        return replace(seen, warning="compared by differences, not by shares")
     if spread is None or spread.df < _FEWEST_PAIRS - 1:
-        return replace(seen, warnings=(f"fewer than {_FEWEST_PAIRS} pairs: spread unknown",))
+        return replace(seen, warning=f"fewer than {_FEWEST_PAIRS} pairs: spread unknown")
+    seen = replace(seen, spread=spread.value)
     if spread.value == 0.0:
-        return replace(seen, spread=0.0, warnings=("the same in every pair: nothing to test",))
-    high = upper_bound(spread)
+        return replace(seen, warning="the same in every pair: nothing to test")
     if seen.modes is not None:
-        why = "two modes: what a t test would see in them is nothing to promise"
-        return replace(seen, spread=spread.value, spread_hi=high, warnings=(why,))
+        return replace(seen, warning="two modes: a t test can't judge what lies between them")
     prolongs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
-
-    believed = rounds_to_believe(family, policy.alpha)
-
-    def sees(value: float) -> float:
-        return detectable(value, row.threshold, rounds, alpha, prolongs=prolongs)
-
-    reached = rounds.most if prolongs else rounds.least
-    enough = rounds_needed(spread.value, row.threshold, alpha) if row.threshold > 0.0 else None
-
-    def needs(change: float) -> int | None:
-        count = rounds_needed(spread.value, change, alpha)
-        return None if count is None else max(count, believed)
-
-    return replace(
-        seen,
-        spread=spread.value,
-        spread_hi=high,
-        detectable=sees(spread.value),
-        promised=sees(high),
-        rounds_1=needs(0.01),
-        rounds_2=needs(0.02),
-        rounds_5=needs(0.05),
-        sees_threshold=enough is not None and enough <= reached,
-    )
-
-
-def _alarmed(row: Comparison, alpha: float) -> bool:
-    significant = row.p_adjusted is not None and row.p_adjusted < alpha
-    return significant or row.status in {"regressed", "improved"}
-
-
-def _worker_spread(values: Sequence[float]) -> float | None:
-    if len(values) < 2 or min(values) <= 0.0:
-        return None
-    return math.sqrt(variance([math.log(value) for value in values], _RESOLUTION))
+    reached = max(DECIDING_ROUNDS, rounds.most if prolongs else rounds.least)
+    sees = row.threshold > 0.0 and detectable_in(spread.value, reached, alpha) <= row.threshold
+    smallest = detectable(spread.value, row.threshold, rounds, alpha, prolongs=prolongs)
+    return replace(seen, detectable=smallest, sees_threshold=sees)

@@ -41,8 +41,8 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.command(
     "calibrate",
     epilog="Example: perfci calibrate HEAD -k encoder --budget 5m\n\n"
-    "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a promise not kept, a false "
-    "alarm, too little time), 4 git or disk.",
+    "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a false alarm, too little "
+    "time), 4 git or disk.",
 )
 @click.argument("rev", default=".", shell_complete=refs)
 @config_option
@@ -53,14 +53,12 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
     "--budget", type=duration, default="165s", show_default=True, help="Time for everything."
 )
 @seed_option
-@click.option("--write", "write_it", is_flag=True, hidden=True)  # for older scripts
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
 @click.option("--markdown", type=FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options
 def calibrate_command(
     rev: str,
     budget: float,
-    write_it: bool,
     json_path: Path | None,
     markdown: Path | None,
     verbose: bool,
@@ -68,25 +66,17 @@ def calibrate_command(
 ) -> int:
     """Measure REV against itself, to show how small a slow-down this machine sees.
 
-    REV defaults to the working tree. Both sides are the same code, so every alarm is false. A
-    slow-down of the promised size is then injected to test the promise.
+    REV defaults to the working tree. Both sides are the same code, so every alarm is false.
     """
-    from perfci.commands.calibrate import calibrate
+    from perfci.commands.calibrate import calibrated
     from perfci.commands.project import open_project
 
-    if write_it:
-        say("perfci: --write is gone: paste the lines that are shown.", err=True)
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
     project_options, options = split_options(given)
     with calling() as caller:
-        calibration = calibrate(
-            open_project(caller, **project_options),
-            rev,
-            replace(options, outputs=outputs),
-            budget,
-            project_options["config_path"],
-        )
+        project = open_project(caller, **project_options)
+        calibration = calibrated(project, rev, replace(options, outputs=outputs), budget)
     texts = {path: _rendered(name, calibration) for name, path in outputs.items()}
     printed = texts.pop(STANDARD_OUTPUT, None)
     try:

@@ -59,8 +59,7 @@ class SessionOptions:
     includes. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
     makes a shard's session as sure as a session that measures all cases. ``records`` has what
     earlier sessions know of the cases, by case id. ``keeper`` keeps the bursts of all rounds. With
-    a keeper each case gets its maximum of rounds, decided or not, so that any stopping rule can be
-    tried on them later.
+    a keeper or ``all_rounds`` each case gets its maximum of rounds, decided or not.
     """
 
     fail_fast: bool = False
@@ -68,6 +67,7 @@ class SessionOptions:
     looks: bool = False
     scale: float = 1.0
     keeper: BurstKeeper | None = None
+    all_rounds: bool = False
     records: Mapping[str, CaseRecord] = field(default_factory=dict)
 
 
@@ -233,7 +233,7 @@ class Session:
         if len(self._plan.sides) < 2:
             return ""
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
-        if self._options.keeper:
+        if self._options.keeper or self._options.all_rounds:
             return self._all_rounds(states)
         begun = [s for s in states if s.rounds >= self._needs.minimum_rounds(s)]
         while undecided := [state for state in begun if self._wants_more(state, self._family)]:

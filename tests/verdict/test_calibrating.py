@@ -9,8 +9,14 @@ from statistics import mean
 
 import pytest
 
-from perfci.calibrate.identical_sides import Pairs, calibrate, judge_setting
-from perfci.calibrate.promise import SessionRounds, detectable, detectable_in
+from perfci.calibrate.identical_sides import (
+    Pairs,
+    SessionRounds,
+    calibrate,
+    detectable,
+    detectable_in,
+    most_disturbing,
+)
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
@@ -30,15 +36,6 @@ def test_a_known_spread_is_found() -> None:
     assert mean(filter(None, found)) == pytest.approx(SPREAD, rel=0.06)
 
 
-def test_the_upper_bound_of_the_spread_holds_in_95_of_100() -> None:
-    rows = [
-        calibrate([identical(seed=seed, rounds=8)], default_policy(), ROUNDS).seen[0]
-        for seed in range(300)
-    ]
-    held = sum(row.spread_hi is not None and row.spread_hi >= SPREAD for row in rows)
-    assert 270 <= held <= 297
-
-
 def test_more_comparisons_and_more_spread_see_less() -> None:
     alone = calibrate([identical()], default_policy(), ROUNDS)
     many = calibrate([identical(f"c{n}") for n in range(20)], default_policy(), ROUNDS)
@@ -46,13 +43,6 @@ def test_more_comparisons_and_more_spread_see_less() -> None:
     assert (alone.comparisons, many.comparisons) == (1, 20)
     assert _detectable(alone) < _detectable(many)
     assert _detectable(alone) < _detectable(noisy)
-    assert alone.seen[0].rounds_5 < alone.seen[0].rounds_2 < alone.seen[0].rounds_1
-
-
-def test_a_promise_is_never_smaller_than_what_is_seen() -> None:
-    for seed in range(20):
-        row = calibrate([identical(seed=seed, spread=0.02)], default_policy(), ROUNDS).seen[0]
-        assert row.promised >= row.detectable > 0.0
 
 
 @pytest.mark.parametrize("spread", [0.003, 0.01, 0.02])
@@ -88,14 +78,11 @@ def test_without_rounds_for_doubt_only_the_least_rounds_count() -> None:
 
 def test_identical_sides_give_no_false_alarm_and_different_ones_do() -> None:
     calm = calibrate([identical(f"c{n}", seed=n) for n in range(10)], default_policy(), ROUNDS)
-    assert calm.false_alarms.alarms == 0
-    assert calm.false_alarms.comparisons == 10
-    assert calm.false_alarms.chance > 0.01
+    assert len(calm.seen) == 10
+    assert not any(row.false_alarm for row in calm.seen)
     shifted = [identical(f"c{n}", seed=n, slow_down=0.2) for n in range(10)]
     odd = calibrate(shifted, default_policy(), ROUNDS)
-    assert odd.false_alarms.alarms == 10
     assert all(row.false_alarm for row in odd.seen)
-    assert odd.false_alarms.chance < 1e-9
 
 
 def test_processes_of_two_speeds_are_told_with_both_modes() -> None:
@@ -103,7 +90,7 @@ def test_processes_of_two_speeds_are_told_with_both_modes() -> None:
     assert row.modes is not None
     assert row.modes.high / row.modes.low == pytest.approx(1.3, rel=0.02)
     assert row.modes.share_high == pytest.approx(0.5, abs=0.1)
-    assert row.promised is None
+    assert row.detectable is None
 
 
 def test_a_machine_of_two_speeds_that_both_sides_share_is_not_bimodal() -> None:
@@ -127,7 +114,7 @@ def _two_speeds(*, shared: bool) -> Pairs:
 def test_too_few_pairs_promise_nothing_and_say_so() -> None:
     row = calibrate([identical(rounds=2)], default_policy(), ROUNDS).seen[0]
     assert row.detectable is None
-    assert "fewer than 3 pairs" in row.warnings[0]
+    assert "fewer than 3 pairs" in row.warning
 
 
 def test_the_same_value_in_every_pair_promises_nothing() -> None:
@@ -142,38 +129,6 @@ def test_a_metric_that_only_warns_is_no_comparison_of_the_family() -> None:
     quiet = {**policy.metrics, "latency_p50": MetricPolicy(0.05, "warn", "pass")}
     found = calibrate([identical()], replace(policy, metrics=quiet), ROUNDS)
     assert (found.comparisons, found.seen) == (0, ())
-
-
-def test_a_setting_that_halves_the_spread_helps() -> None:
-    names = [f"c{n}" for n in range(4)]
-    on = {name: identical(name, 20, seed=n) for n, name in enumerate(names)}
-    off = [identical(name, 10, seed=50 + n, spread=0.04) for n, name in enumerate(names)]
-    trial = judge_setting("malloc", on, off)
-    assert trial.helped == "helps"
-    assert trial.lo < 4.0 < trial.hi
-    assert trial.pairs == 40
-
-
-def test_a_setting_that_does_nothing_can_seldom_be_told() -> None:
-    unknown = 0
-    for run in range(0, 2000, 100):
-        on = {f"c{n}": identical(f"c{n}", 12, seed=run + n) for n in range(4)}
-        off = [identical(f"c{n}", 4, seed=run + 90 + n) for n in range(4)]
-        trial = judge_setting("gc", on, off)
-        assert (trial.helped == "unknown") == (trial.lo <= 1.0 <= trial.hi)
-        unknown += trial.helped == "unknown"
-    assert unknown >= 17  # 19 of 20 expected
-
-
-def test_a_setting_that_makes_it_worse_hurts() -> None:
-    on = {"c": identical("c", 20, spread=0.08)}
-    assert judge_setting("pin", on, [identical("c", 12, seed=7)]).helped == "hurts"
-
-
-def test_two_pairs_of_a_setting_are_left_out() -> None:
-    trial = judge_setting("pin", {"c": identical("c")}, [identical("c", 2)])
-    assert trial.helped == "left_out"
-    assert trial.reason
 
 
 def _detectable(found: object) -> float:
@@ -199,3 +154,19 @@ def test_a_part_of_the_cases_is_judged_as_part_of_the_whole() -> None:
     many = calibrate(pairs, default_policy(), ROUNDS, scale=20.0)
     assert many.comparisons == 20 * alone.comparisons
     assert _detectable(many) > 1.2 * _detectable(alone)
+
+
+def test_what_disturbed_most_bursts_is_named_with_how_many() -> None:
+    made = outputs("encoder", "base", [1.0] * 3)
+    busy = (replace(one, bursts_measured=10) for one in made)
+    first, second, third = busy
+    most = most_disturbing(
+        (
+            replace(first, bursts_set_aside=3, disturbance="a"),
+            replace(second, bursts_disturbed=7, disturbance="b"),
+            third,
+        )
+    )
+    assert most is not None
+    assert (most.reason, most.bursts, most.measured) == ("b", 7, 30)
+    assert most_disturbing(made) is None
