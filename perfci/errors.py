@@ -10,7 +10,6 @@
     │   └── UnrecordableRun     a run could not be read back from a history as it is
     ├── MeasureError      (3)   no trustworthy verdict can be reached
     │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
-    │   ├── ReleaseNotInstalled pip can't install a release of a package
     │   ├── NoTimeToImport      the budget ended before a benchmark file was imported
     │   └── BudgetTooShort      the budget ended before anything was compared
     ├── OutsideError      (4)   git, disk, database or GitHub failed
@@ -94,10 +93,6 @@ class UnfitCommit(UnmeasurableCommit, UsageError):
 
 class UnbuiltCommit(UnmeasurableCommit, MeasureError):
     """The commit lacks a submodule, doesn't build, or none of its benchmark files imports."""
-
-
-class ReleaseNotInstalled(MeasureError):
-    """A release of a package has no wheel for this Python, or can't be installed."""
 
 
 class NoTimeToImport(MeasureError):

@@ -17,22 +17,18 @@ from perfci.model.why import Why
 from perfci.version import BISECTION_SCHEMA
 
 Ended = Literal["done", "budget", "interrupted"]
-
-
 _SHORT = 10
 """Characters that are shown of a commit's sha."""
-_SHA = 40
-"""Characters of a commit's sha. A shorter name is a release's version."""
 
 
 def short_name(sha: str) -> str:
-    """Return a commit's sha, shortened, or a release's version as it is."""
-    return sha[:_SHORT] if len(sha) >= _SHA else sha
+    """Return the name of a commit that people read."""
+    return sha[:_SHORT]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCommit:
-    """A commit, or a release."""
+    """A commit."""
 
     sha: str
     subject: str
@@ -96,7 +92,6 @@ class Bisection:
     comparisons: int
     rounds: int
     ended: Ended
-    package: str = ""
     unseen: tuple[Unseen, ...] = ()
     schema: str = BISECTION_SCHEMA
 

@@ -98,8 +98,8 @@ class SearchState:
             return ()
         return changes(searched.search)
 
-    def result(self, sought: SoughtMetric, ended: Ended, package: str = "") -> Bisection:
-        """Return the answer so far. ``package`` names the package of searched releases."""
+    def result(self, sought: SoughtMetric, ended: Ended) -> Bisection:
+        """Return the answer so far."""
         whole = self.ranges[0]
         change = whole.search.end_to_end_change or 0.0
         answers = [answer for searched in self.ranges for answer in searched.search.answers]
@@ -121,7 +121,6 @@ class SearchState:
             comparisons=len(answers),
             rounds=sum(answer.rounds for answer in answers),
             ended=ended,
-            package=package,
             unseen=tuple(
                 Unseen(whole.at(before), whole.at(after), after - before)
                 for before, after in (

@@ -233,7 +233,6 @@ def _check_outputs(
     shell_complete=metrics,
     help="The metric to search for (default: the one that moved most).",
 )
-@click.option("--package", default="", help="Search GOOD..BAD of this package's releases, by pip.")
 @python_option
 @allow_token_option
 @hour_option
@@ -251,8 +250,7 @@ def bisect_command(
 
     Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
     imported are skipped. Each comparison is kept, so the same command continues after a kill.
-    CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits. With
-    --package, the releases of a dependency are compared, each in an environment of its own.
+    CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits.
     """
     from perfci.commands.bisect import bisect
     from perfci.commands.bisect_driver import BisectOptions

@@ -1,4 +1,4 @@
-"""``bisect``: searches a range of commits or releases, or the range of a change of the trend.
+"""``bisect``: searches a range of commits, or the range of a change of the trend.
 
 The state of a search is kept in a file, so that the same command continues it.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from perfci.bisect import Bisection
 from perfci.bisect.state import SearchState
 from perfci.commands.bisect_driver import BisectDriver, BisectOptions
-from perfci.commands.bisect_ranges import CommitRange, RangeSource, ReleaseRange
+from perfci.commands.bisect_ranges import CommitRange
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (
@@ -44,25 +44,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
     case, metric and commits.
     """
     if ".." in wanted:
-        source: RangeSource = (
-            ReleaseRange(project, options.package, wanted, options.python)
-            if options.package
-            else CommitRange(project, wanted, options.python)
-        )
-        return _search(project, source, options)
-    _refuse_range_options(project, wanted, options)
-    change = _change_named(project, wanted, options.history)
-    return _search(project, *_search_of(project, change, options))
-
-
-def _refuse_range_options(project: Project, wanted: str, options: BisectOptions) -> None:
-    """Raise UsageError for options that go with a range only, not with a change of the trend."""
-    if options.package:
-        raise UsageError(
-            "bad-range",
-            f"{wanted!r} is no range of releases of {options.package}",
-            "Write OLDER..NEWER: perfci bisect --package torch 2.11..2.13.",
-        )
+        return _search(project, CommitRange(project, wanted, options.python), options)
     if options.selection or options.metric:
         raise UsageError(
             "change-and-case",
@@ -70,11 +52,13 @@ def _refuse_range_options(project: Project, wanted: str, options: BisectOptions)
             f"Write GOOD..BAD with both ends, as {_range_from(project, wanted)}. Of a change, "
             "leave out -k and --metric.",
         )
+    change = _change_named(project, wanted, options.history)
+    return _search(project, *_search_of(project, change, options))
 
 
 def _search_of(
     project: Project, change: Change, options: BisectOptions
-) -> tuple[RangeSource, BisectOptions]:
+) -> tuple[CommitRange, BisectOptions]:
     """Return the commits to search for the cause of a change, and the options of that search.
 
     The range is the one that holds the change with 95 % confidence, not the likeliest range. Raises
@@ -156,7 +140,7 @@ def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]
     yield from ((change, change.status == "new") for change in steps)
 
 
-def _search(project: Project, source: RangeSource, options: BisectOptions) -> Bisection:
+def _search(project: Project, source: CommitRange, options: BisectOptions) -> Bisection:
     """Search, continuing where an earlier start ended. MeasureError if nothing moved."""
     started = project.caller.executor.now()
     with _state_file(project, source, options) as path:
@@ -169,7 +153,7 @@ def _search(project: Project, source: RangeSource, options: BisectOptions) -> Bi
 
 
 @contextmanager
-def _state_file(project: Project, source: RangeSource, options: BisectOptions) -> Iterator[Path]:
+def _state_file(project: Project, source: CommitRange, options: BisectOptions) -> Iterator[Path]:
     """Yield the file of a search's state, and keep other processes from it meanwhile."""
     folder = project.session_context().cache / project.repository.id / "bisect"
     # the configuration, too: another one builds, skips and measures differently
@@ -211,7 +195,7 @@ def write_state(path: Path, state: SearchState) -> None:
         write_file(path, encode(state))
 
 
-def _is_begun(project: Project, source: RangeSource, options: BisectOptions) -> bool:
+def _is_begun(project: Project, source: CommitRange, options: BisectOptions) -> bool:
     """Return whether an earlier start kept a state of this search."""
     with _state_file(project, source, options) as path:
         return _read_state(path) is not None

@@ -20,7 +20,6 @@ from perfci.errors import (
     MeasureError,
     NoTimeToImport,
     PerfciError,
-    ReleaseNotInstalled,
     UnmeasurableCommit,
     UsageError,
 )
@@ -36,7 +35,7 @@ from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect_ranges import RangeSource
+    from perfci.commands.bisect_ranges import CommitRange
     from perfci.model.report import Comparison, Report
 
 _LONGEST_REASON = 300
@@ -57,8 +56,7 @@ class BisectOptions:
     metrics remain, the search is for what moved most. A search for a change of the trend sets
     ``case`` (an id) and ``expected``, the ratio of bad to good that the trend saw. ``restart``
     forgets what an earlier start of the same search measured. ``quiet`` shows no answers on the
-    way. With ``package`` the range is of releases of that package. ``history`` is the address of
-    the history that has the change.
+    way. ``history`` is the address of the history that has the change.
     """
 
     selection: str = ""
@@ -68,7 +66,6 @@ class BisectOptions:
     restart: bool = False
     quiet: bool = False
     history: str | None = None
-    package: str = ""
     case: str = ""
     expected: float | None = None
 
@@ -90,7 +87,7 @@ class BisectDriver:
     """
 
     project: Project
-    source: RangeSource
+    source: CommitRange
     options: BisectOptions
     state: SearchState
     keep: Callable[[SearchState], None]
@@ -125,7 +122,7 @@ class BisectDriver:
                 "the time ended before both ends were compared",
                 "Raise --budget, or choose fewer cases with -k.",
             )
-        return self.state.result(self.state.sought, ended, self.source.package)
+        return self.state.result(self.state.sought, ended)
 
     def _search_ranges(self) -> None:
         """Compare the ends, narrow down what moved, and go on in the branches of merges."""
@@ -208,7 +205,7 @@ class BisectDriver:
         policy = gated(self.project.config.policy, sought.metric, threshold)
         try:
             report = self._report(searched, question, (sought.case,), policy, reserve_s)
-        except (UnmeasurableCommit, ReleaseNotInstalled) as error:
+        except UnmeasurableCommit as error:
             self._skip(searched, question, error.message)
             return
         if question.base == 0:  # the good end
@@ -238,7 +235,7 @@ class BisectDriver:
         reserve_s: float,
     ) -> Report:
         """Compare a question's two commits, in the time that is left beyond ``reserve_s``."""
-        measuring_begins()  # a side may take minutes to install, without a report to lose
+        measuring_begins()  # building a side may take minutes, without a report to lose
         began = self.project.caller.executor.now()
         left = self._left_s() - reserve_s
         if left <= 0.0:
@@ -254,7 +251,6 @@ class BisectDriver:
             only=only,
             command="bisect",
             benchmarks_of=self.source.benchmarks_of,
-            everything=bool(self.source.package),  # the trees of releases have the same files
         )
         base = self.source.side("base", searched.at(question.base))
         head = self.source.side("head", searched.at(question.position))
@@ -304,7 +300,7 @@ class BisectDriver:
 
     def _explain(self) -> None:
         """Look into the culprits of a search that has its answer, in the time that is left."""
-        bisection = self.state.result(self._sought, "done", self.source.package)
+        bisection = self.state.result(self._sought, "done")
         for culprit in bisection.culprits if bisection.is_answered else ():
             if culprit.why is None:
                 measuring_begins()
@@ -334,7 +330,7 @@ class BisectDriver:
 
 
 def _environment_of_good(report: Report) -> str:
-    """Return base's environment. Head's differs if a package's releases are searched."""
+    """Return base's environment. Head's differs if a side's own build installs other versions."""
     return (report.base_environment or report.environment).key
 
 

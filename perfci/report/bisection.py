@@ -33,13 +33,13 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
     lines = [
         (
             f"{bisection.case}, {bisection.metric}: {whole} from {bisection.good.short} to "
-            f"{bisection.bad.short}, {counted(bisection.commits, _place(bisection))}"
+            f"{bisection.bad.short}, {counted(bisection.commits, 'commit')}"
         )
     ]
     for culprit in bisection.culprits:
         lines += _culprit(culprit, bisection)
     if not bisection.culprits:
-        lines.append(f"no {_place(bisection)} could be shown to have changed it")
+        lines.append("no commit could be shown to have changed it")
     for skipped in bisection.skipped:
         lines.append(f"skipped {skipped.commit.short}: {skipped.why}")
     if bisection.unseen and bisection.ended == "done":
@@ -53,7 +53,7 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
 def _unseen(bisection: Bisection) -> str:
     longest = bisection.unseen[0]
     return (
-        f"between {longest.after.short} and {longest.last.short} no {_place(bisection)} was "
+        f"between {longest.after.short} and {longest.last.short} no commit was "
         "measured: what one of them changed and another took back doesn't show there"
     )
 
@@ -66,18 +66,10 @@ def replay(culprit: Culprit, bisection: Bisection) -> str:
     """
     before, after = short_name(culprit.before), culprit.commits[-1].short
     case = shlex.quote(bisection.case)
-    if bisection.package:
-        releases = shlex.quote(f"{before}..{after}")
-        selection = f"--package {shlex.quote(bisection.package)} {releases} -k {case}"
-        return f"perfci bisect {selection} --metric {shlex.quote(bisection.metric)} --restart"
     base = f"{after}^" if len(culprit.commits) == 1 else before
     newest = bisection.bad.short
     files = "" if newest == after else f" --benchmarks-of {newest}"
     return f"perfci compare {base} {after}{files} -k {case}"
-
-
-def _place(bisection: Bisection) -> str:
-    return "release" if bisection.package else "commit"
 
 
 def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
@@ -97,7 +89,7 @@ def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
     if len(culprit.commits) == 1:
         lines = [f"{line}: {shown[0]}"]
     else:
-        lines = [f"{line}, one of {counted(len(culprit.commits), _place(bisection))}:"]
+        lines = [f"{line}, one of {counted(len(culprit.commits), 'commit')}:"]
         lines += [f"- {commit}" for commit in reversed(shown)]
     if len(culprit.commits) > _MOST_COMMITS:
         lines.append(f"- and {len(culprit.commits) - _MOST_COMMITS} before them")
@@ -107,8 +99,7 @@ def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
         lines.append(f"why: {first_line(culprit.why, moved_row(bisection, culprit))}")
     if not_compared:
         lines.append(
-            f"not compared with the {_place(bisection)} before it: "
-            "the size is an estimate from other comparisons"
+            "not compared with the commit before it: the size is an estimate from other comparisons"
         )
     if not culprit.found and bisection.ended == "done":
         lines.append("not found: its probability is below 95 %, and no comparison can raise it")

@@ -23,11 +23,10 @@ from perfci.errors import (
     MeasureError,
     OutsideError,
     PerfciError,
-    ReleaseNotInstalled,
     UnbuiltCommit,
     UsageError,
 )
-from perfci.measure.checkout.disk import disk_error, explaining, take
+from perfci.measure.checkout.disk import disk_error, explaining
 from perfci.measure.checkout.worktrees import Submodule
 from perfci.units import first_of, format_duration
 
@@ -46,12 +45,6 @@ _SITES = (
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
 _METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
 """A metadata folder's name: the distribution's name and, if it has one, the version."""
-_LISTED = "Available versions:"
-"""Begins the line in which pip lists a package's versions."""
-_TIMEOUT_S = 1800.0
-"""Longest time of each command that installs a release."""
-_WHEELS = ("--only-binary", ":all:")
-"""Only wheels: installing a wheel runs none of its code."""
 Run = Callable[..., str]
 """Runs a command and returns what it prints."""
 Installed = Mapping[str, tuple[int, int]]
@@ -334,75 +327,3 @@ def _unmade(command: Sequence[str], trouble: str) -> MeasureError:
         f"`{' '.join(command[:3])}` failed: {trouble}",
         "See that this Python can make a virtual environment: PYTHON -m venv --without-pip FOLDER.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Releases:
-    """The releases of ``package`` for ``python``, from the index that pip's settings name.
-
-    Each release has an environment below ``folder``, on top of what ``python`` has installed.
-    Dependencies that ``python`` lacks are installed with the release. ``environment`` are the
-    variables that pip gets.
-    """
-
-    package: str
-    python: str
-    folder: Path
-    environment: Mapping[str, str] = field(repr=False)
-
-    def versions(self) -> tuple[str, ...]:
-        """Return the versions with a wheel for this Python and machine, the oldest first."""
-        printed = self._pip("index", "versions", *_WHEELS, self.package)
-        lines = (line for line in printed.splitlines() if line.startswith(_LISTED))
-        listed = next(lines, _LISTED)[len(_LISTED) :].split(",")
-        return tuple(version.strip() for version in reversed(listed) if version.strip())
-
-    def python_of(self, version: str) -> str:
-        """Return the Python of the environment with ``version``. Make one if it is missing."""
-        identity = f"{self.python}\0{self.package}\0{version}".encode(errors="surrogateescape")
-        place = self.folder / hashlib.sha256(identity).hexdigest()[:16]
-        done = place / "installed"
-        with explaining(f"making {place}"):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with take(place.with_suffix(".lock")):
-                if not done.exists():
-                    shutil.rmtree(place, ignore_errors=True)
-                    self._install(version, place)
-                    done.write_text(version, encoding="utf-8")
-        return str(place / "bin" / "python")
-
-    def _install(self, version: str, place: Path) -> None:
-        lay_over(self.python, place, self._run)
-        python = str(place / "bin" / "python")
-        arguments = ("install", "--no-input", *_WHEELS, f"{self.package}=={version}")
-        self._pip("--python", python, *arguments)
-
-    def _pip(self, *arguments: str) -> str:
-        quiet = ("--disable-pip-version-check", "--no-color")
-        return self._run(self.python, "-m", "pip", *quiet, *arguments)
-
-    def _run(self, *command: str) -> str:
-        """Return what a command prints. MeasureError if it fails."""
-        try:
-            done = _completed(command, self.environment, _TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            raise OutsideError(
-                "index-too-slow",
-                f"pip was not done with {self.package} after {format_duration(_TIMEOUT_S)}",
-                "Check that the index can be reached.",
-            ) from error
-        if done.returncode:
-            raise self._failed(done.stderr)
-        return done.stdout
-
-    def _failed(self, text: str) -> PerfciError:
-        full = disk_error("installing", text)
-        if full and full.slug == "disk-full":
-            return full
-        lines = text.strip().splitlines() or ["no reason given"]
-        errors = [line for line in lines if line.startswith("ERROR:")] or lines
-        return ReleaseNotInstalled(
-            "release-not-installed",
-            f"{self.package} can't be installed: {errors[-1].removeprefix('ERROR:').strip()}",
-            "pip takes its index from its own settings: PIP_INDEX_URL, PIP_FIND_LINKS, pip.conf.",
-        )
