@@ -324,7 +324,6 @@ class _Opening:
             ),
             timeout=config.build_timeout,
             enter=self._enter,
-            passed=config.pass_env,
             own_environment=config.environment == "own" and bool(config.build),
         )
         context.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")

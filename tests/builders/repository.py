@@ -55,7 +55,7 @@ def state(project: Project) -> dict[str, str]:
 
 
 _HOLDER = """\
-import sys, time
+import os, sys, time
 from pathlib import Path
 from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.git import open_repository
@@ -64,7 +64,7 @@ from perfci.measure.checkout.side_folders import SideFolders
 root, cache, build = sys.argv[1:]
 repository = open_repository(Path(root))
 commands = (build,) if build else ()
-recipe = BuildRecipe(commands)
+recipe = BuildRecipe(commands, environment={"PATH": os.environ["PATH"]})
 with SideFolders(Path(cache), repository).side(repository.resolve("HEAD"), recipe) as path:
     print(path, flush=True)
     time.sleep(600)

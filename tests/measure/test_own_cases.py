@@ -23,7 +23,6 @@ def raising(error: PerfciError) -> Callable[[], AbstractContextManager[object]]:
     [
         UnbuiltCommit("build-failed", "it doesn't build", "Look."),
         MeasureError("environment-not-made", "no environment", "Look."),
-        MeasureError("build-changed", "another session changed it", "Wait."),
         UsageError("configuration", "a wrong key", "Mend it."),
     ],
     ids=lambda error: error.slug,

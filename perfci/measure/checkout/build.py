@@ -28,6 +28,7 @@ from perfci.errors import (
 )
 from perfci.measure.checkout.disk import disk_error, explaining
 from perfci.measure.checkout.worktrees import Submodule
+from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.units import first_of, format_duration
 
 _QUOTED_OR_SHELL = re.compile(
@@ -45,6 +46,8 @@ _SITES = (
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
 _METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
 """A metadata folder's name: the distribution's name and, if it has one, the version."""
+_OF_ONE_SESSION = frozenset({SESSION_VARIABLE, "SLURM_JOB_ID"})
+"""Variables that differ between sessions. No build depends on their values."""
 Run = Callable[..., str]
 """Runs a command and returns what it prints."""
 Installed = Mapping[str, tuple[int, int]]
@@ -59,8 +62,8 @@ class BuildRecipe:
 
     ``{python}`` in a command stands for ``python``, or for the Python of the side's
     ``own_environment``. ``enter`` is put before each command, and closes other processes to it.
-    ``passed`` names variables whose values are part of the build's ``key``. ``SideFolders`` adds
-    the ``tree``, a ``commit`` with this tree, and the ``submodules`` to check out before the build.
+    ``SideFolders`` adds the ``tree``, a ``commit`` with this tree, and the ``submodules`` to check
+    out before the build.
     """
 
     build: tuple[str, ...] = ()
@@ -68,7 +71,6 @@ class BuildRecipe:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     timeout: float = 1800.0
     enter: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
     own_environment: bool = False
     tree: str = ""
     commit: str = ""
@@ -84,23 +86,33 @@ class BuildRecipe:
         """Return whether a command names git's ``submodule``, and so checks them out itself."""
         return any("submodule" in word for command in self.commands() for word in command)
 
-    @property
-    def key(self) -> str:
-        """A hash that is equal for builds that are interchangeable.
 
-        It covers the tree, submodules, commands, Python, ``own_environment`` and the ``passed``
-        variables. It covers neither the other variables nor what is installed in that Python.
-        """
-        parts = [self.tree, self.python, *("\0".join(command) for command in self.commands())]
-        parts += ["own environment"] if self.own_environment else ["watched"]
-        parts += [f"{submodule.path} at {submodule.commit}" for submodule in self.submodules]
-        parts += [
-            f"{name}={self.environment[name]}"
-            for name in sorted(self.passed)
-            if name in self.environment
-        ]
-        text = "\0\0".join(parts)
-        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+def build_key(recipe: BuildRecipe, installed: Installed) -> str:
+    """Return a hash that is equal for builds that are interchangeable.
+
+    It covers the tree, submodules, commands, and all of the environment: variables, the Python with
+    what it has ``installed``, and the C compiler.
+    """
+    compiler = shlex.split(recipe.environment.get("CC", "")) or ["cc"]
+    own = "own environment" if recipe.own_environment else "the environment of both sides"
+    parts = [recipe.tree, recipe.python, own, *map("\0".join, recipe.commands())]
+    parts += [f"{submodule.path} at {submodule.commit}" for submodule in recipe.submodules]
+    parts += [
+        f"{name}={value}"
+        for name, value in sorted(recipe.environment.items())
+        if name not in _OF_ONE_SESSION
+    ]
+    parts += [_version(recipe, recipe.python), _version(recipe, *compiler)]
+    parts += [f"{path} {when} {size}" for path, (when, size) in sorted(installed.items())]
+    text = "\0\0".join(parts)
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def _version(recipe: BuildRecipe, *program: str) -> str:
+    try:
+        return _printed(recipe, *program, "--version")
+    except MeasureError:
+        return ""
 
 
 def _words(command: str, python: str) -> tuple[str, ...]:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from perfci.errors import MeasureError, OutsideError
+from perfci.errors import OutsideError
 from perfci.measure.checkout.build import (
     BuildRecipe,
+    Installed,
+    build_key,
     installed_for,
     require_unchanged,
     run_build,
 )
-from perfci.measure.checkout.disk import FolderLock, explaining, remove_folder, take, take_if_free
+from perfci.measure.checkout.disk import FolderLock, explaining, take, take_if_free
 from perfci.measure.checkout.git import (
     WORKING_TREE,
     Repository,
     ResolvedRev,
     attempt,
     files_of,
+    git,
     readable,
 )
 from perfci.measure.checkout.worktrees import (
@@ -176,108 +177,25 @@ class SideFolders:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDifferences:
-    """Paths below a tree that differ. ``bytecode`` is what Python writes next to its sources."""
+def stamp_of(tree: Path) -> str:
+    """Return a hash of the size and the time of change of each file below ``tree``.
 
-    changed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    bytecode: tuple[str, ...] = ()
-
-
-def make_manifest(tree: Path) -> str:
-    """Return the manifest of all below ``tree``. No process may write there. Raises OSError."""
-    return json.dumps({name: _identity(entry) for name, entry in _entries(tree)})
-
-
-def changed_since(before: str, after: str) -> tuple[str, ...]:
-    """Return the paths of manifest ``before`` that ``after`` lacks or has changed. No bytecode."""
-    old, new = json.loads(before), json.loads(after)
-    return tuple(
-        name for name in sorted(old) if new.get(name) != old[name] and not _is_bytecode(name)
-    )
-
-
-def compare_with(manifest: str, tree: Path) -> TreeDifferences:
-    """Return how ``tree`` differs from ``manifest``. ValueError if the text isn't a manifest.
-
-    Bytecode is listed separately, because Python makes it again. Added files aren't read.
+    Bytecode doesn't count, because Python makes it again from a changed source.
     """
-    kept = json.loads(manifest)
-    if not isinstance(kept, dict) or not kept:
-        raise ValueError("no manifest")
-    if tree.is_symlink():
-        return TreeDifferences(changed=(".",))
-    added: list[str] = []
-    bytecode: list[str] = []
-    changed: set[str] = set()
-    left = {name for name in kept if not _is_bytecode(name)}
-    try:
-        for name, entry in _entries(tree, lambda name: name in kept or _is_bytecode(name)):
-            left.discard(name)
-            if name in kept and _identity(entry, kept[name]) == kept[name]:
-                continue
-            if _is_bytecode(name):
-                bytecode.append(name)
-            elif name in kept:
-                changed.add(name)
-            else:
-                added.append(name)
-    except OSError as error:  # a folder that can't be read any more counts as changed
-        changed.add(os.path.relpath(error.filename, tree) if error.filename else ".")
-    return TreeDifferences(tuple(sorted(changed | left)), tuple(sorted(added)), tuple(bytecode))
-
-
-def _entries(
-    tree: Path, enter: Callable[[str], bool] = lambda _: True
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each path below ``tree`` with its entry, but nothing below folders ``enter`` refuses.
-
-    Links aren't followed. There is no recursion, because a benchmark can nest folders very deep.
-    """
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        with os.scandir(tree / below) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
-        for entry in ordered:
-            name = f"{below}/{entry.name}" if below else entry.name
-            yield name, entry
-            if entry.is_dir(follow_symlinks=False) and enter(name):
-                waiting.append(name)
-
-
-def _identity(entry: os.DirEntry[str], kept: object = None) -> list[object]:
-    """Return what identifies an entry: its mode, size and SHA-256, or where a link leads.
-
-    A file whose mode or size differs from ``kept`` isn't read, because it differs anyway.
-    """
-    status = entry.stat(follow_symlinks=False)
-    if stat.S_ISLNK(status.st_mode):
-        return ["link", str(Path(entry.path).readlink())]
-    if not stat.S_ISREG(status.st_mode):
-        return ["other", status.st_mode]
-    described = ["file", status.st_mode, status.st_size]
-    if isinstance(kept, list) and kept[:3] != described:
-        return described
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    return [*described, digest.hexdigest()]
-
-
-def _is_bytecode(name: str) -> bool:
-    folder, _, file = name.rpartition("/")
-    inside = folder == _CACHE or folder.endswith(f"/{_CACHE}")
-    return file == _CACHE or (inside and file.endswith(".pyc"))
+    lines = []
+    for folder, below, files in os.walk(tree):
+        below[:] = sorted(name for name in below if name != _CACHE)
+        for path in (Path(folder, name) for name in sorted(files)):
+            status = path.lstat()
+            lines.append(f"{path.relative_to(tree)}\0{status.st_size}\0{status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 class _BuildFolder:
     """The files of one build. Its users share the lock. Its builder holds the lock alone.
 
-    The ``marker`` is written after all commands have succeeded. The marker's time is that of the
-    build's last use. Its first line names the commit's files that the build changed, and the rest
-    is the manifest of what was built. ``partial`` is the marker while it is being written.
+    The ``marker`` is written after all commands have succeeded, and holds the tree's stamp. Its
+    time is that of the build's last use. ``partial`` is the marker while it is being written.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -290,24 +208,9 @@ class _BuildFolder:
     def complete(self) -> bool:
         return self.marker.exists() and self.tree.is_dir()
 
-    def differences(self) -> TreeDifferences:
-        """Return how the tree differs from what was built."""
-        try:
-            return compare_with(self._marked()[1], self.tree)
-        except ValueError:  # damaged
-            return TreeDifferences(changed=("its manifest",))
-
-    def changed_by_the_build(self) -> tuple[str, ...]:
-        """Return the commit's files that the build changed or removed."""
-        return self._marked()[0]
-
-    def _marked(self) -> tuple[tuple[str, ...], str]:
-        """Return the marker's changed files and manifest. ValueError if it is damaged."""
-        first, _, manifest = self.marker.read_text(encoding="utf-8").partition("\n")
-        changed = json.loads(first)
-        if not isinstance(changed, list) or not manifest:
-            raise ValueError("no list of files, or no manifest")
-        return tuple(map(str, changed)), manifest
+    def as_built(self) -> bool:
+        """Return whether the tree has the files that were built, and no others."""
+        return self.marker.read_text(encoding="utf-8") == stamp_of(self.tree)
 
 
 class KeptBuilds:
@@ -321,25 +224,23 @@ class KeptBuilds:
     def ready(self, recipe: BuildRecipe) -> tuple[Path, FolderLock]:
         """Return the built tree, and the lock that protects it from removal. Build it if missing.
 
-        Waits while another process makes the same build. Raises OutsideError if a command fails;
-        the next call tries again. An earlier measurement may have changed the tree. Then the tree
-        is put back or built again, with a note. If another session is using the changed tree,
-        raises MeasureError. Files of the commit that the build itself changed are noted, too.
+        A tree that a measurement has written to counts as missing, unless another session is using
+        it. Waits while another process makes the same build. Raises OutsideError if a command
+        fails; the next call tries again. Files of the commit that the build changed are noted.
         """
-        place = _BuildFolder(self._folder, PREFIX + recipe.key)
+        installed = installed_for(recipe)
+        place = _BuildFolder(self._folder, PREFIX + build_key(recipe, installed))
         with explaining(f"building in {self._folder}"):
             self._folder.mkdir(parents=True, exist_ok=True)
             while True:
                 alone = take_if_free(place.lock)
                 if alone:
                     with alone:
-                        if not (place.complete() and self._put_back(place)):
-                            self._build(recipe, place)
+                        if not (place.complete() and place.as_built()):
+                            self._build(recipe, place, installed)
                 # Taken again as a shared lock: flock can't convert a lock without releasing it.
                 lock = take(place.lock, shared=True)
                 if place.complete():
-                    if not alone:
-                        self._require_unchanged(place, lock)
                     os.utime(place.marker)
                     self._note_what_the_build_changed(place, recipe)
                     return place.tree, lock
@@ -377,66 +278,27 @@ class KeptBuilds:
                     removed.append(place.tree)
         return removed
 
-    def _put_back(self, place: _BuildFolder) -> bool:
-        """Remove what was added since the build. Return whether all else is unchanged."""
-        differences = place.differences()
-        if differences.changed:
-            self._note(
-                f"A kept build was changed after it was made ({_few_of(differences.changed)}), "
-                "and built again: what was measured in it wrote to it."
-            )
-            return False
-        for name in (*differences.added, *differences.bytecode):
-            path = place.tree / name
-            if path.is_symlink() or not path.is_dir():
-                path.unlink()
-            elif name in differences.added:
-                remove_folder(path)
-        if differences.added:
-            self._note(
-                f"Removed from a kept build what was added to it after it was made: "
-                f"{_few_of(differences.added)}."
-            )
-        return True
-
-    def _require_unchanged(self, place: _BuildFolder, lock: FolderLock) -> None:
-        """Raise MeasureError if a file changed. Files that other sessions add don't count."""
-        differences = place.differences()
-        if differences.changed:
-            lock.release()
-            raise MeasureError(
-                "build-changed",
-                f"the kept build {place.tree} was changed by what another session measures in it: "
-                f"{_few_of(differences.changed)}",
-                "Try again when that session has ended; the build is then made again.",
-            )
-
     def _note_what_the_build_changed(self, place: _BuildFolder, recipe: BuildRecipe) -> None:
-        changed = place.changed_by_the_build()
-        if changed:
-            files = counted(len(changed), "tracked file")
+        listed = git(place.tree, "ls-files", "--modified", "--deduplicate", "-z")
+        if names := [name for name in listed.split("\0") if name]:
             self._note(
-                f"The build of {recipe.commit[:12]} changed {files}, so what is measured isn't "
-                f"the commit's: {_few_of(changed)}."
+                f"The build of {recipe.commit[:12]} changed {counted(len(names), 'tracked file')}, "
+                f"so what is measured isn't the commit's: {first_of([*map(ascii, names)], 3)}."
             )
 
-    def _build(self, recipe: BuildRecipe, place: _BuildFolder) -> None:
+    def _build(self, recipe: BuildRecipe, place: _BuildFolder, installed: Installed) -> None:
         place.marker.unlink(missing_ok=True)
         remove_tree(self._repository, place.tree)
         built = False
         try:
             add_tree(self._repository, place.tree, recipe.commit, recipe.tree, recipe.submodules)
-            before = make_manifest(place.tree)
-            installed = installed_for(recipe)
             run_build(recipe, place.tree, place.log)
             require_unchanged(installed, recipe)
-            manifest = make_manifest(place.tree)
-            changed = changed_since(before, manifest)
+            place.partial.write_text(stamp_of(place.tree), encoding="utf-8")
             built = True
         finally:
             if not built:
                 self._remove_tree(place)
-        place.partial.write_text(f"{json.dumps(changed)}\n{manifest}", encoding="utf-8")
         place.partial.replace(place.marker)  # atomic: the marker is never half written
 
     def _remove(self, place: _BuildFolder, lock: FolderLock) -> bool:
@@ -460,10 +322,6 @@ class KeptBuilds:
             self._note(f"A build was left behind: {error.message}")
             return False
         return True
-
-
-def _few_of(names: Sequence[str]) -> str:
-    return first_of([*map(ascii, names)], 3)
 
 
 def _last_use(marker: Path) -> float:
