@@ -19,5 +19,5 @@ def test_no_link_and_no_image_of_the_index_page_is_relative() -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", readme)
     source = "https://github.com/OWNER/perfci"
     assert f"{source}/raw/v0.1.0/docs/images/comments/regressions.png" in links
-    assert f"{source}/blob/v0.1.0/docs/github.md#linters" in links
+    assert f"{source}/blob/v0.1.0/docs/github.md" in links
     assert [one for one in links if not one.startswith((source, "#"))] == []
