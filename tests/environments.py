@@ -21,7 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
 CALLING: Mapping[str, tuple[str, ...]] = {
-    "alembic": ("history/test_opening.py",),
     "click": ("cli/test_commands.py",),
     "GitPython": ("checkout/test_repository.py",),
     "Jinja2": ("commands/test_init.py", "report/page/test_page.py", "report/test_markdown.py"),
@@ -43,7 +42,7 @@ CALLING: Mapping[str, tuple[str, ...]] = {
         *("bisect/test_search.py", "stats/test_spread.py"),
         *("stats/test_tests_of_significance.py", "trend/test_health.py", "trend/test_noise.py"),
     ),
-    "SQLAlchemy": ("history/test_interchange.py", "history/test_retention.py"),
+    "SQLAlchemy": ("history/test_interchange.py", "history/test_opening.py"),
 }
 """The tests that call each library, without those that need many processes."""
 _DIRECT = "measure/provenance/test_direct.py"

@@ -79,8 +79,6 @@ def check_contents(wheel: Path) -> None:
         "perfci/templates/workflows/perfci.yml.j2",
         "perfci/templates/init/next.txt",
         "perfci/templates/workflows/perfci-requirements.txt",
-        "perfci/history/migrations/env.py",
-        "perfci/history/migrations/versions/r0005_tables.py",
         "perfci/templates/trend/overview.html.j2",
         "perfci/templates/trend/trend.css",
         "perfci/templates/report/page.html.j2",

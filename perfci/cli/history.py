@@ -102,7 +102,7 @@ def stats(history: str | None, config_path: Path | None) -> None:
     """Show how much is recorded, and check the whole database for damage."""
     with _opened(history, config_path) as opened:
         total = opened.statistics()
-    say(f"{total.where}  revision {total.revision}, {format_value(total.size, 'bytes')}")
+    say(f"{total.where}  {format_value(total.size, 'bytes')}")
     say(
         f"{counted(total.runs, 'run')}, {counted(total.points, 'point')}, "
         f"{counted(total.outcomes, 'outcome')} of the gate, {counted(total.changes, 'change')} "
@@ -141,9 +141,7 @@ def acknowledge(
         say(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
 
 
-@history_command.command(
-    "triage", epilog="Example: perfci history triage 1a2b3c --assign ann --state wont_fix"
-)
+@history_command.command("triage", epilog="Example: perfci history triage 1a2b3c --state wont_fix")
 @click.argument("change", metavar="ID")
 @click.option(
     "--state",
@@ -151,22 +149,19 @@ def acknowledge(
     help="Settle it, or open it again. A wrong one is no real change.",
 )
 @click.option("--reason", default="", help="Why (default: as before).")
-@click.option("--assign", "assignee", metavar="NAME", help="Who looks after it ('': no one).")
 @history_option
 @config_option
 def triage(
     change: str,
     state: str | None,
     reason: str,
-    assignee: str | None,
     history: str | None,
     config_path: Path | None,
 ) -> None:
-    """Settle or assign the event or change ID (or the beginning of it) of `perfci trend`."""
+    """Settle the event or change ID (or the beginning of it) of `perfci trend`."""
     with _opened(history, config_path) as opened:
-        done = opened.triage(change, cast("Any", state), reason, assignee)
-    what = [state or "", f"assigned to {assignee or 'no one'}" if assignee is not None else ""]
-    say(clean_line(f"{done}: {', '.join(filter(None, what)) or 'reason changed'}", 200))
+        done = opened.triage(change, cast("Any", state), reason)
+    say(clean_line(f"{done}: {state or 'reason changed'}", 200))
 
 
 def _opened(
@@ -259,7 +254,6 @@ def _show_night(summary: NightSummary) -> None:
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
-        *((gap, "another runner has it") for gap in summary.taken),
     ]:
         subject = subjects.get(gap.sha, "")
         line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"
@@ -268,7 +262,7 @@ def _show_night(summary: NightSummary) -> None:
         for note in summary.notes:
             say(clean_line(note, 300), err=True)
         say("interrupted. Recorded commits stay, and the next start continues there")
-    elif not (summary.recorded or summary.left or summary.taken):
+    elif not (summary.recorded or summary.left):
         say("nothing to record: every case of these commits is in the history")
 
 

@@ -125,15 +125,14 @@ def triage(
     *,
     state: TriageState | None = None,
     reason: str = "",
-    assignee: str | None = None,
     repository: PathName = ".",
     history: str | None = None,
     config: PathName | None = None,
 ) -> str:
-    """Settle or assign a change or an event of ``perfci trend``, and return its id.
+    """Settle a change or an event of ``perfci trend``, and return its id.
 
     ``change`` is its id, or the beginning of it. ``state`` is ``open``, ``acknowledged``,
-    ``fixed``, ``wont_fix`` or ``wrong``. An empty ``assignee`` is no one. None changes nothing.
+    ``fixed``, ``wont_fix`` or ``wrong``. None changes nothing.
     """
     from perfci.commands.history import history_address
     from perfci.commands.project import configuration
@@ -145,7 +144,7 @@ def triage(
     root = Path(repository).absolute()
     address = history_address(history, configuration(root, _path(config)), root)
     with open_history(address, create=False) as opened:
-        return opened.triage(change, state, reason, assignee)
+        return opened.triage(change, state, reason)
 
 
 def load(path_or_url: PathName) -> Report | Baselines | History:

@@ -6,11 +6,8 @@ past, and what moved is the library. A kill loses only the commit that is being 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from perfci.commands.bisect import ChangeOutcome, search_new
 from perfci.commands.bisect_driver import BisectOptions
@@ -29,7 +26,6 @@ from perfci.history.conversion import outcome_of, recorded_run
 from perfci.history.interchange import keeping
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import Commit, branch_of, commits
-from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING
 from perfci.measure.discovery import CUT_SHORT
@@ -94,17 +90,15 @@ class Gap:
 class NightSummary:
     """The results of a night.
 
-    ``left`` gaps had no time, ``taken`` gaps are measured by another runner, ``cut`` gaps were
-    interrupted. ``notes`` are those of the session that was ``interrupted``. ``commits`` are the
-    wanted commits, the newest first. ``searched`` are searches for the commits of the trend's
-    changes.
+    ``left`` gaps had no time, ``cut`` gaps were interrupted. ``notes`` are those of the session
+    that was ``interrupted``. ``commits`` are the wanted commits, the newest first. ``searched`` are
+    searches for the commits of the trend's changes.
     """
 
     environment: str = ""
     recorded: list[RecordedRun] = field(default_factory=list)
     outcome: GateOutcome | None = None
     left: list[Gap] = field(default_factory=list)
-    taken: list[Gap] = field(default_factory=list)
     cut: list[Gap] = field(default_factory=list)
     no_time_for_same: bool = False
     interrupted: bool = False
@@ -281,19 +275,14 @@ class _Night:
         return self._began[:10] in days
 
     def _fill(self, gap: Gap) -> None:
-        """Measure one commit and record it, unless another runner does so or time is short."""
+        """Measure one commit and record it, unless another runner has done so or time is short."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
             return
-        cache = self._context.cache
-        with claimed(self._history, cache, self._environment.key, gap.sha) as is_claimed:
-            if not is_claimed:
-                self.summary.taken.append(gap)
-                return
-            commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
-            for still in self._gaps((commit,)):  # none if another runner has recorded it
-                self._measure(commit, still, within_s)
+        commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
+        for still in self._gaps((commit,)):  # none if another runner has recorded it
+            self._measure(commit, still, within_s)
 
     def _measure(self, commit: Commit, gap: Gap, within_s: float) -> None:
         self._context.shown.step(f"{commit.sha[:10]} {commit.subject}")
@@ -409,28 +398,6 @@ class _Night:
 
     def _left_s(self) -> float:
         return self._end - self._context.executor.now()
-
-
-@contextmanager
-def claimed(history: OpenHistory, cache: Path, environment: str, sha: str) -> Iterator[bool]:
-    """Yield whether the commit is free to measure. If so, it is held until the block ends.
-
-    A lock file in ``cache`` keeps other processes of this machine away, and the history's own claim
-    other machines. The system releases both if the process dies.
-    """
-    digest = hashlib.sha256(f"{history.shown}\0{environment}\0{sha}".encode()).hexdigest()
-    folder = cache / "claims"
-    with explaining(f"claiming a commit in {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_if_free(folder / f"{digest[:24]}.lock")
-    if lock is None:
-        yield False
-        return
-    try:
-        with history.claim(environment, sha) as is_claimed:
-            yield is_claimed
-    finally:
-        lock.release(remove=True)
 
 
 def _whole(

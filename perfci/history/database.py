@@ -1,4 +1,4 @@
-"""A history's database: transactions, locks, retries, migrations on opening, and its errors."""
+"""A history's database: transactions, locks, retries, creation on opening, and its errors."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ import os
 import platform
 import re
 import secrets
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, insert, inspect, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from perfci.errors import DamagedFile, NoHistory, OutsideError, PerfciError, UsageError
+from perfci.history import schema
 from perfci.history.address import HistoryAddress, file_address
-from perfci.history.schema import (
-    FIRST_REVISION,
-    MIGRATION_LOCK,
-    REVISION,
-    VERSION_TABLE,
-    NotPacked,
-)
+from perfci.history.schema import NotPacked
 from perfci.version import VERSION
 
 T = TypeVar("T")
@@ -39,7 +43,6 @@ _CONNECT_S = 10
 """Default timeout of a connection to PostgreSQL."""
 _WRITES = "perfci_writes"
 """Execution option of a transaction that writes. SQLite then takes the write lock at its start."""
-MIGRATIONS = Path(__file__).with_name("migrations")
 _REFUSING_STATES = {"28P01", "28000", "3D000"}
 """SQLSTATE codes of a refusal: a wrong password, no access, or no such database."""
 _REFUSED = re.compile(
@@ -63,7 +66,7 @@ _HOLDERS = """
       AND (table_of.relname LIKE 'perfci\\_%%'
            OR held.locktype = 'advisory' AND (held.classid, held.objid) = (%s, %s))
 """
-"""Query for the other sessions that lock a table of perfci's, or that run its migrations."""
+"""Query for the other sessions that lock a table of perfci's, or that create its tables."""
 
 
 # psycopg also logs the errors that it raises for a dying server: users would see them twice
@@ -95,12 +98,6 @@ class Database:
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         with translated(self), engine.begin() as connection:
             yield connection
-
-    def own_connection(self) -> Connection:
-        """Return a connection without transactions. Closing it ends its session."""
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        connection.detach()
-        return connection
 
     def writing(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work``, which runs in one transaction.
@@ -179,62 +176,59 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, 
         connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
 
 
-def copy_file(path: Path, copy: Path, wait_s: float = WAIT_S) -> None:
-    """Copy the SQLite database at ``path`` in one state, without changing it.
-
-    Raises DamagedFile if the file is not a database, and OutsideError if a writer locks it for
-    longer than ``wait_s``.
-    """
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    try:
-        with (
-            closing(
-                sqlite3.connect(address, timeout=wait_s, isolation_level=None, uri=True)
-            ) as reader,
-            closing(sqlite3.connect(copy)) as written,
-        ):
-            reader.execute("BEGIN")
-            # BEGIN alone takes no lock: the first read waits for a writer, and then keeps one
-            reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            reader.backup(written)
-    except sqlite3.Error as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
-            raise sqlite_error(path, wait_s, error) from error
-        # a killed writer left a journal: copied with the file, it lets SQLite roll the copy back
-        for suffix in ("", "-journal"):
-            shutil.copyfile(path.with_name(path.name + suffix), f"{copy}{suffix}")
-
-
 def require_current(database: Database, *, create: bool) -> None:
-    """Create a missing history if ``create`` is set, and upgrade an older one.
+    """Create a missing history if ``create`` is set.
 
     Raises UsageError for a history that is missing without ``create``, for another program's
-    database and for the history of a newer perfci. Raises DamagedFile for a damaged history.
+    database and for a history of another schema. Raises DamagedFile for a damaged history.
     """
-    path = database.address.path
-    if path is not None:
-        _require_file(path, create=create)
+    address = database.address
+    if address.path is not None:
+        _require_file(address.path, create=create)
     with database.reading() as connection:
-        revision = _revision(connection)
-        if revision is None:
-            _require_ours(connection, database.address, create=create)
-    if revision == REVISION:
-        return
-    _require_known(revision, database.address)
-    database.writing(upgrade)
+        tables = inspect(connection).get_table_names()
+        number = None
+        if schema.version.name in tables:
+            number = connection.execute(select(schema.version.c.number)).scalar()
+        if number == schema.SCHEMA:
+            return
+        if schema.runs.name in tables:
+            require_undamaged(connection, address)
+            raise UsageError(
+                "other-schema",
+                f"the history {address.shown} has the schema {number}, and this perfci reads "
+                f"{schema.SCHEMA}",
+                "Write it to a file with the perfci that made it, `perfci history export FILE`, "
+                "and import the file into a new history: `perfci history import FILE`.",
+            )
+    if address.path is not None:
+        held = f"it holds {', '.join(tables[:3])}" if tables else "it holds no tables"
+        raise NoHistory(
+            "no-history",
+            f"{address.path} is a SQLite database, and no history of perfci's: {held}",
+            "Name another file.",
+        )
+    if not create:
+        raise _missing(address.shown)
+    database.writing(create_tables)
 
 
-def upgrade(connection: Connection, revision: str = "head") -> None:
-    """Run the migrations up to ``revision`` in the connection's transaction."""
-    from alembic import command
-    from alembic.config import Config
+def require_undamaged(connection: Connection, address: HistoryAddress) -> None:
+    """Raise DamagedFile for a damaged SQLite file, which is read as a whole."""
+    if address.path is not None:
+        report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+        if report != "ok":
+            raise damaged(address.path, " ".join(str(report).split()))
 
+
+def create_tables(connection: Connection) -> None:
+    """Create the tables that are missing, and note the schema's number."""
     if connection.dialect.name == "postgresql":  # a second process waits here
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+        lock = {"lock": schema.CREATION_LOCK}
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), lock)
+    schema.metadata.create_all(connection)
+    number = insert_into(connection, schema.version).values(number=schema.SCHEMA)
+    connection.execute(number.on_conflict_do_nothing(index_elements=["number"]))
 
 
 def _require_file(path: Path, *, create: bool) -> None:
@@ -264,7 +258,7 @@ def _make(path: Path) -> None:
         raise _unopened(path, error) from error
     database = Database(file_address(made))
     try:
-        database.writing(upgrade)
+        database.writing(create_tables)
         database.close()
         os.link(made, path)
     except FileExistsError:
@@ -275,47 +269,6 @@ def _make(path: Path) -> None:
     finally:
         database.close()
         made.unlink(missing_ok=True)
-
-
-def _revision(connection: Connection) -> str | None:
-    """Return the database's revision: None without a table of revisions, "" if that is broken."""
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    query = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 (a constant)
-    rows = connection.execute(query).scalars().all()
-    return str(rows[0]) if len(rows) == 1 else ""
-
-
-def _require_ours(connection: Connection, address: HistoryAddress, *, create: bool) -> None:
-    """Raise UsageError for a file that is no history, or a PostgreSQL history that is missing."""
-    if address.path is not None:
-        tables = inspect(connection).get_table_names()
-        held = f"it holds {', '.join(tables[:3])}" if tables else "it holds no tables"
-        raise NoHistory(
-            "no-history",
-            f"{address.path} is a SQLite database, and no history of perfci's: {held}",
-            "Name another file.",
-        )
-    if not create:
-        raise _missing(address.shown)
-
-
-def _require_known(revision: str | None, address: HistoryAddress) -> None:
-    written = revision is None or (revision.isdecimal() and revision >= FIRST_REVISION)
-    if revision is None or (written and revision <= REVISION):
-        return
-    if written:
-        raise UsageError(
-            "newer-history",
-            f"{address.shown} was written by a newer perfci: its revision is {revision} and this "
-            f"one knows {REVISION}",
-            "Update perfci; the history is left as it is.",
-        )
-    raise DamagedFile(
-        "damaged-history",
-        f"the history {address.shown} has the revision {revision!r}, which no perfci writes",
-        "Restore it from a copy; it is left as it is.",
-    )
 
 
 def _missing(shown: str) -> NoHistory:
@@ -481,7 +434,7 @@ def _holders_in_server(database: Database) -> str:
     url = database.address.url.set(drivername="postgresql")
     try:
         with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
-            rows = connection.execute(_HOLDERS, divmod(MIGRATION_LOCK, 1 << 32)).fetchall()
+            rows = connection.execute(_HOLDERS, divmod(schema.CREATION_LOCK, 1 << 32)).fetchall()
     except psycopg.Error:
         rows = []
     holders = [

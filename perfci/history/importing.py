@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from perfci.errors import OutsideError, PerfciError, UsageError
 from perfci.files import read_regular
-from perfci.history.database import copy_file
 from perfci.history.importers import foreign_parts, read_foreign
 from perfci.history.interchange import BEGINNING, from_lines
 from perfci.history.runs import require_recordable
@@ -115,15 +113,8 @@ def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
 
 
 def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
-    """Import from a copy: opening an older history upgrades it, and the file isn't ours."""
-    with tempfile.TemporaryDirectory(prefix="perfci-import-") as folder:
-        copy = Path(folder) / path.name
-        try:
-            copy_file(path, copy)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        with open_history(str(copy), create=False) as other:
-            return add_records(history, _counted(other.export(), watch))
+    with open_history(str(path), create=False) as other:
+        return add_records(history, _counted(other.export(), watch))
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:

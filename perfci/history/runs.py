@@ -14,7 +14,7 @@ from sqlalchemy import Connection, FromClause, Row, Select, func, select
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
 from perfci.history.address import HistoryAddress
-from perfci.history.database import damaged, insert_into, insert_rows
+from perfci.history.database import insert_into, insert_rows, require_undamaged
 from perfci.history.schema import (
     POINT_BYTES,
     NotPacked,
@@ -269,7 +269,6 @@ class HistoryStatistics:
     """Counts over the whole history. ``size`` is in bytes."""
 
     where: str
-    revision: str
     size: int
     points: int
     outcomes: int
@@ -285,10 +284,8 @@ class HistoryStatistics:
 
 def statistics_of(connection: Connection, address: HistoryAddress) -> HistoryStatistics:
     """Return the history's statistics. Raises DamagedFile for a damaged SQLite file."""
+    require_undamaged(connection, address)
     if address.path is not None:
-        report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-        if report != "ok":
-            raise damaged(address.path, " ".join(str(report).split()))
         size = address.path.stat().st_size
     else:
         sizes = [func.pg_total_relation_size(name) for name in schema.metadata.tables]
@@ -301,7 +298,6 @@ def statistics_of(connection: Connection, address: HistoryAddress) -> HistorySta
 
     return HistoryStatistics(
         where=address.shown,
-        revision=schema.REVISION,
         size=size,
         points=(connection.execute(size_of_points).scalar() or 0) // POINT_BYTES,
         outcomes=count(schema.outcomes),

@@ -1,4 +1,4 @@
-"""The history's tables, as the newest migration leaves them, and how numbers are packed in them.
+"""The history's tables, and how numbers are packed in them.
 
 Names begin with ``perfci_``, because a team's PostgreSQL holds other things as well. The database
 gives numbers to runs and series. They are valid in this database only, and are never shown or
@@ -23,18 +23,21 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-FIRST_REVISION = "0005"
-"""Revision of the first release. No release wrote an earlier revision."""
-REVISION = "0007"
-"""Revision of the newest migration. A test compares it with those in ``migrations/versions``."""
-VERSION_TABLE = "perfci_history_version"
-MIGRATION_LOCK = 7_305_410_326
-"""Number of the advisory lock that a PostgreSQL server gives to one migration at a time."""
+SCHEMA = 1
+"""Number of this schema. It changes with the tables: a history of another number is refused."""
+CREATION_LOCK = 7_305_410_326
+"""Number of the advisory lock that a PostgreSQL server gives to one creator of tables at a time."""
 POINT_BYTES = 12
 """Size of a packed point: 4 bytes for the number of its series, and 8 for its value."""
 
 
 metadata = MetaData()
+version = Table(
+    "perfci_schema",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+)
+"""One row: the schema's number."""
 project = Table(
     "perfci_project",
     metadata,
@@ -136,11 +139,10 @@ known_changes = Table(
     Column("first_seen_at", Text, nullable=False),
     Column("acknowledged", Boolean, nullable=False),
     Column("note", Text, nullable=False),
-    Column("event", Text, nullable=False, server_default="", index=True),
-    Column("state", Text, nullable=False, server_default="open"),
-    Column("reason", Text, nullable=False, server_default=""),
-    Column("resolution", Text, nullable=False, server_default=""),
-    Column("assignee", Text, nullable=False, server_default=""),
+    Column("event", Text, nullable=False, index=True),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("resolution", Text, nullable=False),
 )
 
 

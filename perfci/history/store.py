@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 
-from sqlalchemy import Connection, case, exists, false, insert, or_, select, text, update
+from sqlalchemy import Connection, case, exists, false, insert, or_, select, update
 
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
 from perfci.history.address import parse_address
 from perfci.history.conversion import kind_of_field
-from perfci.history.database import WAIT_S, Database, insert_into, require_current, translated
+from perfci.history.database import WAIT_S, Database, insert_into, require_current
 from perfci.history.runs import (
     HistoryStatistics,
     header_of,
@@ -37,7 +36,7 @@ _SHORTEST_ID = 4
 """Least number of characters by which a user may name a change's id."""
 _CHANGE_FIELDS = (
     "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event", "state",
-    "reason", "resolution", "assignee",
+    "reason", "resolution",
 )  # fmt: skip
 """Columns that have the names of ``KnownChange``'s fields."""
 _RENEWED = (
@@ -52,10 +51,10 @@ def open_history(
 ) -> Iterator[OpenHistory]:
     """Yield the history in a file or at a ``postgresql://`` address.
 
-    A missing history is created if ``create`` is set, and an older one is upgraded. Raises
-    UsageError for a history that is missing without ``create`` or is a newer perfci's, and
-    DamagedFile for a damaged one. Waits up to ``wait_s`` for a lock of another process. Raises
-    OutsideError after that, and if the database fails.
+    A missing history is created if ``create`` is set. Raises UsageError for a history that is
+    missing without ``create`` or has another schema, and DamagedFile for a damaged one. Waits up to
+    ``wait_s`` for a lock of another process. Raises OutsideError after that, and if the database
+    fails.
     """
     address = parse_address(url_or_path)
     if address.path is None:
@@ -230,31 +229,6 @@ class OpenHistory:
                 for sha, content in connection.execute(query)
             )
 
-    @contextmanager
-    def claim(self, environment: str, sha: str) -> Iterator[bool]:
-        """Claim the commit, and yield whether that succeeded.
-
-        A claim fails while another runner of ``environment`` measures the commit. The claim is an
-        advisory lock of a connection that stays open until the end. The server frees the lock when
-        the connection ends, also if this process is killed, so no claim has to expire. The lock
-        needs a session of its own. Behind a pooler in transaction mode every claim is granted.
-        """
-        database = self._database
-        if database.address.path is not None:
-            # a SQLite file is used on one machine: nothing to claim
-            yield True
-            return
-        digest = hashlib.sha256(f"{environment}\0{sha}".encode()).digest()
-        number = int.from_bytes(digest[:8], signed=True)
-        lock = text("SELECT pg_try_advisory_lock(:number)")
-        with translated(database):
-            connection = database.own_connection()
-            granted = bool(connection.execute(lock, {"number": number}).scalar_one())
-        try:
-            yield granted
-        finally:
-            connection.close()
-
     def record_outcome(self, outcome: GateOutcome) -> bool:
         """Add how a report ended. Return whether it was new."""
         table = schema.outcomes
@@ -318,26 +292,22 @@ class OpenHistory:
         change: str,
         state: TriageState | None = None,
         reason: str = "",
-        assignee: str | None = None,
     ) -> str:
-        """Set the state of a change or assign it to a person, and return its id.
+        """Set the state of a change, and return its id.
 
         ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
-        of its changes. Without ``reason`` an earlier reason stays, unless ``state`` is ``open``. An
-        empty ``assignee`` is no one, and None changes nothing.
+        of its changes. Without ``reason`` an earlier reason stays, unless ``state`` is ``open``.
         """
         table = schema.known_changes
         new: dict[str, object] = {"note": reason} if reason or state == "open" else {}
         if state is not None:
             settled = "" if state in {"open", "acknowledged"} else state
             new |= {"acknowledged": state != "open", "resolution": settled}
-        if assignee is not None:
-            new["assignee"] = assignee
         if not new:
             raise UsageError(
                 "nothing-to-triage",
                 f"there is nothing to write about `{change}`",
-                "Give a state, a reason or a person: --state wont_fix --reason '…' --assign NAME.",
+                "Give a state or a reason: --state wont_fix --reason '…'.",
             )
 
         def write(connection: Connection) -> str:
@@ -429,7 +399,6 @@ def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> No
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
         "resolution": case((table.c.acknowledged, table.c.resolution), else_=new.resolution),
         "note": case((table.c.note != "", table.c.note), else_=new.note),
-        "assignee": case((table.c.assignee != "", table.c.assignee), else_=new.assignee),
     }
     connection.execute(
         statement.on_conflict_do_update(index_elements=["id"], set_=renewed),

@@ -125,8 +125,7 @@ def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series])
         "sha_after_hi": change.commits_within[1],
         "subject": _subject(change, trend, by_key),
         **_fields(change, "at", "ratio", "ratio_lo", "ratio_hi", "difference", "p", "q"),
-        **_fields(change, "confidence", "first_seen_at", "note", "benchmark_changed"),
-        **_fields(change, "state", "assignee"),
+        **_fields(change, "confidence", "first_seen_at", "note", "benchmark_changed", "state"),
     }
 
 
@@ -157,7 +156,6 @@ def _plain_event(
         "evidence": list(event.evidence),
         "changes": [change.id for change in event.changes],
         "back": [change.id for change in event.back],
-        "assignees": list(event.assignees),
         "bisect": bisect_command(event) or None,
         "pull_request": pull_request_page or None,
     }

@@ -161,7 +161,6 @@ class Change:
     note: str = ""
     benchmark_changed: bool = False
     resolution: Resolution = ""
-    assignee: str = ""
 
     @property
     def state(self) -> TriageState:
@@ -230,11 +229,6 @@ class TrendEvent:
         return left or self.changes
 
     @property
-    def assignees(self) -> tuple[str, ...]:
-        """Return the people to whom its outstanding changes are assigned."""
-        return tuple(sorted({change.assignee for change in self.outstanding} - {""}))
-
-    @property
     def news(self) -> bool:
         """Return whether to notify people: most of its changes are in no earlier report."""
         new = sum(change.status == "new" for change in self.changes)
@@ -288,7 +282,6 @@ class KnownChange:
     state: ChangeState = "open"
     reason: str = ""
     resolution: Resolution = ""
-    assignee: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,6 @@ def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) 
         first_seen_at=known.first_seen_at,
         note=known.note,
         resolution=known.resolution,
-        assignee=known.assignee,
     )
 
 

@@ -79,7 +79,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history export": (("history", "export"),),
     "history stats": (("history", "stats"),),
     "history acknowledge": (("history", "acknowledge", BAD),),
-    "history triage": (("history", "triage", BAD, "--assign", BAD),),
+    "history triage": (("history", "triage", BAD, "--reason", BAD),),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),
               ("trend", "--no-remember", "--markdown", "/dev/stdout")),
     "explain": (

@@ -1,9 +1,8 @@
-"""Opening a history: made once, upgraded step by step, and refused with words where it is wrong."""
+"""Opening a history: made once, and refused with words where it is wrong."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,9 +16,8 @@ from sqlalchemy import create_engine, text
 from perfci.errors import DamagedFile, OutsideError, UsageError
 from perfci.history import schema
 from perfci.history.address import parse_address
-from perfci.history.database import MIGRATIONS, Database
 from perfci.history.store import open_history
-from tests.builders.recorded import in_order, recorded
+from tests.builders.recorded import recorded
 from tests.history.postgres import PASSWORD, Server
 
 HOLDER = """
@@ -42,82 +40,19 @@ def look_over(place: str) -> None:
         history.statistics()
 
 
-def test_the_newest_revision_is_the_one_that_the_tables_are_of() -> None:
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
-    assert script.get_heads() == [schema.REVISION]
-    assert [each.revision for each in script.walk_revisions()][-1] == schema.FIRST_REVISION
-
-
-def test_migrations_make_the_very_tables_that_are_used(place: str) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
+@pytest.mark.parametrize("number", ["99", ""])
+def test_a_history_of_another_schema_is_refused_and_left_as_it_is(place: str, number: str) -> None:
     make(place)
-    database = Database(parse_address(place))
-    with database.reading() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"version_table": schema.VERSION_TABLE}
-        )
-        assert compare_metadata(context, schema.metadata) == []
-    database.close()
-
-
-NEXT = """
-import sqlalchemy
-from alembic import op
-
-revision = "0008"
-down_revision = "0007"
-
-
-def upgrade():
-    op.add_column("perfci_project", sqlalchemy.Column("mood", sqlalchemy.Text))
-"""
-
-
-def test_an_older_history_is_upgraded_and_keeps_what_it_holds(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make(place, runs=2)
-    folder = tmp_path / "migrations"
-    shutil.copytree(MIGRATIONS, folder)
-    (folder / "versions" / "r0008_mood.py").write_text(NEXT)
-    monkeypatch.setattr("perfci.history.database.MIGRATIONS", folder)
-    monkeypatch.setattr("perfci.history.database.REVISION", "0008")
-    with open_history(place) as history:
-        assert [in_order(run) for run in history.recorded_runs()] == [
-            in_order(recorded(n)) for n in (1, 2)
-        ]
-        assert history.record([recorded(2), recorded(3)]) == 1
-    database = Database(parse_address(place))
-    with database.reading() as connection:
-        assert connection.execute(text("SELECT mood FROM perfci_project")).all() == []
-    database.close()
-
-
-def test_a_newer_history_is_refused_and_left_as_it_is(place: str) -> None:
-    make(place)
-    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '0099'")
-    with pytest.raises(UsageError, match="newer perfci") as caught, open_history(place):
+    _run(place, "DELETE FROM perfci_schema")
+    if number:
+        _run(place, f"INSERT INTO perfci_schema VALUES ({number})")
+    with pytest.raises(UsageError, match="the schema") as caught, open_history(place):
         pass
-    assert "0099" in caught.value.message
-    assert "Update perfci" in caught.value.advice
-    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{schema.REVISION}'")
+    assert "perfci history import" in caught.value.advice
+    _run(place, "DELETE FROM perfci_schema")
+    _run(place, f"INSERT INTO perfci_schema VALUES ({schema.SCHEMA})")
     with open_history(place) as history:
         assert len(history.runs()) == 1
-
-
-@pytest.mark.parametrize("said", ["", "banana", "0000", "0004"])
-def test_a_revision_that_no_perfci_writes_is_damage(place: str, said: str) -> None:
-    make(place)
-    _run(place, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{said}'")
-    with pytest.raises(DamagedFile, match="revision"), open_history(place):
-        pass
 
 
 def test_a_missing_history_is_made_only_for_who_records(place: str) -> None:
@@ -227,11 +162,11 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
 
 def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Server) -> None:
     place = postgres.database("shared")
-    postgres.run("CREATE TABLE runs (name text); CREATE TABLE alembic_version (v text)", "shared")
+    postgres.run("CREATE TABLE runs (name text)", "shared")
     make(place)
     with open_history(place) as history:
         assert len(history.runs()) == 1
-    assert postgres.run("SELECT count(*) FROM alembic_version", "shared") == [(0,)]
+    assert postgres.run("SELECT count(*) FROM runs", "shared") == [(0,)]
 
 
 def test_processes_that_open_a_new_history_make_one(place: str) -> None:

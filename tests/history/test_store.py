@@ -253,20 +253,16 @@ def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None
         assert [one.acknowledged for one in history.known_changes()] == [False, True]
 
 
-def test_a_change_is_settled_assigned_and_opened_again(place: str) -> None:
+def test_a_change_is_settled_and_opened_again(place: str) -> None:
     with open_history(place) as history:
         history.remember([change(1), change(2)])
-        assert history.triage(change(1).id[:8], "wont_fix", "The safer way.", "ann") == change(1).id
+        assert history.triage(change(1).id[:8], "wont_fix", "The safer way.") == change(1).id
         (settled, _) = history.known_changes()
-        assert settled == change(
-            1, acknowledged=True, resolution="wont_fix", note="The safer way.", assignee="ann"
-        )
+        assert settled == change(1, acknowledged=True, resolution="wont_fix", note="The safer way.")
         history.triage(change(1).id, "wrong")
         assert history.known_changes()[0] == replace(settled, resolution="wrong")
         history.acknowledge(change(1).id)
         assert history.known_changes()[0] == replace(settled, resolution="")
-        history.triage(change(1).id, assignee="")
-        assert history.known_changes()[0] == replace(settled, resolution="", assignee="")
         history.triage(change(1).id, "open")
         assert history.known_changes() == (change(1), change(2))
         with pytest.raises(UsageError, match="nothing to write"):
@@ -276,11 +272,11 @@ def test_a_change_is_settled_assigned_and_opened_again(place: str) -> None:
 def test_an_imported_triage_replaces_no_own_one(place: str) -> None:
     with open_history(place) as history:
         history.remember([change(1), change(2)])
-        history.triage(change(1).id, "wrong", "A new compiler.", "ann")
-        other = {"acknowledged": True, "resolution": "fixed", "note": "Gone.", "assignee": "bob"}
+        history.triage(change(1).id, "wrong", "A new compiler.")
+        other = {"acknowledged": True, "resolution": "fixed", "note": "Gone."}
         history.remember([change(1, **other), change(2, **other)])
         first, second = history.known_changes()
-    assert (first.resolution, first.note, first.assignee) == ("wrong", "A new compiler.", "ann")
+    assert (first.resolution, first.note) == ("wrong", "A new compiler.")
     assert second == change(2, **other)
 
 

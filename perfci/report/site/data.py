@@ -290,8 +290,6 @@ def _facts(change: Change) -> Iterator[str]:
     yield from words.facts(change)
     if change.note:
         yield f"“{clean_line(change.note, 200)}”"
-    if change.assignee:
-        yield f"assigned to {clean_line(change.assignee, 100)}"
     if change.id:
         yield f"id {clean_line(change.id, 100)}"
 

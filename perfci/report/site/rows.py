@@ -45,7 +45,6 @@ class TrendRow:
     subject: str = ""
     date: str = ""
     acknowledged: str = ""
-    assignee: str = ""
     id: str = ""
     commits_href: str = ""
     pull: str = ""
@@ -124,7 +123,6 @@ class TrendRows:
             commits_href=address(self._trend.forge, event.commits),
             surety="",
             note=_joined(_note_of_several(event), ended),
-            assignee=clean_line(listed(event.assignees), LONGEST_SUBJECT),
             id=event.id,
         )
 
@@ -163,7 +161,6 @@ class TrendRows:
             surety=words.surety_text(change.q),
             note=words.kind_text(change),
             acknowledged=clean_line(change.note, LONGEST_SUBJECT),
-            assignee=clean_line(change.assignee, LONGEST_SUBJECT),
             id=clean_line(change.id, 100),
             spark=spark(series.values, (change.after,)) if self._drawn else None,
             commits_href=address(self._trend.forge, change.commits),
@@ -253,7 +250,6 @@ def row_text(row: TrendRow, several: bool) -> str:
         row.commits,
         row.date,
         row.note,
-        f"assigned to {row.assignee}" if row.assignee else "",
         f"id {row.id}" if row.id else "",
     )
     return ", ".join(filter(None, parts))
