@@ -16,7 +16,7 @@ help:
 	@echo "make test-all     run all tests"
 	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
-	@echo "make reproduce    replay recorded sessions and write docs/evidence.md, in a minute"
+	@echo "make reproduce    replay recorded sessions through the rules, in a minute"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
 	@echo "make faults       run what writes on disks that fail, a change at a time, and kill it"
@@ -42,7 +42,7 @@ nightly-demo: $(VENV)/.installed
 	$(BIN)/python examples/nightly_demo.py nightly-demo-output
 
 reproduce: $(VENV)/.installed
-	$(BIN)/python -m benchmarks.corpus reproduce
+	$(BIN)/python -m benchmarks.corpus score
 
 # a module's tests stay together: they share sessions, which two processes would both run
 TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15

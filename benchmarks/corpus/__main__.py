@@ -1,10 +1,10 @@
-"""``python -m benchmarks.corpus record``, ``score`` or ``reproduce``."""
+"""``python -m benchmarks.corpus record`` or ``score``."""
 
 import sys
 
-from benchmarks.corpus import evidence, record, score
+from benchmarks.corpus import record, score
 
-_COMMANDS = {"record": record.main, "score": score.main, "reproduce": evidence.main}
+_COMMANDS = {"record": record.main, "score": score.main}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in _COMMANDS:

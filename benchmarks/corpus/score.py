@@ -1,13 +1,12 @@
 """How right the rules are on recorded sessions, and how long they take to say so.
 
-    python -m benchmarks.corpus score [--rule CHECKOUT [--keep]] [--kind KIND]
+    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND]
     python -m benchmarks.corpus score --gate latency_mean=0.2
 
 Each recorded case is replayed at the default thresholds, and with 2 % for the median latency;
 identical sides a second time, with the sides swapped.
 ``--rule`` replays the same data by another checkout's code, in processes of its own, and prints
-both. With ``--keep``, docs/evidence.md gets a summary of both: that checkout's rules are called
-"before". ``--gate`` has another metric fail the report, from this share on.
+both. ``--gate`` has another metric fail the report, from this share on.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ from perfci.model.report import Comparison
 from perfci.verdict.policy import MetricPolicy, Policy
 
 ROOT = Path(__file__).resolve().parents[2]
-BEFORE_AND_AFTER = Path(__file__).with_name("before-and-after.md")
 LATENCY = "latency_p50"
 _BY_ANOTHER = """\
 import importlib.util, sys
@@ -288,18 +286,6 @@ def tables(*rules: Rule) -> str:
     )
 
 
-def summary(before: Sequence[Outcome], after: Sequence[Outcome]) -> str:
-    """Return two tables of the outcomes before and after a change of the rules."""
-    rules = (("before", before), ("after", after))
-    same, worse = _chosen(rules, lambda share: share == 0.0), _chosen(rules, bool)
-    return "\n\n".join(
-        (
-            _table(lambda each: (each.load,), ("identical, by load",), _SAME, same),
-            _table(lambda each: (each.metric,), ("planted in",), _WORSE, worse),
-        )
-    )
-
-
 def _table(by: By, names: Sequence[str], columns: dict[str, Column], rules: Sequence[Rule]) -> str:
     """Return a table of the outcomes in groups and of all, with all columns for each policy."""
     keys = sorted({by(each) for _, outcomes in rules for each in outcomes})
@@ -328,7 +314,6 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--kind", default="")
     parser.add_argument("--rule", type=Path, action="append", default=[], metavar="CHECKOUT")
     parser.add_argument("--gate", type=gate, action="append", default=[], metavar="METRIC=SHARE")
-    parser.add_argument("--keep", action="store_true", help="keep before and after for the docs")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", action="store_true", help="print the outcomes themselves")
     given = parser.parse_args(words)
@@ -341,8 +326,6 @@ def main(words: Sequence[str]) -> int:
         (rule.name, outcomes_by(rule.resolve(), given.data.resolve(), given.kind))
         for rule in given.rule
     ]
-    if given.keep and others:
-        BEFORE_AND_AFTER.write_text(f"{summary(others[0][1], own)}\n", encoding="utf-8")
     print(tables(("here", own), *others))
     print(f"\n{len(own)} replays by each rule, in {time.monotonic() - began:.0f} s")
     return 0

@@ -16,7 +16,7 @@ from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
 
 _LOOK_ROUNDS = 1.0
-"""Rounds that looking into a case takes, in addition to two starts (benchmarks/time_left.py)."""
+"""Rounds that looking into a case takes, in addition to two starts."""
 _CLOSING_S = 0.8
 """Time after all rounds and looks: trees are removed, the report is written."""
 _SURE = 0.9

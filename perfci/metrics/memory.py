@@ -187,7 +187,7 @@ class Memory(Collector):
 
     On the host, the heap's free pages are given back before either is read. Otherwise the peaks of
     identical workers differed by tens of MiB over bursts, because glibc by chance either reuses a
-    freed block for the next call or leaves the block as a hole (``benchmarks/memory_spread.py``).
+    freed block for the next call or leaves the block as a hole.
 
     Growth over set-up leaves out the pages of files that were mapped before the call, mostly
     libraries' code. A fork has none of its parent's file pages at first. As calls touch such pages,

@@ -41,7 +41,7 @@ SHORT_SERIES_BLOCK, SHORT_SERIES_BLOCKS = 8, 15
 """In a short series, the shortest blocks have 8 runs, or a 15th of its runs if these are fewer. In
 shorter blocks, modes and swings would look like changes."""
 GROWTH = 2.0
-"""Factor from one block length to the next. benchmarks/trend/wander.py compares several."""
+"""Factor from one block length to the next."""
 FEWEST_BLOCKS = 8
 """A block length is used only if the series holds at least this many blocks of it."""
 FEWEST_DF = 6.0
@@ -486,7 +486,7 @@ def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, i
     From the first to the last place whose likelihood is not far below the best place's: Eo and
     Morley (2015, Quantitative Economics 6:463-497), after Siegmund (1988, Annals of Statistics
     16:1355-1371), whose P(LR ≤ x) = (1 - exp(-x/2))². The variance is the long-run variance of
-    AR(1). benchmarks/trend/places.py measures how often the true place is inside.
+    AR(1).
     """
     import numpy as np
 

@@ -7,16 +7,13 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks.corpus import left_out, peers, score
+from benchmarks.corpus import score
 from benchmarks.corpus.record import GROUPS, lacking
 from benchmarks.corpus.replay import Replay, replayed
 from benchmarks.corpus.score import Outcome
 from benchmarks.corpus.sessions import DATA, Recorded, recorded_sessions
-from benchmarks.screen.counts import Counts
-from benchmarks.screen.outcomes import FULL, LISTED, compared
 from perfci.measure import starters
 from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.model.finding import finding
@@ -124,12 +121,6 @@ def test_recording_goes_on_with_what_the_corpus_has_least_of() -> None:
     assert 35 <= len(identical) <= 45
 
 
-def test_peers_rules_answer_on_the_same_bursts() -> None:
-    first = next(each for each in recorded_sessions() if not each.share)
-    answers = peers.answers_of(first, DATA)
-    assert {name for name, _, _ in answers} == set(peers.RULES)
-
-
 def test_the_rules_of_another_checkout_decide_in_a_process_of_their_own(tmp_path: Path) -> None:
     other, data = tmp_path / "other", tmp_path / "data"
     for part in ("perfci", "benchmarks/corpus"):
@@ -144,38 +135,3 @@ def test_the_rules_of_another_checkout_decide_in_a_process_of_their_own(tmp_path
     here, there = score.all_outcomes(data, "tiny"), score.outcomes_by(other, data, "tiny")
     assert {each.rounds for each in here} == {5}
     assert {each.rounds for each in there} == {7}
-
-
-def test_earlier_variances_know_as_much_as_their_scatter_says() -> None:
-    """Drawn as Smyth has them: a kind's variances are scaled inverse chi-squared of 4 degrees."""
-    draw = np.random.default_rng(3)
-    groups = []
-    for _ in range(400):
-        true = 4.0 / draw.chisquare(4.0, size=3)
-        groups.append([(float(s * draw.chisquare(19) / 19), 19) for s in true])
-    assert left_out.prior_degrees(groups) == pytest.approx(4.0, rel=0.15)
-    equal = [[(float(draw.chisquare(19) / 19), 19) for _ in range(3)] for _ in range(400)]
-    assert left_out.prior_degrees(equal) > 50.0
-
-
-def test_a_run_delay_that_explains_a_round_correlates_with_it() -> None:
-    delayed = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.3), (0.01, 0.02, 0.03))
-    apart = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.1), (0.01, 0.02, 0.03))
-    undelayed = left_out.RecordedCase("eager", "below 2", (0.1, 0.2, 0.3), (0.0, 0.0, 0.0))
-    assert delayed.correlation == pytest.approx(1.0)
-    assert undelayed.correlation is None
-    (line,) = left_out.covariate_table([delayed, apart, undelayed]).splitlines()[2:]
-    assert line == "| below 2 | 2 | 0.50 | 1 |"
-
-
-def test_a_screen_leaves_out_a_case_only_if_all_its_counts_are_equal_and_seen() -> None:
-    def side(lines: int, *, processes: bool = False) -> Counts:
-        counted = {kind: {"call": 1} for kind in FULL} | {"lines": {"total": lines}}
-        return Counts(counted, 1.0, processes)
-
-    assert compared("equal", "case", "", (side(5), side(5))).screened(FULL)
-    differing = compared("equal", "case", "", (side(5), side(6)))
-    assert differing.screened(LISTED)
-    assert not differing.screened(FULL)
-    assert differing.example == "total: 5 → 6"
-    assert not compared("equal", "case", "", (side(5), side(5, processes=True))).screened(FULL)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.trend.events import score
 from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.changes import analyse
 from perfci.trend.events import group_events
@@ -139,14 +138,6 @@ def test_two_near_places_stay_two_where_several_changes_lie_at_each():
     first, second = [Span(48, 49, 50, 53)] * 20, [Span(51, 53, 54, 55)] * 20
 
     assert common_places([*first, *second]) == [50] * 20 + [54] * 20
-
-
-def test_generated_events_are_grouped_and_classed():
-    counts = score(np.random.default_rng(5), rho=0.3)
-
-    for kind in ("code", "environment", "excursion"):
-        assert counts[f"{kind}: changes together"] >= 0.95 * counts[f"{kind}: changes"] > 0
-        assert counts[f"{kind}: events classed"] >= 0.9 * counts[f"{kind}: events"] > 0
 
 
 def test_an_event_goes_one_way():

@@ -5,13 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.trend.hard_noise import modes, windows
 from perfci.trend import TrendSettings
 from perfci.trend.change_points import examine, examine_all, segment
 from perfci.trend.noise import Wander, prepare
 from tests.trend.histories import noise
 
 SEEDS = range(60)
+SIGMA = 0.01
+
+
+def windows(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return three times the noise in windows of 30 runs, a fifth of all."""
+    loud = np.repeat(rng.random(size // 30 + 1) < 0.2, 30)[:size]
+    return SIGMA * rng.standard_normal(size) * np.where(loud, 3.0, 1.0)
+
+
+def modes(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return two modes 4 % apart, each staying for eight runs in the mean."""
+    high = np.cumsum(rng.random(size) < 1 / 8) % 2
+    return 0.04 * high + SIGMA * rng.standard_normal(size)
 
 
 def stepped(seed: int, before: int, after: int, size: float) -> np.ndarray:

@@ -1,10 +1,8 @@
 """The demo's kept measurements, and all the reports that perfci makes of them.
 
-    python -m tests.verdict.kept keep      run the demo anew, and keep what its workers gave
-    python -m tests.verdict.kept golden    judge what is kept, and keep the reports
-    python -m tests.verdict.kept judge FOLDER [SEEDS [CASES]]   write them, a file a way of judging
-
-Judged by two versions of perfci, ``benchmarks/same_facts.py`` says which facts differ.
+python -m tests.verdict.kept keep      run the demo anew, and keep what its workers gave
+python -m tests.verdict.kept golden    judge what is kept, and keep the reports
+python -m tests.verdict.kept judge FOLDER [SEEDS [CASES]]   write them, a file a way of judging
 """
 
 from __future__ import annotations

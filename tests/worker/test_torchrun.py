@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 import perfci
-from benchmarks.example_faults import LOST_OVERLAP
 from perfci.errors import BenchmarkError
 from tests.worker.driver import Bench
 
 pytestmark = [pytest.mark.processes, pytest.mark.torch]
 EXAMPLE = Path(__file__).parents[2] / "examples/training"
 BACKWARD = "        loss.backward()\n"
-SLOW_AND_WITHOUT_OVERLAP = f"""\
-{LOST_OVERLAP}\
+SLOW_AND_WITHOUT_OVERLAP = """\
+        with model.no_sync():
+            loss.backward()
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= dist.get_world_size()
         if dist.get_rank() == 1:
             __import__("time").sleep(0.1)
 """

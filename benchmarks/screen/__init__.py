@@ -1,1 +1,0 @@
-"""An experiment: do counts of one round spare measuring? ``results.json`` has the outcomes."""
