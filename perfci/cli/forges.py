@@ -12,7 +12,6 @@ from perfci.cli.printing import answers, ask, is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
 from perfci.errors import EXIT_PASS
-from perfci.forges import FORGES
 from perfci.report.clean import clean_line, clean_lines
 
 _POSTING_OPTIONS = stack(
@@ -32,8 +31,8 @@ _POSTING_OPTIONS = stack(
         "--author",
         default=None,
         metavar="LOGIN",
-        help="Whom the token posts as: no other's comment is touched (default: on GitHub "
-        "github-actions[bot], elsewhere the token's account).",
+        help="Whom the token posts as: no other's comment is touched (default: "
+        "github-actions[bot]).",
     ),
     click.option(
         "--patience",
@@ -41,7 +40,7 @@ _POSTING_OPTIONS = stack(
         type=duration,
         default="2m",
         show_default=True,
-        help="Longest wait for a forge that fails or limits the rate.",
+        help="Longest wait for GitHub when it fails or limits the rate.",
     ),
 )
 
@@ -49,16 +48,10 @@ _POSTING_OPTIONS = stack(
 @click.command(
     "comment",
     epilog="Example: perfci comment report.json\n\n"
-    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 the forge or the "
+    "Exit codes: 0 posted, nothing to post to, or no right to post; 2 usage; 4 GitHub or the "
     "disk failed. The verdict changes them only with --exit-with-verdict.",
 )
 @click.argument("files", metavar="[REPORT]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--forge",
-    type=click.Choice(FORGES),
-    default=None,
-    help="The forge of the pull request (default: the forge whose CI runs this, else GitHub).",
-)
 @click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
 @click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
 @_POSTING_OPTIONS
@@ -104,7 +97,7 @@ _POSTING_OPTIONS = stack(
     help="With --pull and --head-sha: the comment that asked for this measurement. The report "
     "answers it, and sets no check.",
 )
-@click.option("--dry-run", is_flag=True, help="Look at the forge, and say what would be written.")
+@click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
     "--strict/--no-strict",
@@ -116,8 +109,8 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
 
     The pull request is that of the event or of --pull. A report never names it. A merge group gets
-    the check alone. The token is read from GITHUB_TOKEN, on GitLab from PERFCI_GITLAB_TOKEN, on
-    Forgejo from FORGEJO_TOKEN. Keep it away from the job that runs the pull request's code.
+    the check alone. The token is read from GITHUB_TOKEN. Keep it away from the job that runs the
+    pull request's code.
     """
     from perfci.commands.comment import CommentRequest, comment
 
@@ -151,20 +144,19 @@ def on_demand_command(**given: Any) -> None:
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
 @click.option("--github", is_flag=True, help="Write GitHub workflows too.")
-@click.option("--gitlab", is_flag=True, help="Write a GitLab pipeline too.")
 @click.option(
     "--runner",
     multiple=True,
     metavar="LABEL",
     help="A label of the measuring machine (default where this machine has a GPU: self-hosted and "
-    "gpu, on GitLab gpu; else ubuntu-latest, on GitLab none).",
+    "gpu; else ubuntu-latest).",
 )
 @click.option(
     "--shards",
     type=click.IntRange(1, MOST_SHARDS),
     default=1,
     show_default=True,
-    help="Jobs that share a pull request's cases, or a merge request's.",
+    help="Jobs that share a pull request's cases.",
 )
 @click.option(
     "--python-version",
@@ -180,7 +172,7 @@ def on_demand_command(**given: Any) -> None:
     "--report-install",
     multiple=True,
     metavar="COMMAND",
-    help="How a job that only reads reports installs perfci (nights, GitLab).",
+    help="How a job that only reads reports installs perfci (nights).",
 )
 @click.option(
     "--action",
@@ -208,7 +200,7 @@ def on_demand_command(**given: Any) -> None:
     multiple=True,
     type=click.Choice(ASKED_FOR),
     help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
-    "`on-demand` measures where a maintainer comments `/perfci`. GitLab has `nightly`.",
+    "`on-demand` measures where a maintainer comments `/perfci`.",
 )
 @click.option(
     "--package",
@@ -226,15 +218,14 @@ def on_demand_command(**given: Any) -> None:
 def init_command(
     benchmarks: str,
     github: bool,
-    gitlab: bool,
     package: str,
     measuring_python: str,
     **given: Any,
 ) -> None:
     """Write a configuration and a first benchmark, and show what to do next.
 
-    Nothing that exists is overwritten. --github adds the workflows that measure and comment,
-    --gitlab the pipeline. The other options are about these files.
+    Nothing that exists is overwritten. --github adds the workflows that measure and comment.
+    The other options are about these files.
     """
     from perfci.commands.init import initialise
     from perfci.measure.checkout.git import open_repository
@@ -242,25 +233,19 @@ def init_command(
     from perfci.report.templates import read_template
 
     options = CiOptions(**given)
-    on = {"github": github, "gitlab": gitlab}
-    forges = [name for name, wanted in on.items() if wanted]
-    if options != CiOptions() and not forges:
-        raise click.UsageError("these options are about workflows. Add --github or --gitlab")
-    if not github and (options.action or options.trigger != TRIGGERS[0]):
-        raise click.UsageError("--action and --trigger are about GitHub's workflows. Add --github")
+    if options != CiOptions() and not github:
+        raise click.UsageError("these options are about workflows. Add --github")
     notify = silent if is_quiet() else say
     initialise(
         open_repository(Path.cwd()),
         benchmarks,
         notify,
         package,
-        forges,
-        options,
+        options if github else None,
         python=measuring_python,
         ask=None if is_quiet() or not answers() else ask,
     )
     if is_quiet():
         return
-    name = "next-github" if github else "next-gitlab" if gitlab else "next"
-    next_steps = read_template(f"init/{name}.txt")
+    next_steps = read_template(f"init/{'next-github' if github else 'next'}.txt")
     show(clean_lines(f"\n{next_steps}"))

@@ -17,12 +17,11 @@ from perfci.report.clean import clean_line
 from perfci.verdict.acceptance import Acceptance
 
 if TYPE_CHECKING:
-    from perfci.forges import Forge
     from perfci.forges.base import Pull
     from perfci.forges.github import GitHubClient
 
 
-def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+def accepted_in_comments(client: GitHubClient, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
     """Return what maintainers accepted in comments. Empty if the token lacks the right to ask."""
     try:
         return _acceptances(client, pull, say)
@@ -31,7 +30,7 @@ def accepted_in_comments(client: Forge, pull: Pull, say: Say) -> tuple[Acceptanc
         return ()
 
 
-def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
+def _acceptances(client: GitHubClient, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
     """Return what maintainers accepted in comments on the head of ``pull``.
 
     The comments are read from the forge each time. Nothing that a workflow stored is believed. A
@@ -45,15 +44,9 @@ def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
         if isinstance(what, UnreadableCommand)
         or not all(isinstance(command, MeasureRequest) for command in what)
     ]
-    runs = client.check_runs
     if not commands:
         return ()
-    if runs is None:
-        why = f"{client.service.name} has no checks that say since when a commit has its numbers"
-        advice = "Accept with an [[accept]] table in the configuration instead"
-        say(f"no command is read: {why}. {advice}", err=True)
-        return ()
-    since = _measured_since(runs, pull)
+    since = _measured_since(client, pull)
     allowed: dict[str, str] = {}
     lines = []
     for comment, what in commands:
@@ -62,7 +55,7 @@ def _acceptances(client: Forge, pull: Pull, say: Say) -> tuple[Acceptance, ...]:
             say(f"the command of {who} isn't read: {what.why}", err=True)
             continue
         if not comment.bot and comment.author not in allowed:
-            allowed[comment.author] = runs.permission(comment.author)
+            allowed[comment.author] = client.permission(comment.author)
         why = accept_refusal(comment, pull, allowed.get(comment.author, ""), since)
         if why:
             say(f"the command of {who} accepts nothing: {why}", err=True)

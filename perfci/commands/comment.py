@@ -18,7 +18,7 @@ from perfci.commands.report_delivery import Poster
 from perfci.commands.run_to_report import today, with_authors
 from perfci.errors import OutsideError, UsageError
 from perfci.files import require_file
-from perfci.forges import actions, step_of
+from perfci.forges import actions
 from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha
 from perfci.forges.comment_commands import (
     MeasureRequest,
@@ -68,7 +68,7 @@ class CommentRequest:
     """The options of ``comment``.
 
     ``files`` are the reports, one per environment, or ``unreadable`` is the reason why there are
-    none. ``forge`` is one of ``FORGES``, None for the forge whose CI this is. ``pull`` and
+    none. ``pull`` and
     ``head_sha`` take precedence over the ``event``. ``author`` is the account of the token, for a
     forge that doesn't report it. ``body_file`` gets the comment's text before anything is posted.
     ``most_wait_s`` bounds all waits for the forge. ``any_base`` accepts a comparison with any
@@ -98,7 +98,6 @@ class CommentRequest:
     config_path: Path | None = None
     page_file: Path | None = None
     details: str = ""
-    forge: str | None = None
     answer: int | None = None
 
 
@@ -118,7 +117,7 @@ def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
         )
     answer = _answer(request)
     judge = _Judge(request, answer, say)
-    poster = Poster(request, step_of(request.forge), say)
+    poster = Poster(request, say)
     try:
         loaded = judge.believed(_loaded(request.files, request.unreadable), poster)
         reports = judge.judged(loaded)

@@ -1,4 +1,4 @@
-"""``init``: a first configuration, a first benchmark, and a forge's workflows."""
+"""``init``: a first configuration, a first benchmark, and GitHub's workflows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from typing import Any
 
 from perfci.commands.first_benchmark import first_benchmark
 from perfci.commands.project import interpreter, relative_to_root
-from perfci.commands.workflows import FORGE_FILES, CiOptions, new_file_template, require_folder
+from perfci.commands.workflows import (
+    CiOptions,
+    github_workflows,
+    new_file_template,
+    require_folder,
+)
 from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
@@ -23,7 +28,6 @@ from perfci.measure.machine.pythons import has_module, other_python, project_pyt
 from perfci.outputs import Say
 from perfci.units import first_of
 
-_NO_OPTIONS = CiOptions()
 _IGNORED = "__pycache__/\n"
 """The content of a first .gitignore."""
 _NO_PACKAGES = frozenset(
@@ -39,8 +43,7 @@ def initialise(
     benchmarks: str,
     say: Say,
     package: str = "",
-    forges: Sequence[str] = (),
-    options: CiOptions = _NO_OPTIONS,
+    workflows: CiOptions | None = None,
     python: str = "",
     ask: Callable[[str], str] | None = None,
 ) -> None:
@@ -49,7 +52,7 @@ def initialise(
     UsageError if any of them can't be made. Nothing is written then.
 
     ``benchmarks`` is the folder of benchmark files, ``package`` the package to measure where there
-    are several. ``forges`` are names of ``FORGE_FILES`` to write as well, by the ``options``.
+    are several. GitHub's workflows are written as well if their options, ``workflows``, are given.
     ``python`` is the Python that measures. If no Python with torch is known, ``ask`` asks the user
     for one.
     """
@@ -68,18 +71,18 @@ def initialise(
     settled = _is_configured(root, project) and any(folder.glob("bench_*.py"))
     measured = None if settled else measured_package(root, project, package)
     if not python:
-        quiet = settled or forges
+        quiet = settled or workflows
         python = project_python(root) if quiet else _measuring_python(root, say, ask)
     # with workflows, `python` is left out: their jobs have an environment of their own
     first_table = new_file_template("pyproject.toml.j2").render(
         benchmarks=folder.relative_to(root.resolve()).as_posix(),
-        python=json.dumps(python, ensure_ascii=False) if python and not forges else "",
+        python=json.dumps(python, ensure_ascii=False) if python and not workflows else "",
         python_path=json.dumps(measured.folder, ensure_ascii=False)
         if measured and not measured.reached
         else "",
     )
-    forge_files = [FORGE_FILES[name](repository, options) for name in forges]
-    for files in forge_files:
+    files = github_workflows(repository, workflows) if workflows else None
+    if files:
         files.require_places(root)
     _configure(root, first_table, say)
     _ignore(root, python, say)
@@ -92,7 +95,7 @@ def initialise(
         first.write_text(first_benchmark(package_folder), encoding="utf-8")
         example = "" if measured else ": torch's layers as an example, as no package is here"
         say(f"wrote    {benchmarks}/bench_first.py{example}")
-    for files in forge_files:
+    if files:
         files.write(root, say)
 
 

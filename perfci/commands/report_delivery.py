@@ -42,8 +42,8 @@ from perfci.verdict.acceptance import with_caveat
 
 if TYPE_CHECKING:
     from perfci.commands.comment import CommentRequest, RequestedAnswer
-    from perfci.forges import CiStep, Forge
     from perfci.forges.base import CheckContent, PostTarget
+    from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
     from perfci.verdict.acceptance import Acceptance
 
@@ -53,16 +53,15 @@ _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing poste
 
 @dataclass(frozen=True, slots=True)
 class Poster:
-    """Leaves the reports of a request on its forge, and reports each outcome to ``say``."""
+    """Leaves the reports of a request on GitHub, and reports each outcome to ``say``."""
 
     request: CommentRequest
-    step: CiStep
     say: Say
 
     def target(self) -> PostTarget | MergeGroup | NothingToPost:
         """Return the commit to post to, or why there is nothing to post to."""
         request = self.request
-        return self.step.target(request.pull, request.head_sha, request.event)
+        return actions.target(request.pull, request.head_sha, request.event)
 
     def post(
         self,
@@ -80,14 +79,14 @@ class Poster:
         # before the token is used, so that the text exists if it is refused
         body = self._write_body(reports, head_sha)
         if isinstance(wanted, NothingToPost):
-            self.say(f"nothing posted: {wanted.text}", err=True)
+            self.say(f"nothing posted: {wanted.reason}", err=True)
             return reports
         with closing(self._client()) as client:
             return self._post(client, wanted, reports, body, judge_again, strict=strict)
 
     def _post(
         self,
-        client: Forge,
+        client: GitHubClient,
         wanted: PostTarget | MergeGroup,
         reports: list[Report],
         body: str,
@@ -117,7 +116,7 @@ class Poster:
         check = None
         if self.request.check:
             posting = self._posting_of(target)
-            check = check_content(reports, body, self.step.run_url(), posting, strict=strict)
+            check = check_content(reports, body, actions.run_url(), posting, strict=strict)
         if isinstance(target, MergeGroup):
             self._post_group_check(client, target, check, body)
         else:
@@ -146,7 +145,9 @@ class Poster:
             raise summary_error
         return reports
 
-    def _leave_answer(self, client: Forge, answer: RequestedAnswer, body: str) -> PostOutcome:
+    def _leave_answer(
+        self, client: GitHubClient, answer: RequestedAnswer, body: str
+    ) -> PostOutcome:
         return leave_answer(
             client,
             answer.pull,
@@ -158,7 +159,7 @@ class Poster:
 
     def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
         """Report in the answer that there are no numbers. Raises nothing, like ``fail_check``."""
-        body = unmeasured_body(answer.comment, why, self.step.run_url())
+        body = unmeasured_body(answer.comment, why, actions.run_url())
         try:
             with closing(self._client()) as client:
                 left = self._leave_answer(client, answer, body)
@@ -179,7 +180,7 @@ class Poster:
             with closing(self._client()) as client:
                 target = find_pull(client, wanted)
                 outcome = (
-                    PostOutcome("stale", target.text)
+                    PostOutcome("stale", target.reason)
                     if isinstance(target, NothingToPost)
                     else self._set_failed(client, target, why)
                 )
@@ -187,14 +188,14 @@ class Poster:
             outcome = PostOutcome("refused", clean_line(another.message, 600))
         self._say_outcome(outcome)
 
-    def _client(self) -> Forge:
-        return self.step.client(self.request.repository, self.request.most_wait_s)
+    def _client(self) -> GitHubClient:
+        return actions.client(self.request.repository, self.request.most_wait_s)
 
-    def _author(self, client: Forge) -> str:
+    def _author(self, client: GitHubClient) -> str:
         return self.request.author or client.login()
 
     def _with_caveats(
-        self, client: Forge, target: Pull | MergeGroup, reports: Sequence[Report]
+        self, client: GitHubClient, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
         """Return the reports with a caveat on an unexpected base, and the links for a comment."""
         request = self.request
@@ -207,9 +208,8 @@ class Poster:
                 if report.base and report.command == "compare" and not caveat
             }
             held = list(map(with_caveat, reports, caveats))
-        repository = self.step.repository_url(request.repository)
-        addresses = self.step.addresses
-        return held, known_links(repository, frozenset(known), request.details, addresses)
+        repository = actions.repository_url(request.repository)
+        return held, known_links(repository, frozenset(known), request.details)
 
     def _write_body(self, reports: Sequence[Report], head_sha: str, links: Links = NO_LINKS) -> str:
         """Write the comment's text, and return it."""
@@ -229,26 +229,27 @@ class Poster:
 
     def _posting_of(self, target: Pull | MergeGroup | AmbiguousPull) -> Posting:
         """Return the pull request that a check of ``target`` is for, and the run's attempt."""
-        attempt = self.step.attempt()
+        attempt = actions.attempt()
         if isinstance(target, Pull):
-            return Posting(target.number, target.target, attempt, target.term.sign)
+            return Posting(target.number, target.target, attempt)
         return Posting(attempt=attempt)
 
     def _set_failed(
-        self, client: Forge, target: Pull | MergeGroup | AmbiguousPull, why: str
+        self, client: GitHubClient, target: Pull | MergeGroup | AmbiguousPull, why: str
     ) -> PostOutcome:
-        content = unreadable_content(why, self.step.run_url(), self._posting_of(target))
+        content = unreadable_content(why, actions.run_url(), self._posting_of(target))
         return set_check(client, target.head_sha, content, dry_run=self.request.dry_run)
 
-    def _say_nothing_posted(self, client: Forge, target: NothingToPost | AmbiguousPull) -> None:
+    def _say_nothing_posted(
+        self, client: GitHubClient, target: NothingToPost | AmbiguousPull
+    ) -> None:
         """Say why nothing is posted; fail the check of a commit that several pull requests have."""
-        reason = target.reason if isinstance(target, AmbiguousPull) else target.text
         if isinstance(target, AmbiguousPull) and self.request.check:
-            self._say_outcome(self._set_failed(client, target, reason))
-        self.say(f"nothing posted: {reason}", err=True)
+            self._say_outcome(self._set_failed(client, target, target.reason))
+        self.say(f"nothing posted: {target.reason}", err=True)
 
     def _post_comment_and_check(
-        self, client: Forge, pull: Pull, check: CheckContent | None, body: str
+        self, client: GitHubClient, pull: Pull, check: CheckContent | None, body: str
     ) -> None:
         """Leave the comment ``body`` on ``pull``, and the check if one is wanted."""
         summary_error = None
@@ -274,7 +275,7 @@ class Poster:
             raise summary_error
 
     def _set_check_and_say(
-        self, client: Forge, target: Pull | MergeGroup, check: CheckContent
+        self, client: GitHubClient, target: Pull | MergeGroup, check: CheckContent
     ) -> PostOutcome:
         shown = with_other_checks(client, target, check)
         outcome = set_check(client, target.head_sha, shown, dry_run=self.request.dry_run)
@@ -282,7 +283,7 @@ class Poster:
         return outcome
 
     def _post_group_check(
-        self, client: Forge, group: MergeGroup, check: CheckContent | None, body: str
+        self, client: GitHubClient, group: MergeGroup, check: CheckContent | None, body: str
     ) -> None:
         """Set the check of a merge group, which has no pull request to comment on."""
         if check is None:

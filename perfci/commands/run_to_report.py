@@ -384,11 +384,7 @@ def _on_base(
 
 def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
     """Return whether this is a job of a fork's pull request. An unreadable event counts as one."""
-    from perfci.forges import gitlab
-
     event_path = environment.get("GITHUB_EVENT_PATH", "")
-    if gitlab.is_of_a_fork(environment):
-        return True
     if not event_path:
         return False
     from perfci.forges.actions import read_event

@@ -1,4 +1,4 @@
-"""The files that ``init`` writes for GitHub and GitLab: templates and their values."""
+"""The files that ``init`` writes for GitHub: templates and their values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from perfci.errors import UsageError
@@ -32,12 +32,8 @@ REQUIREMENTS = "perfci-requirements.txt"
 _REPORT_PYTHON = "3.12"
 """A Python that the requirements have wheels for, and that perfci's own tests run on."""
 FOLDER = Path(".github/workflows")
-_GITLAB_FOLDER = Path(".gitlab")
-_GITLAB_FILE = Path(".gitlab-ci.yml")
 MOST_SHARDS = 256
 """GitHub's limit for the jobs of one matrix."""
-_MOST_ON_GITLAB = 200
-"""GitLab's limit for `parallel`."""
 ASKED_FOR = ("baseline", "nightly", "on-demand")
 """Workflows that are written only on request."""
 # The forms of values that stand in a workflow as they are (see ``_fit``).
@@ -125,6 +121,9 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
             "Leave it out, or add --with nightly. --action names the action.",
         )
     usual = (f"python -m pip install {needs}",) if (needs := _project(repository.root)) else ()
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = _fit(_PYTHON, options.python or here, "--python-version")
+    machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
     choices = WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
@@ -134,11 +133,14 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
         trigger=options.trigger,
         project_install=_commands(options.install or usual, "--install"),
         install=_install(repository.root, options) if installs else (),
-        report_install=_report_install(options, FOLDER) if nightly else (),
-        **_shared_values(options),
+        report_install=_report_install(options) if nightly else (),
+        python=python,
+        shards=options.shards,
+        report_python=python if options.report_install else _REPORT_PYTHON,
+        nightly_runners=tuple(_labels(labels, "--nightly-runner") for labels in machines),
     )
     files = {FOLDER / name: render_workflow(name, choices) for name in names}
-    files |= _requirements(FOLDER, choices.report_install)
+    files |= _requirements(choices.report_install)
     caveat = _caveat(options, "The jobs that measure install it") if installs else ""
     return NewFiles(files, caveat)
 
@@ -166,82 +168,9 @@ def _action(repository: Repository, options: CiOptions) -> str:
     )
 
 
-def gitlab_pipeline(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the pipeline's files. UsageError if one can't be made of the options.
-
-    The project's own pipeline includes them. If it exists already, the user has to add a line for
-    each file.
-    """
-    _require_known_to_gitlab(options)
-    shared = _shared_values(options)
-    install = _install(repository.root, options)
-    report_install = _report_install(options, _GITLAB_FOLDER)
-    tags = _labels(options.runner or _usual_runner()[1:], "--runner")  # "gpu", or none
-    nightly = "nightly" not in options.left_out
-    values = {
-        **shared,
-        "install": install,
-        "report_install": report_install,
-        "version": VERSION,
-        "tags": tags,
-        "nightly": nightly,
-        "nightly_tags": shared["nightly_runners"] or (tags,),
-        "history_branch": _HISTORY_BRANCH,
-    }
-    templates = {"perfci.yml": "gitlab.yml.j2"}
-    if nightly:
-        templates["perfci-nightly.yml"] = "gitlab-nightly.yml.j2"
-        templates["perfci-bisect.yml"] = "gitlab-bisect.yml.j2"
-    texts = {
-        _GITLAB_FOLDER / name: new_file_template(template).render(values)
-        for name, template in templates.items()
-    }
-    included = {
-        path.as_posix(): f"add to   {_GITLAB_FILE}: include: [local: {path.as_posix()}]"
-        for path in texts
-    }
-    texts |= _requirements(_GITLAB_FOLDER, report_install)
-    texts[_GITLAB_FILE] = "include:\n" + "".join(f"  - local: {path}\n" for path in included)
-    caveat = _caveat(options, "The job that measures installs it")
-    return NewFiles(texts, caveat, {_GITLAB_FILE: included})
-
-
-def _require_known_to_gitlab(options: CiOptions) -> None:
-    for workflow in options.more:
-        if workflow != "nightly":
-            raise UsageError(
-                "not-on-gitlab",
-                f"--with {workflow} is about GitHub's workflows",
-                "Leave it out. --with nightly works for GitLab, too.",
-            )
-    if options.shards > _MOST_ON_GITLAB:
-        raise UsageError(
-            "not-on-gitlab",
-            f"--shards is {options.shards}, and GitLab makes at most {_MOST_ON_GITLAB} jobs of one",
-            "Give it fewer.",
-        )
-
-
-FORGE_FILES = {"github": github_workflows, "gitlab": gitlab_pipeline}
-"""Functions that make the files of each system, by the option of ``init`` that asks for them."""
-
-
-def _shared_values(options: CiOptions) -> dict[str, Any]:
-    """Return the values that GitHub's and GitLab's templates share."""
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = _fit(_PYTHON, options.python or here, "--python-version")
-    machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
-    return {
-        "python": python,
-        "shards": options.shards,
-        "report_python": python if options.report_install else _REPORT_PYTHON,
-        "nightly_runners": tuple(_labels(labels, "--nightly-runner") for labels in machines),
-    }
-
-
-def _report_install(options: CiOptions, folder: Path) -> tuple[str, ...]:
+def _report_install(options: CiOptions) -> tuple[str, ...]:
     """Return the commands that install perfci where reports are read."""
-    commands = options.report_install or _locked_install(folder.as_posix(), options)
+    commands = options.report_install or _locked_install(FOLDER.as_posix(), options)
     return _commands(commands, "--report-install")
 
 
@@ -252,11 +181,11 @@ def _usual_runner() -> tuple[str, ...]:
     return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
 
 
-def _requirements(folder: Path, commands: tuple[str, ...]) -> dict[Path, str]:
+def _requirements(commands: tuple[str, ...]) -> dict[Path, str]:
     """Return the file of requirements if one of the ``commands`` names it."""
     if not any(REQUIREMENTS in command for command in commands):
         return {}
-    return {folder / REQUIREMENTS: read_template(f"workflows/{REQUIREMENTS}")}
+    return {FOLDER / REQUIREMENTS: read_template(f"workflows/{REQUIREMENTS}")}
 
 
 def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
@@ -366,14 +295,11 @@ def _label_list(labels: tuple[str, ...]) -> str:
 class NewFiles:
     """Files to write: ``texts`` by their path in the repository.
 
-    ``caveat`` is shown before they are written. ``parts`` is for files that the project may have
-    already. By path, it has the lines that such a file must hold, each with the advice that is
-    shown if the line is missing.
+    ``caveat`` is shown before they are written.
     """
 
     texts: Mapping[Path, str]
     caveat: str = ""
-    parts: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
 
     def require_places(self, root: Path) -> None:
         """Raise UsageError if a file's folder can't be one of the repository."""
@@ -390,20 +316,10 @@ class NewFiles:
                 with (root / path).open("x", encoding="utf-8") as file:
                     file.write(text)
             except FileExistsError:
-                self._say_kept(root, path, say)
+                same = _content(root / path) == text.encode("utf-8")
+                say(f"kept     {path}{'' if same else _DIFFERS}")
             else:
                 say(f"wrote    {path}")
-
-    def _say_kept(self, root: Path, path: Path, say: Say) -> None:
-        there = _content(root / path)
-        if path not in self.parts:
-            same = there == self.texts[path].encode("utf-8")
-            say(f"kept     {path}{'' if same else _DIFFERS}")
-            return
-        say(f"kept     {path}")
-        for needed, otherwise in self.parts[path].items():
-            if needed.encode("utf-8") not in there:
-                say(otherwise)
 
 
 def require_folder(root: Path, folder: Path) -> None:

@@ -16,11 +16,9 @@ import msgspec
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
-from perfci.forges import CiStep, given_pull, token_of
 from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
 from perfci.outputs import Say, unwritable
 from perfci.report.clean import clean_line
-from perfci.report.links import GITHUB
 
 if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
@@ -33,6 +31,8 @@ Its name ends with the commit that the group is built on.
 """
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 """``OWNER/NAME``. A name of one or two dots would change a request's path."""
+_TOKEN = re.compile(r"[!-~]+")
+"""Printable ASCII without blanks."""
 _MOST_SUMMARY = 1 << 20
 """The largest summary of a step that GitHub takes, in bytes. It drops all of a larger one."""
 _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER"
@@ -42,9 +42,13 @@ def target(
     pull: int | None, head_sha: str, event_path: Path | None
 ) -> PostTarget | MergeGroup | NothingToPost:
     """Return the target to post to: the given pull request, else that of the event."""
-    given = given_pull(pull, head_sha)
-    if given is not None:
-        return given
+    _require_github()
+    if pull is not None:
+        return PostTarget(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
+    if head_sha:
+        raise UsageError(
+            "no-pull", "--head-sha is given without --pull", "Name both, or leave it to the event."
+        )
     if event_path is None:
         raise UsageError(
             "no-event",
@@ -70,10 +74,9 @@ def client(
     rights: str = "pull-requests: write and checks: write",
 ) -> GitHubClient:
     """Return the client of a repository, with the step's token, which needs ``rights``."""
-    token = token_of(
-        ("GITHUB_TOKEN",),
+    token = _token(
         "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
-        f"{rights}.",
+        f"{rights}."
     )
     repository = named(repository)
     from perfci.forges.github import GitHubClient
@@ -81,6 +84,30 @@ def client(
 
     api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
     return GitHubClient(repository, token, api_url, policy_of(most_wait_s))
+
+
+def _token(advice: str) -> str:
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    if not token:
+        raise UsageError("no-token", "GITHUB_TOKEN is not set", advice)
+    if _TOKEN.fullmatch(token) is None:
+        raise UsageError(
+            "bad-token",
+            "GITHUB_TOKEN holds a character that no token has",
+            "Set it to the token alone, without quotes and line breaks.",
+        )
+    return token
+
+
+def _require_github() -> None:
+    """Raise UsageError in a job of Forgejo or Gitea, which set GitHub's variables as well."""
+    for name in ("FORGEJO_ACTIONS", "GITEA_ACTIONS"):
+        if os.environ.get(name):
+            raise UsageError(
+                "not-github",
+                f"this is no job of GitHub ({name} is set)",
+                "See docs/other-ci.md for what to do with a report elsewhere.",
+            )
 
 
 def named(repository: str | None) -> str:
@@ -250,6 +277,3 @@ def _is_own(source: _EventRepository | None, here: _EventRepository | None) -> b
     if source is None or here is None:
         return False
     return same_name(source.full_name, here.full_name)
-
-
-STEP = CiStep(target, client, run_url, repository_url, attempt, GITHUB)

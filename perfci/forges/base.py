@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfci.errors import UsageError
+from perfci.forges.annotations import Annotation, annotations_of
 from perfci.model.report import Report
 from perfci.report.clean import clean_line, escape
-from perfci.report.exporters.codequality import Annotation, annotations_of
 from perfci.report.exporters.markdown import MARKER
 from perfci.report.outline import headline, outline
 from perfci.report.templates import cut
@@ -38,26 +38,13 @@ SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """The forge's name of a pull request, and the sign before its number."""
-
-    name: str
-    sign: str
-
-
-PULL_REQUEST = Term("pull request", "#")
-MERGE_REQUEST = Term("merge request", "!")
-
-
-@dataclass(frozen=True, slots=True)
 class PostTarget:
     """The pull request that a report may be posted to.
 
-    ``number`` is 0 where the forge has to be asked for the pull request of ``branch``
-    (``owner:branch``, on GitLab the branch alone) in the repository ``source``. ``head_sha`` is the
-    commit that was measured. Empty means: the pull request's present head. ``own``: the event says
-    that the head is a branch of the repository itself, not of a fork. ``term`` is the forge's name
-    of a pull request, and ``advice`` says what to do if ``branch`` has no pull request.
+    ``number`` is 0 where GitHub has to be asked for the pull request of ``branch``
+    (``owner:branch``) in the repository ``source``. ``head_sha`` is the commit that was measured.
+    Empty means: the pull request's present head. ``own``: the event says that the head is a branch
+    of the repository itself, not of a fork.
     """
 
     number: int = 0
@@ -65,8 +52,6 @@ class PostTarget:
     branch: str = ""
     source: str = ""
     own: bool = False
-    term: Term = PULL_REQUEST
-    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +67,9 @@ class MergeGroup:
 
 @dataclass(frozen=True, slots=True)
 class NothingToPost:
-    """The reason why there is nothing to post to, which is no error, and what to do about it."""
+    """The reason why there is nothing to post to, which is no error."""
 
     reason: str
-    advice: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return both on one line."""
-        return f"{self.reason}. {self.advice}" if self.advice else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +78,7 @@ class Pull:
 
     ``source`` is the repository of its own branch, empty if that is gone. ``own``: the branch is in
     the same repository as the pull request, not in a fork. ``author`` is empty if the account is
-    gone. ``pushed_at``: when anything was last pushed to ``source``, by GitHub's clock. ``term`` is
-    what the forge calls it.
+    gone. ``pushed_at``: when anything was last pushed to ``source``, by GitHub's clock.
     """
 
     number: int
@@ -111,12 +89,6 @@ class Pull:
     author: str = ""
     own: bool = False
     pushed_at: str = ""
-    term: Term = PULL_REQUEST
-
-    @property
-    def reference(self) -> str:
-        """Return its number as the forge writes it."""
-        return f"{self.term.sign}{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +104,15 @@ def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | 
     branch = clean_line(wanted.branch, 200)
     mine = [pull for pull in pulls if pull.open and same_name(pull.source, wanted.source)]
     if not mine:
-        none = f"no open {wanted.term.name} comes from {branch}"
-        known = not wanted.advice  # only a pipeline without a merge request has advice
         return NothingToPost(
-            f"{none}: closed or merged meanwhile" if known else none, wanted.advice
+            f"no open pull request comes from {branch}: closed or merged meanwhile"
         )
     heads = [pull for pull in mine if pull.head_sha == wanted.head_sha]
     if not heads:
         return NothingToPost(_moved(branch, wanted.head_sha, mine[0].head_sha))
     if len(heads) > 1:
-        numbers = ", ".join(pull.reference for pull in heads)
-        why = f"{branch} is in several {wanted.term.name}s ({numbers}), and a commit has one check"
+        numbers = ", ".join(f"#{pull.number}" for pull in heads)
+        why = f"{branch} is in several pull requests ({numbers}), and a commit has one check"
         return AmbiguousPull(
             wanted.head_sha, f"{why}: close all but one, or choose by --pull NUMBER"
         )
@@ -151,7 +121,7 @@ def choose(pulls: Sequence[Pull], wanted: PostTarget) -> Pull | AmbiguousPull | 
 
 def post_refusal(pull: Pull, head_sha: str) -> NothingToPost | None:
     """Return why nothing is posted to ``pull`` about ``head_sha``, or None if it may be posted."""
-    named = f"{pull.term.name} {pull.reference}"
+    named = f"pull request #{pull.number}"
     if not pull.open:
         return NothingToPost(f"{named} is closed")
     if pull.head_sha != head_sha:
@@ -249,14 +219,12 @@ class CheckContent:
 class Posting:
     """The subject of a check, as its title and its external id name it.
 
-    ``pull`` is 0 for a merge group. ``sign`` goes before it where it is shown. ``attempt``
-    identifies this attempt of the workflow's run.
+    ``pull`` is 0 for a merge group. ``attempt`` identifies this attempt of the workflow's run.
     """
 
     pull: int = 0
     target: str = ""
     attempt: str = ""
-    sign: str = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +240,7 @@ class CheckIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CommitStatus:
-    """A commit status. Forges have no neutral status: it becomes a success whose text says more."""
+    """A commit status. GitHub has no neutral status: it becomes a success whose text says more."""
 
     state: str
     description: str
@@ -378,7 +346,7 @@ def limited_by(
 def _placed(title: str, posting: Posting) -> str:
     """Return ``title`` with the pull request that the check is for. The title is always visible."""
     into = clean_line(posting.target, 60)
-    where = f" ({posting.sign}{posting.pull} into {into})" if posting.pull else ""
+    where = f" (#{posting.pull} into {into})" if posting.pull else ""
     return clean_line(title, _LONGEST_TITLE - len(where)) + where
 
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
+from perfci.forges.annotations import Annotation
 from perfci.forges.base import NAME, CheckContent, Comment, Pull, same_name
-from perfci.forges.rest import Missing, Rest, Service
-from perfci.report.exporters.codequality import Annotation
+from perfci.forges.rest import Missing, Rest
 
 BOT = "github-actions[bot]"
 """The account that a workflow's token posts as."""
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
-SERVICE = Service(
-    "GitHub",
-    "GITHUB_API_URL",
-    "GITHUB_TOKEN",
-    "https://api.github.com",
-    later="Run it again; https://www.githubstatus.com may know.",
-)
 LABEL = "perfci"
 """The label of perfci's issues."""
 
@@ -80,14 +73,13 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class PullAnswer:
-    """A pull request, in a list or alone. Only Forgejo sets ``merge_base``."""
+    """A pull request, in a list or alone."""
 
     number: int
     state: str
     head: _Head
     base: _Target
     user: UserAnswer | None = None
-    merge_base: str = ""
 
     def record(self) -> Pull:
         """Return the record. A deleted fork leaves no repository."""
@@ -190,8 +182,8 @@ class _Comparison:
     merge_base_commit: _CommitSha
 
 
-class RepositoryClient(Rest):
-    """The requests that GitHub, Forgejo and Gitea share."""
+class GitHubClient(Rest):
+    """A repository of GitHub."""
 
     def pull(self, number: int) -> Pull:
         """Return a pull request as it is now."""
@@ -218,21 +210,6 @@ class RepositoryClient(Rest):
     def delete_comment(self, comment: Comment) -> None:
         """Delete a comment. Does nothing if it is gone already."""
         self._delete(f"/issues/comments/{comment.id}")
-
-
-class GitHubClient(RepositoryClient):
-    """A repository of GitHub."""
-
-    service = SERVICE
-    headers: ClassVar[Mapping[str, str]] = {
-        "Accept": "application/vnd.github+json",
-        "X-GitHub-Api-Version": "2022-11-28",
-    }
-
-    @property
-    def check_runs(self) -> GitHubClient:
-        """Return this client: GitHub has check runs."""
-        return self
 
     def open_pulls(self, branch: str) -> tuple[Pull, ...]:
         """Return the open pull requests of ``branch``, which is ``owner:branch``."""

@@ -1,7 +1,7 @@
-"""Posts a report to a forge: look at it, decide, write one thing, and look again.
+"""Posts a report to GitHub: look at it, decide, write one thing, and look again.
 
 A write whose answer is lost may have been done. So no write is simply repeated. After a failure,
-the loop looks at the forge again, and sees if the write was done after all. The pull request's head
+the loop looks at GitHub again, and sees if the write was done after all. The pull request's head
 is checked just before each write. If a push comes in between the check and the write, then that
 push's own run writes over it.
 """
@@ -39,7 +39,6 @@ from perfci.report.exporters.markdown import MARKER
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.forges import Forge
     from perfci.forges.github import CheckAnswer, GitHubClient
 
 _ANNOTATIONS_PER_REQUEST = 50
@@ -60,7 +59,7 @@ class PostOutcome:
 
 
 def find_pull(
-    client: Forge, wanted: PostTarget | MergeGroup
+    client: GitHubClient, wanted: PostTarget | MergeGroup
 ) -> Pull | MergeGroup | AmbiguousPull | NothingToPost:
     """Return the pull request as GitHub has it now, or why there is nothing to post to.
 
@@ -74,7 +73,9 @@ def find_pull(
     return post_refusal(pull, wanted.head_sha or pull.head_sha) or pull
 
 
-def require_measured(client: Forge, measured: Sequence[str], target: Pull | MergeGroup) -> None:
+def require_measured(
+    client: GitHubClient, measured: Sequence[str], target: Pull | MergeGroup
+) -> None:
     """Raise UsageError unless each of the commits ``measured`` is the head of ``target``.
 
     `actions/checkout` checks out the merge of a pull request into its base. So a commit is accepted
@@ -95,7 +96,7 @@ def require_measured(client: Forge, measured: Sequence[str], target: Pull | Merg
         )
 
 
-def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
+def _is_merge(client: GitHubClient, sha: str, head_sha: str) -> bool:
     """Return whether ``sha`` is a merge of the head as GitHub makes it.
 
     Such a merge has two parents, the target first and the head second. A commit on top of the head,
@@ -109,16 +110,14 @@ def _is_merge(client: Forge, sha: str, head_sha: str) -> bool:
 
 
 def with_other_checks(
-    client: Forge, target: Pull | MergeGroup, check: CheckContent
+    client: GitHubClient, target: Pull | MergeGroup, check: CheckContent
 ) -> CheckContent:
     """Return ``check`` as it may stand next to the checks of its name on ``target``'s head.
 
     The newest check of each other pull request counts, while that is open and has this head.
     """
-    if client.check_runs is None:
-        return check
     try:
-        runs = client.check_runs.checks(target.head_sha)
+        runs = client.checks(target.head_sha)
     except Refused:  # no right to checks: a status will be set, or nothing
         return check
     number = target.number if isinstance(target, Pull) else 0
@@ -137,44 +136,42 @@ def with_other_checks(
 
 
 def leave_comment(
-    client: Forge, pull: Pull, author: str, body: str, *, dry_run: bool = False
+    client: GitHubClient, pull: Pull, author: str, body: str, *, dry_run: bool = False
 ) -> PostOutcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
 
     def stale() -> NothingToPost | None:
         return post_refusal(client.pull(pull.number), pull.head_sha)
 
-    return _leave(client, pull.number, author, body, MARKER, stale, dry_run, pull.reference)
+    return _leave(client, pull.number, author, body, MARKER, stale, dry_run)
 
 
 def leave_answer(
-    client: Forge, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
+    client: GitHubClient, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
 ) -> PostOutcome:
     """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
 
     The answer names its commit. It is posted even if the pull request's head has moved.
     """
     marker = answer_marker(answer)
-    return _leave(client, number, author, body, marker, lambda: None, dry_run, f"#{number}")
+    return _leave(client, number, author, body, marker, lambda: None, dry_run)
 
 
 def _leave(
-    client: Forge,
+    client: GitHubClient,
     number: int,
     author: str,
     body: str,
     marker: str,
     stale: Callable[[], NothingToPost | None],
     dry_run: bool,
-    reference: str,
 ) -> PostOutcome:
     """Make ``body`` the only comment with ``marker``, unless ``stale`` returns a refusal."""
-    body = client.text(body)
 
     def look_and_write() -> PostOutcome:
         decision = decide(client.comments(number), author, body, marker)
         if dry_run:
-            return PostOutcome("posted", f"would {_words(decision)} on {reference}")
+            return PostOutcome("posted", f"would {_words(decision)} on #{number}")
         refusal = stale()
         if refusal is not None:
             return PostOutcome("stale", refusal.reason)
@@ -187,7 +184,7 @@ def _leave(
 
 
 def set_check(
-    client: Forge, head_sha: str, check: CheckContent, *, dry_run: bool = False
+    client: GitHubClient, head_sha: str, check: CheckContent, *, dry_run: bool = False
 ) -> PostOutcome:
     """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
     if dry_run:
@@ -195,17 +192,15 @@ def set_check(
         return PostOutcome(
             "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
         )
-    without, refusals = f"{client.service.name} has no checks", []
-    if client.check_runs is not None:
-        try:
-            return _set_check_run(client, client.check_runs, head_sha, check)
-        except Refused as no_checks:
-            without, refusals = "no right to set checks", [no_checks.message]
+    try:
+        return _set_check_run(client, head_sha, check)
+    except Refused as failure:
+        no_checks = failure.message
     try:
         state = _set_status(client, head_sha, status_of(check))
     except (Refused, Rejected) as no_statuses:
-        return PostOutcome("refused", "; ".join((*refusals, no_statuses.message)))
-    return PostOutcome("posted", f"status is {state} ({check.conclusion}): {without}")
+        return PostOutcome("refused", f"{no_checks}; {no_statuses.message}")
+    return PostOutcome("posted", f"status is {state} ({check.conclusion}): no right to set checks")
 
 
 def _words(decision: Decision) -> str:
@@ -213,7 +208,7 @@ def _words(decision: Decision) -> str:
     return f"{decision.action} the comment{twins}"
 
 
-def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str:
+def _carry_out(client: GitHubClient, number: int, decision: Decision, body: str) -> str:
     old = decision.comment
     if old is None:
         text = f"comment created: {client.create_comment(number, body)}"
@@ -227,9 +222,7 @@ def _carry_out(client: Forge, number: int, decision: Decision, body: str) -> str
     return clean_line(text) + deleted
 
 
-def _set_check_run(
-    client: Forge, runs: GitHubClient, head_sha: str, check: CheckContent
-) -> PostOutcome:
+def _set_check_run(client: GitHubClient, head_sha: str, check: CheckContent) -> PostOutcome:
     """Create the run with its first annotations, then add the others in batches.
 
     GitHub counts the annotations that are there. After a failure, its count shows whether a batch
@@ -237,14 +230,14 @@ def _set_check_run(
     """
 
     def look_and_write() -> PostOutcome:
-        run = _posted(runs, head_sha, check.identity)
+        run = _posted(client, head_sha, check.identity)
         there = run.output.annotations_count if run else 0
         while run is None or there < len(check.annotations):
             batch = check.annotations[there : there + _ANNOTATIONS_PER_REQUEST]
             if run is None:
-                run = runs.create_check(head_sha, check, batch)
+                run = client.create_check(head_sha, check, batch)
             else:
-                runs.annotate(run.id, check, batch)
+                client.annotate(run.id, check, batch)
             there += len(batch)
         where = f": {run.html_url}" if run.html_url else ""
         return PostOutcome("posted", clean_line(f"check is {check.conclusion}{where}"))
@@ -257,7 +250,7 @@ def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer |
     return next((run for run in runs if run.external_id == identity), None)
 
 
-def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
+def _set_status(client: GitHubClient, head_sha: str, status: CommitStatus) -> str:
     """Set the status, unless it is the newest one already. Return its state."""
 
     def look_and_write() -> None:
@@ -268,7 +261,7 @@ def _set_status(client: Forge, head_sha: str, status: CommitStatus) -> str:
     return status.state
 
 
-def caveat_of_base(client: Forge, target: Pull | MergeGroup, report: Report) -> str:
+def caveat_of_base(client: GitHubClient, target: Pull | MergeGroup, report: Report) -> str:
     """Return why the base of ``report`` isn't that of ``target``, or an empty text.
 
     Only reports of `compare` are checked. The commit of a stored baseline needn't be in the pull
@@ -293,7 +286,7 @@ def _caveat_of_group(group: MergeGroup, report: Report) -> str:
     )
 
 
-def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
+def _caveat_of_pull(client: GitHubClient, pull: Pull, report: Report) -> str:
     base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
     try:
         left = client.leaves(pull, report.head.sha)
@@ -301,14 +294,14 @@ def _caveat_of_pull(client: Forge, pull: Pull, report: Report) -> str:
             return ""
     except Refused:
         return f"with which commit of {target} to compare isn't known: the token may not read them"
-    there = left[:12] or f"no commit that {client.service.name} knows"
+    there = left[:12] or "no commit that GitHub knows"
     return (
-        f"compared with {clean_line(base[:12]) or 'no commit'}, but the {pull.term.name} leaves "
+        f"compared with {clean_line(base[:12]) or 'no commit'}, but the pull request leaves "
         f"{target} at {there}"
     )
 
 
-def _is_between(client: Forge, left: str, base: str, target: str) -> bool:
+def _is_between(client: GitHubClient, left: str, base: str, target: str) -> bool:
     """Return whether ``base`` is on the target, from ``left`` to its tip."""
     # only a whole SHA is asked for: what a report says must not become another request
     return (

@@ -27,38 +27,16 @@ _SHOWN = frozenset({"environment", "device_name", *_DISTINGUISHING, "perfci"})
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
-    """Templates for the paths of a forge's pages, relative to a repository's address."""
-
-    commit: str
-    line: str
-    comment: str
-
-
-GITHUB = Addresses(
-    "commit/{sha}", "blob/{sha}/{file}#L{line}", "pull/{pull}#issuecomment-{comment}"
-)
-GITLAB = Addresses(
-    "-/commit/{sha}", "-/blob/{sha}/{file}#L{line}", "-/merge_requests/{pull}#note_{comment}"
-)
-FORGEJO = Addresses(
-    "commit/{sha}", "src/commit/{sha}/{file}#L{line}", "pulls/{pull}#issuecomment-{comment}"
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Links:
     """Links of one report.
 
     ``repository`` is the address of the repository that the CI event names, and ``commits`` are the
     commits known to be in it. ``details`` is the address of the report's page, or empty.
-    ``addresses`` are the forge's.
     """
 
     repository: str
     commits: frozenset[str]
     details: str = ""
-    addresses: Addresses = GITHUB
 
     def page(self) -> Safe:
         """Return the link to the report's page, or nothing."""
@@ -68,9 +46,7 @@ class Links:
 
     def commit(self, sha: str, shown: str) -> Safe:
         """Return ``shown`` in code, as a link if ``sha`` is a known commit."""
-        return self._link(
-            shown, self.addresses.commit.format(sha=sha) if sha in self.commits else ""
-        )
+        return self._link(shown, f"commit/{sha}" if sha in self.commits else "")
 
     def place(self, sha: str, file: str, line: int) -> Safe:
         """Return ``file:line`` in code. A link shows only the file's name, without its folders."""
@@ -83,12 +59,11 @@ class Links:
         )
         if not known:
             return code(f"{file}:{line}")
-        address = self.addresses.line.format(sha=sha, file=quote(file), line=line)
-        return self._link(f"{parts[-1]}:{line}", address)
+        return self._link(f"{parts[-1]}:{line}", f"blob/{sha}/{quote(file)}#L{line}")
 
     def comment(self, pull: int, comment: int) -> str:
         """Return the address of a comment on a pull request, or "" without a repository."""
-        address = self.addresses.comment.format(pull=pull, comment=comment)
+        address = f"pull/{pull}#issuecomment-{comment}"
         return f"{self.repository}/{address}" if self.repository else ""
 
     def _link(self, shown: str, address: str) -> Safe:
@@ -101,12 +76,10 @@ class Links:
 NO_LINKS = Links("", frozenset())
 
 
-def known_links(
-    repository: str, commits: frozenset[str], details: str = "", addresses: Addresses = GITHUB
-) -> Links:
+def known_links(repository: str, commits: frozenset[str], details: str = "") -> Links:
     """Return links to the whole SHAs among ``commits``, and to the page at ``details``."""
     whole = frozenset(sha for sha in commits if _SHA.fullmatch(sha))
-    return Links(repository, whole, details, addresses)
+    return Links(repository, whole, details)
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,7 @@ class Trend:
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change. In a first report the
     changes of the last ``recent_days`` are new. ``forge`` is the repository's page on the web, and
-    ``search_page`` its form to start a search, with ``{change}`` for the id of a change.
+    ``search_page`` its form to start a search.
     ``aliases`` map old names to new ones, as configured or found. ``withdrawn`` are changes that no
     earlier report withdrew.
     """

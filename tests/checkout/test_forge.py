@@ -51,10 +51,8 @@ def test_an_address_is_the_same_however_it_is_written(project: Project) -> None:
 
 
 def test_a_range_is_a_comparison_and_one_commit_itself() -> None:
-    github, gitlab = "https://github.com/o/m", "https://gitlab.com/o/m"
+    github = "https://github.com/o/m"
     assert address(github, (ONE, TWO)) == f"{github}/compare/{ONE[:10]}...{TWO[:10]}"
     assert address(github, (TWO, TWO)) == f"{github}/commit/{TWO[:10]}"
     assert address(github, ("", TWO)) == f"{github}/commit/{TWO[:10]}"
-    assert address(gitlab, (ONE, TWO)) == f"{gitlab}/-/compare/{ONE[:10]}...{TWO[:10]}"
-    assert address("https://bitbucket.org/o/m", ("", TWO)).endswith(f"/commits/{TWO[:10]}")
     assert address("", (ONE, TWO)) == address(github, (ONE, "javascript:1")) == ""

@@ -103,17 +103,6 @@ def test_a_forks_author_cannot_accept(
     assert (rows(report, "counting")["latency_p50"]["accepted"] is None) == (code == 1)
 
 
-def test_nor_can_a_forks_author_on_gitlab(project: Project) -> None:
-    accepting(project)
-    fork = {
-        "CI_MERGE_REQUEST_IID": "7",
-        "CI_MERGE_REQUEST_PROJECT_ID": "42",
-        "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "77",
-    }
-    report, _ = compared(project, 1, **fork)
-    assert rows(report, "counting")["latency_p50"]["accepted"] is None
-
-
 def test_an_uncommitted_line_has_no_author_yet(project: Project) -> None:
     accepting(project)
     path = project.folder / "pyproject.toml"

@@ -130,14 +130,13 @@ def test_init_writes_what_list_then_finds(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("options", "step"),
-    [((), "store HEAD's numbers"), (("--github",), "stage 2"), (("--gitlab",), "PERFCI_GITLAB")],
+    [((), "store HEAD's numbers"), (("--github",), "stage 2")],
 )
 def test_init_says_what_comes_next(project: Project, options: tuple[str, ...], step: str) -> None:
     (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     needs = {
         (): (),
         ("--github",): ("--action", f"o/perfci@{40 * 'a'}"),
-        ("--gitlab",): ("--install", "get perfci", "--report-install", "get perfci"),
     }
     done = project.perfci("init", *options, *needs[options]).without_traceback()
     assert (done.code, step in done.out) == (0, True), done.text

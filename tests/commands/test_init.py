@@ -21,24 +21,22 @@ OPTIONS = CiOptions(install=("pip install .",), action=f"o/perfci@{40 * 'a'}")
 
 
 @pytest.mark.parametrize(
-    ("folder", "forges", "python"),
+    ("folder", "workflows", "python"),
     [
-        (".venv", (), ".venv/bin/python"),
-        ("venv", (), "venv/bin/python"),
-        ("environment", (), "environment/bin/python"),
-        (".venv", ("github",), None),  # the jobs that it writes have an environment of their own
+        (".venv", None, ".venv/bin/python"),
+        ("venv", None, "venv/bin/python"),
+        ("environment", None, "environment/bin/python"),
+        (".venv", OPTIONS, None),  # the jobs that it writes have an environment of their own
     ],
 )
 def test_a_virtual_environment_in_the_folder_is_what_measures(
-    project: Project, folder: str, forges: tuple[str, ...], python: str | None
+    project: Project, folder: str, workflows: CiOptions | None, python: str | None
 ) -> None:
     (project.folder / "pyproject.toml").unlink()
     (project.folder / folder / "bin").mkdir(parents=True)
     (project.folder / folder / "bin" / "python").symlink_to(sys.executable)
     project.commit("first")
-    initialise(
-        open_repository(project.folder), "benchmarks", silent, forges=forges, options=OPTIONS
-    )
+    initialise(open_repository(project.folder), "benchmarks", silent, workflows=workflows)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written.get("python") == python
 

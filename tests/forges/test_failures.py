@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.github import SERVICE
 from perfci.forges.http import HttpResponse
 from perfci.forges.rest import Missing, Refused, Rejected, Unsure, judge
 
@@ -15,14 +14,14 @@ NOW = 1_000_000.0
 def judged(status: int, text: str = "{}", **headers: str) -> OutsideError | UsageError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with pytest.raises((OutsideError, UsageError)) as caught:
-        judge(HttpResponse(status, named, text), "GET /x", NOW, SERVICE)
+        judge(HttpResponse(status, named, text), "GET /x", NOW)
     assert isinstance(caught.value, OutsideError | UsageError)
     return caught.value
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_a_success_is_no_failure(status: int) -> None:
-    judge(HttpResponse(status, {}, ""), "GET /x", NOW, SERVICE)
+    judge(HttpResponse(status, {}, ""), "GET /x", NOW)
 
 
 @pytest.mark.parametrize(

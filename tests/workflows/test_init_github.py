@@ -141,8 +141,6 @@ def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> No
     assert done.code == 2, done.text
     assert "--action YOUR-ORG/perfci@COMMIT" in done.err
     assert not (mine.folder / ".github").exists()
-    half = mine.perfci("init", "--gitlab", "--install", "make perfci").without_traceback()
-    assert (half.code, "perfci: --report-install is missing: " in half.err) == (2, True), half.text
     named = ("init", "--github", "--action", f"mine/perfci@{SHA}")
     done = mine.perfci(*named)
     assert done.code == 0, done.text
@@ -305,7 +303,7 @@ def test_a_branch_with_an_expression_in_its_name_is_refused(mine: Project) -> No
     assert "default branch" in done.err
 
 
-@pytest.mark.parametrize("given", [("--shards", "2"), ("--gitlab", "--trigger", "label")])
+@pytest.mark.parametrize("given", [("--shards", "2"), ("--trigger", "label")])
 def test_options_about_workflows_need_github(mine: Project, given: tuple[str, ...]) -> None:
     done = mine.perfci("init", *given)
     assert done.code == 2

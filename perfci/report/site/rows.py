@@ -100,7 +100,7 @@ class TrendRows:
             self._change(event.outstanding[0]),
             bisect=words.bisect_command(event),
             searched=searched,
-            search_href=self._trend.search_page.replace("{change}", quote(searched, safe="")),
+            search_href=self._trend.search_page,
         )
         ended = self._ended(event)
         if len(event.changes) == 1:

@@ -18,7 +18,7 @@ from perfci.forges.base import (
     choose,
     post_refusal,
 )
-from perfci.forges.github import SERVICE, PullAnswer
+from perfci.forges.github import PullAnswer
 from perfci.forges.rest import parse
 from tests.forges.github.conftest import BASE, HEAD, OLDER
 
@@ -168,4 +168,4 @@ def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
 def test_a_pull_request_whose_fork_is_gone_is_of_no_repository() -> None:
     head = {"sha": HEAD, "repo": None}
     text = json.dumps({"number": 7, "state": "open", "head": head, "base": {"ref": "main"}})
-    assert parse(text, PullAnswer, "GET it", SERVICE).record() == Pull(7, HEAD, "", True, "main")
+    assert parse(text, PullAnswer, "GET it").record() == Pull(7, HEAD, "", True, "main")

@@ -1,37 +1,27 @@
-"""GitLab's code quality report, and annotations: a report's remarks at lines of code.
+"""Annotations: a report's remarks at lines of code, which a check shows as plain text.
 
-The format is GitLab's subset of CodeClimate's. GitLab shows a finding as new if the target branch's
-report lacks its fingerprint. So a fingerprint contains no measured figure and no line number.
-
-On GitHub the same annotations belong to a check, which shows them as plain text. Paths, titles and
-messages are untrusted: invisible characters are removed, and a remark whose path leaves the
-repository becomes no annotation.
+Paths, titles and messages are untrusted: invisible characters are removed, and a remark whose path
+leaves the repository becomes no annotation.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from perfci.model.report import Comparison, Report
-from perfci.report.clean import Clean, clean_json, clean_line, sentences
+from perfci.report.clean import clean_line, sentences
 from perfci.report.outline import gates, shown_failures
 from perfci.report.rows import change_text
 from perfci.units import first_of
 
-HELP = "Write GitLab's code quality report here: regressions at the lines that are to blame."
 Level = Literal["failure", "warning", "notice"]
 _Place = tuple[str, int, str, str]
 """A path, a line in it, the remark's title and its text."""
-_SEVERITIES: dict[Level, str] = {"failure": "major", "warning": "minor", "notice": "info"}
-"""GitLab's severity by level, the gravest first."""
-_LEVELS = tuple(_SEVERITIES)
-_DIGITS = re.compile(r"\d+")
+_LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
+"""The gravest first."""
 MOST = 200
 """Most annotations. GitHub takes them in four requests. The comment has the rest."""
 _MOST_CASES = 5
@@ -45,71 +35,39 @@ _NAMED = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", r
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A message at ``line`` of ``path``, which is relative to the repository.
-
-    ``cases`` are the cases that the message is about. ``text`` is the message without the cases and
-    their figures.
-    """
+    """A message at ``line`` of ``path``, which is relative to the repository."""
 
     path: str
     line: int
     level: Level
     title: str
     message: str
-    cases: tuple[str, ...] = ()
-    text: str = ""
-
-
-def render(report: Report) -> Clean:
-    """Return the report's findings as a JSON list, the gravest first."""
-    seen: Counter[str] = Counter()
-    findings: list[dict[str, Any]] = []
-    for annotation in annotations_of((report,)):
-        key = _key(annotation)
-        seen[key] += 1  # one text at two lines of a file makes two findings, numbered by this
-        findings.append(
-            {
-                "description": clean_line(annotation.message, 1000),
-                "check_name": annotation.title,
-                "fingerprint": hashlib.sha256(f"{key} {seen[key]}".encode()).hexdigest(),
-                "severity": _SEVERITIES[annotation.level],
-                "location": {"path": annotation.path, "lines": {"begin": annotation.line}},
-            }
-        )
-    return clean_json(json.dumps(findings, indent=1) + "\n")
-
-
-def _key(annotation: Annotation) -> str:
-    """Return what a fingerprint is made of: nothing that differs between two measurements."""
-    text = _DIGITS.sub("#", annotation.text)
-    return json.dumps([annotation.path, annotation.title, text, sorted(annotation.cases)])
 
 
 def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
     """Return at most ``MOST`` annotations, the gravest first. Equal remarks at a line are one."""
-    cases: dict[_Place, dict[str, str]] = {}
+    cases: dict[_Place, list[str]] = {}
     levels: dict[_Place, Level] = {}
     for report in reports:
-        for place, case, shown, level in _remarks(report):
+        for place, case, level in _remarks(report):
             if place is not None:
-                cases.setdefault(place, {})[shown] = case
+                cases.setdefault(place, []).append(case)
                 levels[place] = min(levels.get(place, level), level, key=_LEVELS.index)
     every = []
     for (path, line, title, text), of_place in cases.items():
         level = levels[path, line, title, text]
-        names = first_of([clean_line(case, 200) for case in of_place], _MOST_CASES)
+        names = first_of([clean_line(case, 200) for case in dict.fromkeys(of_place)], _MOST_CASES)
         message = f"{text or title}\nin {names}"
-        alike = tuple(dict.fromkeys(of_place.values()))
-        every.append(Annotation(path, line, level, title, message, alike, text))
+        every.append(Annotation(path, line, level, title, message))
     return tuple(sorted(every, key=lambda annotation: _LEVELS.index(annotation.level))[:MOST])
 
 
-def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
-    """Yield for each remark its place, its case, the words that name the case, and its level."""
+def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, Level]]:
+    """Yield for each remark its place, the words that name its case, and its level."""
     rows = {(row.case, row.metric): row for row in report.results}
     for cause in report.explanations:
         place = _place(cause.file, cause.line, cause.kind.replace("_", " "), cause.text)
-        yield place, cause.case, cause.case, _level(rows.get((cause.case, cause.metric)))
+        yield place, cause.case, _level(rows.get((cause.case, cause.metric)))
     yield from _at_definitions(report)
     for failure in shown_failures(report):
         named = _NAMED.match(failure.message)
@@ -117,10 +75,10 @@ def _remarks(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
         if named is not None and "head" in failure.side.split():
             title = f"failed in {failure.stage} ({failure.kind})"
             place = _place(named["file"], int(named["line"]), title, named["text"])
-            yield place, failure.case, failure.case, "failure"
+            yield place, failure.case, "failure"
 
 
-def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, str, Level]]:
+def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, Level]]:
     """Yield a remark at a benchmark's own line for each regression that no other line explains."""
     definitions = {definition.benchmark: definition for definition in report.definitions}
     named = {(cause.case, cause.metric) for cause in report.explanations if cause.file}
@@ -129,7 +87,7 @@ def _at_definitions(report: Report) -> Iterator[tuple[_Place | None, str, str, L
         if row.status != "regressed" or definition is None or (row.case, row.metric) in named:
             continue
         place = _place(definition.file, definition.line, f"{row.metric} regressed", "")
-        yield place, row.case, f"{row.case}: {change_text(row)}", _level(row)
+        yield place, f"{row.case}: {change_text(row)}", _level(row)
 
 
 def _place(file: str, line: int, title: str, text: str) -> _Place | None:
