@@ -37,7 +37,6 @@ _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")
 _TABLES = {
     "quiet": ("QuietTable", "[tool.perfci.quiet]"),
     "trend": ("TrendTable", "[tool.perfci.trend]"),
-    "saved": ("SavedTable", "[[tool.perfci.saved]]"),
     "accept": ("AcceptTable", "[[tool.perfci.accept]]"),
     "metrics": ("MetricTable", "[tool.perfci.metrics.latency_p50]"),
 }

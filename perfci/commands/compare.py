@@ -319,8 +319,7 @@ def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiteral
     if bases_config is None:
         return written_in(root, files)
     files += files_in(root, bases_config.benchmarks, bases_config.pattern)
-    saved = {model.name: DecoratorLiterals() for model in bases_config.saved}
-    return {**written_in(root, dict.fromkeys(files)), **({"": saved} if saved else {})}
+    return written_in(root, dict.fromkeys(files))
 
 
 def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:

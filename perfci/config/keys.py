@@ -226,26 +226,6 @@ class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
     ) = UNSET
 
 
-class SavedTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A saved model and its inputs, measured as a benchmark."""
-
-    name: Annotated[Name, about("The benchmark's name.", "resnet")]
-    model_path: Annotated[
-        Text, about("The saved model, relative to the repository's root.", "models/resnet.pt2")
-    ]
-    inputs_path: Annotated[
-        Text, about("Its inputs, relative to the repository's root.", "models/inputs.pt")
-    ]
-    modes: Annotated[
-        tuple[Text, ...],
-        about("`eager`, or modes of `torch.compile`: a case for each.", ["default"], min_length=1),
-    ] = ("eager",)
-    items: Annotated[float, about("Items of one call, for throughput.", 16, gt=0)] | UnsetType = (
-        UNSET
-    )
-    allow_pickle: Annotated[bool, about("Unpickle the model, which may run any code.")] = False
-
-
 class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A regression that is meant, and no longer fails: one metric of one case."""
 
@@ -426,10 +406,3 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     ] = ()
     quiet: QuietTable = QuietTable()
     trend: TrendTable = TrendTable()
-    saved: Annotated[
-        tuple[SavedTable, ...],
-        about(
-            "Saved models that are measured as benchmarks.",
-            [{"name": "resnet", "model_path": "resnet.pt2", "inputs_path": "inputs.pt"}],
-        ),
-    ] = ()

@@ -27,7 +27,6 @@ from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.measuring import MeasureSettings, Quiet
-from perfci.model.worker import SavedModel
 from perfci.suites import usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
@@ -55,7 +54,6 @@ class Config(ProjectKeys, frozen=True):
     quiet: Quiet = Quiet()
     policy: Policy = structs_field(default_factory=default_policy)
     trend: TrendSettings = TrendSettings()
-    saved: tuple[SavedModel, ...] = ()
     accept: tuple[Acceptance, ...] = ()
 
 
@@ -81,7 +79,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 f"{file} can't be read: {reason}",
                 "Check the path given as --config." if explicit else "Correct the file.",
             ) from error
-        config = _with_suite(parse_config(text, str(file), root), root)
+        config = _with_suite(parse_config(text, str(file)), root)
         if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):
             raise UsageError(
                 "no-configuration",
@@ -95,10 +93,10 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
 def _with_suite(config: Config, root: Path) -> Config:
     """Return the configuration, for another tool's benchmarks if there are none of perfci's.
 
-    It is returned unchanged if the user has set ``benchmarks``, ``pattern`` or saved models.
+    It is returned unchanged if the user has set ``benchmarks`` or ``pattern``.
     """
     benchmarks, pattern = ProjectKeys().benchmarks, ProjectKeys().pattern
-    if (config.benchmarks, config.pattern) != (benchmarks, pattern) or config.saved:
+    if (config.benchmarks, config.pattern) != (benchmarks, pattern):
         return config
     if any((root / benchmarks).rglob(pattern)):
         return config
@@ -140,11 +138,10 @@ def _configures(file: Path) -> bool:
     return isinstance(tool, dict) and "perfci" in tool
 
 
-def parse_config(text: str, where: str, root: Path = Path()) -> Config:
+def parse_config(text: str, where: str) -> Config:
     """Return the ``Config`` in the TOML ``text`` of the file ``where``.
 
     A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
-    Paths of saved models are relative to ``root``.
     """
     try:
         content: Any = parse_toml(text)
@@ -163,7 +160,7 @@ def parse_config(text: str, where: str, root: Path = Path()) -> Config:
                     "configuration-type", f"{where}: `{name}` is no table", "Write a table."
                 )
     location = KeyLocation(where, name)
-    config = _config(read_table(Keys, content, location), location, root)
+    config = _config(read_table(Keys, content, location), location)
     return structs.replace(config, accept=_with_line_numbers(config.accept, text, where))
 
 
@@ -182,7 +179,7 @@ def _require_well_named(content: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _config(keys: Keys, location: KeyLocation, root: Path) -> Config:
+def _config(keys: Keys, location: KeyLocation) -> Config:
     _require_no_circle(keys.aliases, location.key("aliases"))
     return Config(
         **{name: getattr(keys, name) for name in ProjectKeys.__struct_fields__},
@@ -202,7 +199,6 @@ def _config(keys: Keys, location: KeyLocation, root: Path) -> Config:
             },
         ),
         trend=_same_named(TrendSettings, keys.trend),
-        saved=_saved(keys, location, root),
         accept=_accept(keys, location),
     )
 
@@ -273,22 +269,6 @@ def _amount(written: float, location: KeyLocation, expected: str) -> float:
     if not 0 <= written <= sys.float_info.max:
         raise location.wrong(expected, written)
     return float(written)
-
-
-def _saved(keys: Keys, location: KeyLocation, root: Path) -> tuple[SavedModel, ...]:
-    models: dict[str, SavedModel] = {}
-    for number, table in enumerate(keys.saved):
-        if table.name in models:
-            expected = "a name that no other saved model has"
-            raise location.key(f"saved[{number}]").key("name").wrong(expected, table.name)
-        models[table.name] = _same_named(
-            SavedModel,
-            table,
-            model_path=str((root / table.model_path).absolute()),
-            inputs_path=str((root / table.inputs_path).absolute()),
-            items=None if table.items is UNSET else table.items,
-        )
-    return tuple(models.values())
 
 
 def _accept(keys: Keys, location: KeyLocation) -> tuple[Acceptance, ...]:

@@ -125,7 +125,7 @@ def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery
     if not files:
         return first
     failed = {file.removeprefix(root) for file in files}
-    order = replace(listing.order, benchmark_files=files, saved=())
+    order = replace(listing.order, benchmark_files=files)
     again = _one_by_one(listing, order)
     before = tuple(failure for failure in first.discovery.failures if failure.case not in failed)
     after = tuple(replace(failure, alone="failed") for failure in again.discovery.failures)
@@ -146,8 +146,8 @@ def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery
 def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
     """Ask for each of the files of ``order`` alone."""
     results: list[SideDiscovery] = []
-    for number, file in enumerate(order.benchmark_files):
-        alone = replace(order, benchmark_files=(file,), saved=() if number else order.saved)
+    for file in order.benchmark_files:
+        alone = replace(order, benchmark_files=(file,))
         try:
             results.append(listing.again(alone).answer())
         except WorkerEnded as ended:
@@ -250,7 +250,7 @@ def _with_advice(failure: Failure, advice: str) -> Failure:
 
 def _as_import_failure(failure: Failure, order: WorkOrder) -> Failure:
     named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
-    return replace(failure, case=", ".join(named) or "saved models", stage="import")
+    return replace(failure, case=", ".join(named), stage="import")
 
 
 def require_own_code(
@@ -408,8 +408,8 @@ class OwnCases:
     """The cases of base's own benchmark files.
 
     ``broken`` are the files that base itself cannot import. ``written`` are the names of the
-    benchmarks that the sources of those files define, and of the saved models. If ``known`` is
-    false, base may have any case.
+    benchmarks that the sources of those files define. If ``known`` is false, base may have any
+    case.
     """
 
     cases: frozenset[str]
@@ -447,11 +447,10 @@ def own_cases(
         files = plan.benchmark_files(base.root)
         files += files_in(base.root, own.benchmarks, own.pattern)
         files = tuple(dict.fromkeys(files))
-        saved = {model.name for model in own.saved}
         if not files:
-            return OwnCases(frozenset(), frozenset(), frozenset(saved))
+            return OwnCases(frozenset(), frozenset(), frozenset())
         here = replace(plan, sides=(base,), counterparts=None)
-        order = replace(here.discovery_order(base), benchmark_files=files, saved=(), project=())
+        order = replace(here.discovery_order(base), benchmark_files=files, project=())
         until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
         try:
             discovery = _discovered(_ListingWorker(here, base, executor, order, until)).discovery
@@ -461,4 +460,4 @@ def own_cases(
         unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
         names = {name for literals in written_in(base.root, unread).values() for name in literals}
     cases = frozenset(case.id for case in discovery.cases if not case.skip)
-    return OwnCases(cases, frozenset(broken), frozenset(names | saved))
+    return OwnCases(cases, frozenset(broken), frozenset(names))

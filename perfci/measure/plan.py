@@ -28,7 +28,7 @@ from perfci.measure.workers import Launch
 from perfci.model.case import Case
 from perfci.model.discovery import Copy, Discovery
 from perfci.model.run import Side
-from perfci.model.worker import SavedModel, WorkOrder
+from perfci.model.worker import WorkOrder
 
 _NOTHING = Discovery((), (), {})
 # precompiled headers lie next to the cache folder: one side's compile would make them for all
@@ -80,7 +80,7 @@ class SessionPlan:
     Folders: each side's tree has the same benchmark files, head's or those of ``--benchmarks-of``.
     ``bases_own`` is a tree of base's commit as it is, if its own benchmark files are different.
     ``cache`` holds the trees of all sides and commits. ``scratch`` is emptied at the session's end.
-    ``checkout`` is the user's own tree: the configuration names saved models by paths in it.
+    ``checkout`` is the user's own tree.
 
     Workers: ``enter`` is the beginning of a worker's command. ``discovered`` has each side's
     discovery. ``looks`` is the library that sees which files workers look at.
@@ -138,7 +138,6 @@ class SessionPlan:
             root=str(side.root),
             python_path=self.python_path_of(side),
             benchmark_files=self.benchmark_files(side.root),
-            saved=self.saved_of(side),
             project=self.project,
             checkout=str(self.checkout),
         )
@@ -156,26 +155,9 @@ class SessionPlan:
             metrics=discovered.metrics if discovered else {},
         )
 
-    def saved_of(self, side: SidePlan) -> tuple[SavedModel, ...]:
-        """Return the saved models, each with this side's files, or else with the checkout's."""
-        return tuple(
-            replace(
-                model,
-                model_path=self._in_tree(model.model_path, side),
-                inputs_path=self._in_tree(model.inputs_path, side),
-            )
-            for model in self.config.saved
-        )
-
-    def _in_tree(self, path: str, side: SidePlan) -> str:
-        if not Path(path).is_relative_to(self.checkout):
-            return path
-        in_tree = side.root / Path(path).relative_to(self.checkout)
-        return str(in_tree) if in_tree.is_file() else path
-
     def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
         """Return the order of a starter for ``cases``, all of one benchmark file."""
-        file = next((case.file for case in cases if case.line), "")
+        file = next((case.file for case in cases), "")
         return replace(
             self.discovery_order(side),
             benchmark_file=str(side.root / file) if file else "",
@@ -329,7 +311,6 @@ class SessionPlan:
                 spared=(
                     f"{self.scratch.resolve()}/",
                     *filter(None, (self.looks.library,)),
-                    *self._saved_files(side),
                 ),
                 python_path=self.python_path_of(side),
                 names=self.names,
@@ -358,12 +339,6 @@ class SessionPlan:
                 ),
             )
         return places
-
-    def _saved_files(self, side: SidePlan) -> tuple[str, ...]:
-        files = (
-            path for model in self.saved_of(side) for path in (model.model_path, model.inputs_path)
-        )
-        return tuple(filter(None, files))
 
     def _is_own(self, copy: Copy) -> bool:
         """Return whether ``copy`` is the project's: by its name, or by its origin if it has one."""

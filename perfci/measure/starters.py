@@ -266,13 +266,11 @@ class Starters:
     def notes(self) -> tuple[str, ...]:
         """Return what the report should say of files whose workers were not forked as usual."""
         afresh = (
-            f"{file or 'Saved models'}: each worker imported it afresh, which takes longer: "
-            f"{reason}."
+            f"{file}: each worker imported it afresh, which takes longer: {reason}."
             for file, reason in sorted(self._unfit.items())
         )
         apart = (
-            f"{file or 'Saved models'}: each side imported its libraries by itself, which takes "
-            f"longer: {words(why)}."
+            f"{file}: each side imported its libraries by itself, which takes longer: {words(why)}."
             for file, why in sorted(self._unshared.items())
             if file not in self._unfit
         )
@@ -280,22 +278,19 @@ class Starters:
 
 
 def _imported_file(cases: Sequence[Case]) -> str:
-    """Return the benchmark file that workers of ``cases`` import, or "" for saved models."""
-    return next((case.file for case in cases if case.line), "")
+    """Return the benchmark file that workers of ``cases`` import."""
+    return next((case.file for case in cases), "")
 
 
 def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
     """Return the modules that an ancestor of ``file``'s workers imports, or why there can't be one.
 
-    ``discovered`` is by side. ``file`` is relative to the side's tree, empty for saved models,
-    which need torch alone.
+    ``discovered`` is by side. ``file`` is relative to the side's tree.
     """
     sides = list(discovered.values())
     for name in ("devices", "metrics"):
         if any(getattr(side, name) != getattr(sides[0], name) for side in sides):
             return finding("ancestor-plugins", what=name)
-    if not file:
-        return ("torch",)
     imports = {name: discovery.imports.get(file) for name, discovery in discovered.items()}
     for side, did in imports.items():
         if did is None:

@@ -352,18 +352,9 @@ class _Opening:
 def _laid_over(
     context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: ResolvedRev | None
 ) -> list[Overlay]:
-    """Return each side's tree, with the same benchmark files laid over each.
-
-    The files of saved models aren't laid over, wherever they lie: each side keeps its own.
-    """
-    config, root = context.config, context.repository.root
-    saved = [Path(path) for model in config.saved for path in (model.model_path, model.inputs_path)]
-    benchmarks = BenchmarkFiles(
-        config.benchmarks,
-        config.pattern,
-        config.python_path,
-        frozenset(str(path.relative_to(root)) for path in saved if path.is_relative_to(root)),
-    )
+    """Return each side's tree, with the same benchmark files laid over each."""
+    config = context.config
+    benchmarks = BenchmarkFiles(config.benchmarks, config.pattern, config.python_path)
     source = benchmarks_of or wanted[-1].resolved
     return [
         lay_over(context.repository, side.resolved.tree, source.tree, benchmarks) for side in wanted

@@ -17,26 +17,11 @@ UNLIKE_FRESH = "unlike_fresh"
 
 
 @dataclass(frozen=True, slots=True)
-class SavedModel:
-    """A benchmark without a benchmark file: the configuration names a saved model and its inputs.
-
-    Paths are absolute. A pickled model needs ``allow_pickle``, because unpickling runs code.
-    """
-
-    name: str
-    model_path: str
-    inputs_path: str
-    modes: tuple[str, ...] = ("eager",)
-    items: float | None = None
-    allow_pickle: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class WorkOrder:
     """Work of one worker. The parent sends it as JSON on the worker's order pipe. Times in s.
 
     Where and what: ``root`` is the side's tree. It is the worker's directory, and the side's
-    benchmark files lie in it. ``benchmark_file`` is an absolute path, empty for a saved model.
+    benchmark files lie in it. ``benchmark_file`` is an absolute path.
     ``case`` is the id of the case to measure. The worker finds the case by its id, so that the
     values of axes needn't be JSON. An empty ``case`` asks for discovery of ``benchmark_files``.
 
@@ -66,7 +51,6 @@ class WorkOrder:
     benchmark_file: str = ""
     case: str = ""
     side: str = "head"
-    saved: tuple[SavedModel, ...] = ()
     threads: int = 1
     seed: int = 0
     cold_cache: bool = False

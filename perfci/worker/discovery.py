@@ -17,7 +17,7 @@ from perfci.api.definition import DEFINED, Benchmark
 from perfci.errors import BenchmarkError, UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.discovery import Discovery, FileImports
-from perfci.model.worker import SavedModel, WorkOrder
+from perfci.model.worker import WorkOrder
 from perfci.suites import SuiteForm, form_of, loaded_of_tool
 from perfci.worker.devices import DeviceKind, cuda, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state
@@ -64,13 +64,12 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                     message=where_it_failed(error, (order.root,)),
                 )
             )
-    cases += [case for saved in order.saved for case in _saved_cases(saved)]
     unique, duplicates = _without_duplicates(cases, order)
     others: tuple[str, ...] = ()
     facts: dict[str, str] = {}
     try:
         others = registered()
-        facts = side_facts(kinds(others), needs_torch=bool(order.saved))
+        facts = side_facts(kinds(others))
     except UsageError as error:
         failures.append(_broken(order, error))
     return asdict(
@@ -145,23 +144,6 @@ def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
     ]
 
 
-def _saved_cases(saved: SavedModel) -> list[Case]:
-    files = [path for path in (saved.model_path, saved.inputs_path) if Path(path).is_file()]
-    digest = "-".join(_source_hash(path)[:8] for path in files) or "missing"
-    return [
-        Case(
-            id=f"{saved.name}[mode={mode}]",
-            benchmark=saved.name,
-            axes={"mode": mode},
-            file=Path(saved.model_path).name,
-            line=0,
-            source_hash=digest,
-            compiled=mode != "eager",
-        )
-        for mode in saved.modes
-    ]
-
-
 def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case], list[Failure]]:
     """Return the cases whose id is unique, and a failure for each id that several cases share."""
     places: dict[str, list[str]] = {}
@@ -186,7 +168,7 @@ def _source_hash(*files: str) -> str:
     """Return a hash of the files that define a benchmark. It changes if they change."""
     digest = hashlib.sha256()
     for file in files:
-        with Path(file).open("rb") as source:  # a saved model may be larger than memory
+        with Path(file).open("rb") as source:
             hashlib.file_digest(source, lambda: digest)
     return digest.hexdigest()[:16]
 
@@ -199,11 +181,11 @@ def _relative(file: str, order: WorkOrder) -> str:
 # Facts of this side's Python, torch and device on which speed depends.
 
 
-def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, str]:
+def side_facts(kinds: Sequence[DeviceKind]) -> dict[str, str]:
     """Return the facts as text. Raises UsageError if a kind of device breaks.
 
-    torch is imported for its facts only if the work ``needs_torch``, or the machine has a device of
-    these ``kinds``. On such a machine, any benchmark may import torch in its set-up, and without
+    torch is imported for its facts only if the machine has a device of these ``kinds``. On such a
+    machine, any benchmark may import torch in its set-up, and without
     the facts two different cards would look alike.
     """
     facts = {
@@ -213,7 +195,7 @@ def side_facts(kinds: Sequence[DeviceKind], *, needs_torch: bool) -> dict[str, s
     }
     torch = sys.modules.get("torch")
     unusable = ""
-    if torch is None and (needs_torch or any(kind.present() for kind in kinds)):
+    if torch is None and any(kind.present() for kind in kinds):
         torch, unusable = _imported("torch")
     if torch is None:
         facts["torch"] = _installed("torch") + unusable

@@ -130,16 +130,12 @@ def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[
 
 
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:
-    """Import the order's benchmark file and return its benchmarks. For a saved model, import torch.
+    """Import the order's benchmark file and return its benchmarks.
 
-    A saved model has no benchmarks. What the file draws as it is imported, both sides draw alike.
+    What the file draws as it is imported, both sides draw alike.
     """
     seed_random(order.seed)
-    if order.benchmark_file:
-        return benchmarks_of(order.benchmark_file, order, form_of(order.benchmark_file, order.root))
-    import torch  # noqa: F401 (counts as the import of a saved model's start)
-
-    return ()
+    return benchmarks_of(order.benchmark_file, order, form_of(order.benchmark_file, order.root))
 
 
 def seed_random(seed: int) -> None:
@@ -192,13 +188,6 @@ def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn]
     It is a continuation, because a benchmark that hands its work over calls it from its own frames,
     while its contexts are open.
     """
-    if not order.benchmark_file:
-        for saved in order.saved:
-            for mode in saved.modes:
-                if order.case == f"{saved.name}[mode={mode}]":
-                    from perfci.api.saved import saved_work
-
-                    return lambda go_on: go_on(_work(saved_work(saved, mode)))
     for benchmark in benchmarks:
         for point in benchmark.points():
             if point.id == order.case:

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perfci.errors import PerfciError, Unusable
-from perfci.model.worker import SavedModel, WorkOrder
+from perfci.model.worker import WorkOrder
 from perfci.plugins import BROKEN
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def decode_order(line: bytes) -> WorkOrder:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in json.loads(line).items()
     }
-    saved = fields.pop("saved", ())
-    models = tuple(SavedModel(**{**model, "modes": tuple(model["modes"])}) for model in saved)
-    return WorkOrder(**fields, saved=models)
+    return WorkOrder(**fields)
 
 
 class WorkerDescriptors(NamedTuple):

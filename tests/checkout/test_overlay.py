@@ -161,13 +161,6 @@ def test_a_folder_stands_where_base_has_a_file_and_the_reverse(project: Project)
     assert made == {"benchmarks/x": "2", "lib": "1"}
 
 
-def test_a_saved_model_stays_each_sides_own(project: Project) -> None:
-    names = ("benchmarks/bench_x.py", "benchmarks/model.pt")
-    benchmarks = BenchmarkFiles("benchmarks", "bench_*.py", (), frozenset({names[1]}))
-    _, made = laid(project, dict.fromkeys(names, "1"), dict.fromkeys(names, "2"), benchmarks)
-    assert made == {names[0]: "2", names[1]: "1"}
-
-
 def test_names_with_odd_characters_and_submodules_are_taken_as_they_are(project: Project) -> None:
     project.commit("base", lib="1")
     base = tree_of(project, "HEAD")

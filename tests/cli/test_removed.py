@@ -169,7 +169,6 @@ def test_a_head_that_looks_for_its_benchmarks_elsewhere_has_removed_those_of_bef
 ) -> None:
     one = "import perfci\n\n@perfci.benchmark\ndef kept():\n    return int\n"
     many.write("other/bench_fast.py", one)
-    model = '[[saved]]\nname = "model"\nmodel_path = "a.pt"\ninputs_path = "b.pt"\n'
-    many.commit("base", **{"perfci.toml": model})
+    many.commit("base")
     many.write("perfci.toml", 'benchmarks = "other"\n')
-    assert removed(many, "--rounds", "2") == {"renamed", "called-otherwise", "model"}
+    assert removed(many, "--rounds", "2") == {"renamed", "called-otherwise"}

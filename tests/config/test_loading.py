@@ -55,12 +55,6 @@ undecided = "pass"
 gate = "info"
 [tool.perfci.thresholds.encoder]
 latency_p50 = 0.08
-[[tool.perfci.saved]]
-name = "ranker"
-model_path = "models/ranker.pt2"
-inputs_path = "models/inputs.pt"
-modes = ["eager", "default"]
-items = 16
 """
 
 
@@ -104,9 +98,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     latency, cold = (config.policy.metrics[name] for name in ("latency_p50", "cold_start"))
     assert (latency.threshold, latency.gate, latency.undecided) == (0.03, "fail", "pass")
     assert (cold.threshold, cold.gate) == (0.1, "info")
-    (saved,) = config.saved
-    assert saved.model_path == str(tmp_path / "models/ranker.pt2")
-    assert (saved.modes, saved.items, saved.allow_pickle) == (("eager", "default"), 16.0, False)
 
 
 def test_a_share_is_a_number_or_a_percentage_and_an_amount_is_a_number() -> None:
@@ -151,14 +142,14 @@ WRONG = [
     ("[thresholds.encoder]\nlatency_p50 = 8", ("encoder.latency_p50` is 8", '"8%"')),
     ("[thresholds.encoder]\nlatency_p50 = '8'", ("encoder.latency_p50` is '8'", '"8%"')),
     ("[trend]\nfloor = 2", ("`trend.floor` is 2", '"2%"')),
-    ('[[saved]]\nname = "a"', ("`saved[0].model_path` is missing",)),
+    ('[[accept]]\ncase = "a"', ("`accept[0].metric` is missing",)),
     ('rounds = "many"', ("`rounds` is 'many'", "whole number, at least 2")),
     ("rounds = 1", ("`rounds` is 1", "at least 2")),
     ("threads = true", ("`threads` is True", "whole number")),
     ("rounds = 9\nmax_rounds = 8", ("`max_rounds` is 8", "which is 9")),
     ("strict = 1", ("`strict` is 1", "true or false")),
     ("cohens_d = inf", ("`cohens_d` is inf", "a number, at least 0")),
-    ("saved = 3", ("`saved` is 3", "a list of tables")),
+    ("accept = 3", ("`accept` is 3", "a list of tables")),
     ("installed = [1]", ("`installed` is [1]", "a list of texts")),
     ('project = "a\\n"', ("`project` is 'a\\n'", "a name of letters")),
     ('pass_env = ["A\\n"]', ("`pass_env` is ['A\\n']", "names of environment")),
@@ -293,12 +284,6 @@ def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path)
     (tmp_path / "perfci.toml").write_bytes(b"seed = \xff")
     with pytest.raises(UsageError, match="UTF-8"):
         load_config(tmp_path)
-
-
-def test_two_saved_models_cannot_share_a_name() -> None:
-    one = '[[saved]]\nname = "a"\nmodel_path = "m"\ninputs_path = "i"\n'
-    with pytest.raises(UsageError, match=r"saved\[1\].name"):
-        parse_config(one + one, "perfci.toml")
 
 
 def test_the_share_of_base_is_set_for_the_metric_that_has_one() -> None:

@@ -47,7 +47,7 @@ def test_nothing_else_is_in_the_folder() -> None:
 def keys(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each key of the configuration, those of its tables with the table's name."""
     definitions = schema["definitions"]
-    tables = {"quiet": "Quiet", "trend": "Trend", "saved": "Saved", "accept": "Accept"}
+    tables = {"quiet": "Quiet", "trend": "Trend", "accept": "Accept"}
     for name, key in schema["properties"].items():
         if name not in tables:
             yield name, key

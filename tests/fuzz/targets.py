@@ -47,10 +47,6 @@ threshold = "10%"
 fork = false
 [tool.perfci.aliases]
 "new[a=1]" = "old[a=1]"
-[[tool.perfci.saved]]
-name = "encoder"
-path = "model.pt2"
-inputs = "inputs.pt"
 """
     return [written.encode(), (ROOT / "pyproject.toml").read_bytes()]
 

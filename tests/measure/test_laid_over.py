@@ -21,12 +21,6 @@ def case():
     assert (HERE / "NAME").read_text() == Path("expected").read_text()
     return lambda: sum(range(500))
 """
-SAVED = """
-[[tool.perfci.saved]]
-name = "net"
-model_path = "benchmarks/net.pt"
-inputs_path = "benchmarks/inputs.pt"
-"""
 
 
 @pytest.fixture
@@ -70,15 +64,6 @@ def test_a_working_tree_is_left_as_it_is(project: Project) -> None:
     compare(project, "HEAD")
     compare(project, ".", "HEAD~0", "--benchmarks-of", ".")
     assert project.git("status", "--porcelain") == before
-
-
-def test_a_saved_model_among_the_benchmarks_is_each_sides_own(project: Project) -> None:
-    config = (project.folder / "pyproject.toml").read_text() + SAVED
-    own = {"benchmarks/net.pt": "1", "benchmarks/inputs.pt": "", "expected": "1"}
-    project.commit("base", **{"pyproject.toml": config, BENCH: "", **own})
-    text = READING.replace("NAME", "net.pt")
-    project.commit("head", **{BENCH: text, "benchmarks/net.pt": "2", "expected": "2"})
-    compare(project, "HEAD~", "HEAD")
 
 
 def test_benchmark_files_that_git_writes_otherwise_on_each_side_are_refused(

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from perfci.model.worker import SavedModel
 from tests.worker.driver import Bench
 
 AXES = """\
@@ -173,19 +172,6 @@ def test_the_sides_own_folders_come_before_the_benchmarks(bench: Bench) -> None:
     assert [case["id"] for case in bench.discover()["cases"]] == ["library"]
 
 
-def test_a_saved_model_is_one_case_a_mode(torch_bench: Bench) -> None:
-    model = torch_bench.write("model", "model.pt2")
-    inputs = torch_bench.write("inputs", "inputs.pt")
-    saved = SavedModel("saved", str(model), str(inputs), ("eager", "default"))
-    first = torch_bench.discover(saved=(saved,))["cases"]
-    assert [case["id"] for case in first] == ["saved[mode=eager]", "saved[mode=default]"]
-    assert [case["compiled"] for case in first] == [False, True]
-    assert {(case["file"], case["line"]) for case in first} == {("model.pt2", 0)}
-    inputs.write_text("others", encoding="utf-8")
-    second = torch_bench.discover(saved=(saved,))["cases"]
-    assert second[0]["source_hash"] != first[0]["source_hash"]
-
-
 def test_the_facts_are_text_and_do_not_need_torch_to_be_imported(bench: Bench) -> None:
     bench.write(NAMED.format(name="plain"))
     facts = bench.discover()["facts"]
@@ -204,18 +190,6 @@ def test_the_facts_tell_the_torch_that_a_benchmark_imported(torch_bench: Bench) 
     assert facts["torch"] == torch.__version__
     assert int(facts["torch_threads"]) >= 1
     assert facts["cuda"] == (torch.version.cuda or "none")
-
-
-@pytest.mark.torch
-def test_a_saved_model_needs_torch_and_so_tells_its_device(bench: Bench) -> None:
-    import torch
-
-    bench.write(NAMED.format(name="plain"))
-    model = bench.write("model", "model.pt2")
-    saved = SavedModel("saved", str(model), str(model), ("eager",))
-    facts = bench.discover(saved=(saved,))["facts"]
-    assert facts["cuda"] == (torch.version.cuda or "none")
-    assert facts["torch_threads"]
 
 
 @pytest.mark.torch
@@ -240,7 +214,7 @@ def facts_beside(driver: Path, *first: Path) -> dict[str, str]:
         "from perfci.worker.devices import cuda, kinds\n"
         "from perfci.worker.discovery import side_facts\n"
         "cuda.DRIVER = Path(sys.argv[1])\n"
-        "print(json.dumps(side_facts(kinds(()), needs_torch=False)))"
+        "print(json.dumps(side_facts(kinds(()))))"
     )
     path = os.pathsep.join(map(str, (*first, *sys.path)))
     done = subprocess.run(

@@ -97,14 +97,13 @@ class Overlay:
 class BenchmarkFiles:
     """The benchmarks of a tree: the ``folder``, or only the files of ``pattern`` in it.
 
-    ``python_path`` are the folders that libraries are imported from. Of the files ``excluded``,
-    such as saved models, each side keeps its own. All paths are relative to the tree's root.
+    ``python_path`` are the folders that libraries are imported from. All paths are relative to the
+    tree's root.
     """
 
     folder: str
     pattern: str
     python_path: tuple[str, ...] = ()
-    excluded: frozenset[str] = frozenset()
 
     def selection(
         self, names: Collection[str], target_of: Callable[[str], str | None]
@@ -122,7 +121,7 @@ class BenchmarkFiles:
         def is_benchmark(name: str) -> bool:
             path = PurePosixPath(name)
             inside = path.is_relative_to(folder) or path.is_relative_to(real)
-            return inside and (whole or path.match(self.pattern)) and name not in self.excluded
+            return inside and (whole or path.match(self.pattern))
 
         links = {
             name: str(_resolved(PurePosixPath(name), target_of))

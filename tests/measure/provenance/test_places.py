@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config.loading import Config
-from perfci.measure.machine.cores import CorePlan
-from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.provenance.attribution import Provenance, provenance_of
 from perfci.measure.provenance.events import CodeEvent, CodePlaces, packages_of
-from perfci.model.run import Side
-from perfci.model.worker import SavedModel
 
 
 def judged(folder: Path, *events: CodeEvent, installed: tuple[str, ...] = ()) -> Provenance:
@@ -62,26 +57,3 @@ def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path:
         (tmp_path / name / "__init__.py").touch()
     assert packages_of(tmp_path, ("src",)) == ("core", "extra")
     assert packages_of(tmp_path, ("src", "examples")) == ("core", "extra", "yaml")
-
-
-def test_a_saved_model_that_is_tracked_is_each_sides_own(tmp_path: Path) -> None:
-    checkout, tree = tmp_path / "checkout", tmp_path / "tree"
-    for one in (checkout, tree):
-        one.mkdir()
-        (one / "tracked.pt").touch()
-    (checkout / "untracked.pt").touch()
-    saved = SavedModel("m", str(checkout / "tracked.pt"), str(checkout / "untracked.pt"))
-    side = SidePlan("base", Side("main", "0" * 40, "python"), tree)
-    plan = SessionPlan(
-        sides=(side,),
-        config=Config(python_path=(), saved=(saved,)),
-        cores=CorePlan((), (), 1),
-        inherited={},
-        scratch=tmp_path,
-        token="",
-        checkout=checkout,
-        cache=tmp_path,
-    )
-    (own,) = plan.discovery_order(side).saved
-    assert own.model_path == str(tree / "tracked.pt")
-    assert own.inputs_path == str(checkout / "untracked.pt")
