@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing
-from functools import partial
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +21,7 @@ from perfci.cli.options import (
     seed_option,
     select_option,
 )
-from perfci.cli.printing import ProgressLine, say, say_red, show_all
+from perfci.cli.printing import say, say_red, show_all
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.outputs import require_distinct
 from perfci.report.clean import clean_line
@@ -55,20 +54,12 @@ def import_files(files: tuple[Path, ...], history: str | None, config_path: Path
     asv (its results folder, or files), pytest-benchmark and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.history.importing import ImportProgress, importer
+    from perfci.history.importing import importer
 
-    progress = ProgressLine()
-
-    def watch(file: Path, reading: ImportProgress) -> None:
-        of = f"{reading.files:,} of {reading.of:,} files, " if reading.of else ""
-        fields = {"file": str(file), "runs": reading.runs, "files": reading.files, "of": reading.of}
-        progress.count(f"{of}{counted(reading.runs, 'run')} of {file}", **fields)
-
-    imports = [(file, importer(file, partial(watch, file))) for file in files]
-    with _opened(history, config_path, create=True) as opened, closing(progress):
+    imports = [(file, importer(file)) for file in files]
+    with _opened(history, config_path, create=True) as opened:
         for file, add_to in imports:
             imported = add_to(opened)
-            progress.close()
             say(clean_line(f"{file}: {imported.summary}"))
             for line in imported.details:
                 say(f"  {clean_line(line)}", err=True)

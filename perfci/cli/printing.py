@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _EVERY_S = 15.0
 """Without a terminal: least time between two lines of progress, in s."""
-_BLINK_S = 0.1
-"""On a terminal: least time between two updates of a count, in s."""
 _COMMAND = re.compile(r"`[^`]*`")
 """A command in backticks, which is kept on one line."""
 _BOUND = "\N{NO-BREAK SPACE}"
@@ -283,7 +281,6 @@ class ProgressLine:
         self._quiet = quiet or is_quiet()
         self._terminal = is_terminal(err=True)
         self._last = -_EVERY_S
-        self._counted: float | None = None
         self._open = False
         self._looked = self._short = False
 
@@ -318,20 +315,6 @@ class ProgressLine:
         else:
             counts = ", ".join(_counts(progress, progress.remaining()))
             self._show(f"[{counts}] {progress.case}")
-
-    def count(self, text: str, **fields: object) -> None:
-        """Show the progress of something that counts quickly, in a log as the event ``progress``.
-
-        A terminal shows it ten times a second. Otherwise it is shown every 15 s, and in a log at
-        once.
-        """
-        now, before = time.monotonic(), self._counted
-        every = _BLINK_S if self._terminal else _EVERY_S
-        if self._quiet or (before is not None and now - before < every):
-            return
-        self._counted = now
-        if not log_event("progress", **fields) and (self._terminal or before is not None):
-            self._show(text)
 
     def close(self) -> None:
         """Clear the line."""

@@ -165,14 +165,14 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
     path = expanded(named)
     if path.is_dir():
         return _baselines(path)
-    from perfci.history.importing import is_export, is_sqlite, read_beginning
+    from perfci.history.importing import form_of
     from perfci.report.exporters.json import MOST_BYTES
 
     try:
-        beginning = read_beginning(path)
-        if is_sqlite(beginning):
+        form = form_of(path)
+        if form == "sqlite":
             return _history(str(path), str(path))
-        if is_export(beginning):
+        if form == "export":
             return _exported(path)
         content = read_regular(path, MOST_BYTES)
     except OSError as error:

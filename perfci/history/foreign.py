@@ -10,11 +10,8 @@ import hashlib
 import json
 import math
 import re
-import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,12 +23,8 @@ from perfci.units import NoTime, from_text
 
 T = TypeVar("T")
 MOST_BYTES = 64 << 20
-"""Largest size of a file, packed or unpacked. The raw data of 10,000 benchmarks come near it."""
-MOST_POINTS = 500_000
-"""Most points of a run. 64 MiB of JSON could hold more, but no real suite has more."""
-_GZIP = b"\x1f\x8b"
-"""The first bytes of a file that gzip packed."""
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Largest size of a file. The raw data of 10,000 benchmarks come near it."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Matches half of a surrogate pair, as JSON escapes it."""
 _PATH = re.compile(r" - at `(?P<path>[^`]+)`$")
 """Matches the path at the end of a message of msgspec's."""
@@ -93,7 +86,7 @@ class RunBuilder:
 
     def add_source_hash(self, case: str, source_hash: str) -> None:
         """Record the hash of the source of a case's benchmark."""
-        self._hashes[case] = _version(source_hash)
+        self._hashes[case] = visible(source_hash, 100)
 
     def add_point(
         self,
@@ -113,12 +106,6 @@ class RunBuilder:
             self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")
         elif (case, metric) in self._points:
             self.skip(f"{case} {metric}", "another of the same name stands before it")
-        elif len(self._points) >= MOST_POINTS:
-            raise UsageError(
-                "foreign-too-large",
-                f"a run of {self.tool} holds more than {MOST_POINTS:,} values",
-                "Split the file.",
-            )
         else:
             self._points[case, metric] = Point(
                 case, metric, unit, float(value), tuple(map(float, values)), direction
@@ -209,32 +196,8 @@ def environment_of(
     facts = {"tool": tool} | _facts(deciding)
     digest = hashlib.sha256(json.dumps(sorted(facts.items())).encode()).hexdigest()[:8]
     noted = {f"note_{name}": value for name, value in _facts(notes).items()}
-    shown = [key_part(str(part)) for part in title if isinstance(part, (str, int, float)) and part]
-    return Environment("-".join((tool, *shown, digest)), facts | noted)
-
-
-def python_environment(
-    tool: str,
-    *,
-    system: Any,
-    machine: Any,
-    cpu: Any,
-    cpu_count: Any,
-    implementation: Any,
-    version: str,
-    notes: Mapping[str, Any],
-) -> Environment:
-    """Return the environment of a run of Python ``version``. Patch releases share one key."""
-    deciding = {
-        "system": str(system or "").lower(),
-        "machine": machine,
-        "cpu": cpu,
-        "cpu_count": cpu_count,
-        "implementation": implementation,
-        "python": ".".join(version.split(".")[:2]),
-    }
-    title = (deciding["system"], deciding["machine"], f"py{deciding['python']}")
-    return environment_of(tool, title, deciding, notes)
+    words = [_NOT_PLAIN.sub("_", str(part)).lower()[:40].strip("_.") for part in title if part]
+    return Environment("-".join((tool, *filter(None, words), digest)), facts | noted)
 
 
 def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
@@ -248,21 +211,24 @@ def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def load(content: bytes, name: str) -> Any:
-    """Return the decoded JSON ``content``, which gzip may have packed. Else raise DamagedFile."""
+    """Return the decoded JSON ``content``. Else raise DamagedFile."""
     if len(content) > MOST_BYTES:
-        raise _too_large(name)
-    unpacked = _unpacked(content, name) if content.startswith(_GZIP) else content
+        raise UsageError(
+            "foreign-too-large",
+            f"{visible(name, 300)} holds more than {MOST_BYTES >> 20} MiB",
+            "Leave out the raw data (pytest-benchmark: not --benchmark-save-data), or split it.",
+        )
     try:
-        text = unpacked.decode("utf-8-sig")
-        plain = json.loads(text, object_pairs_hook=_without_duplicates)
-        if _SURROGATE.search(text):  # a lone surrogate can't be encoded: replace it
-            again = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
-            plain = json.loads(again, object_pairs_hook=_without_duplicates)
-        return plain
-    except RecursionError as error:
-        raise _damaged(name, "it is nested too deeply") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise _damaged(name, str(error) or "not JSON") from error
+        plain = json.loads(content.decode("utf-8-sig"))
+        if _SURROGATE.search(content):  # a lone surrogate can't be encoded: replace it
+            plain = json.loads(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
+    except (RecursionError, ValueError) as error:
+        raise DamagedFile(
+            "foreign-damaged",
+            f"{visible(name, 300)} can't be read: {visible(str(error), 300)}",
+            "It may have been cut off while it was written or copied: get it again.",
+        ) from error
+    return plain
 
 
 def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
@@ -289,43 +255,6 @@ def keys_of(plain: Any) -> Sequence[str]:
     return tuple(plain) if isinstance(plain, dict) else ()
 
 
-def _unpacked(content: bytes, name: str) -> bytes:
-    unpack = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    try:
-        text = unpack.decompress(content, MOST_BYTES + 1)
-    except zlib.error as error:
-        raise _damaged(name, f"it can't be unpacked: {error}") from error
-    if len(text) > MOST_BYTES:
-        raise _too_large(name)
-    if not unpack.eof:
-        raise _damaged(name, "it can't be unpacked: its end is missing")
-    return text
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    plain = dict(pairs)
-    if len(plain) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {visible(key, 100)!r} stands there twice")
-    return plain
-
-
-def _damaged(name: str, why: str) -> DamagedFile:
-    return DamagedFile(
-        "foreign-damaged",
-        f"{visible(name, 300)} can't be read: {visible(why, 300)}",
-        "It may have been cut off while it was written or copied: get it again.",
-    )
-
-
-def _too_large(name: str) -> UsageError:
-    return UsageError(
-        "foreign-too-large",
-        f"{visible(name, 300)} holds more than {MOST_BYTES >> 20} MiB",
-        "Leave out the raw data (pytest-benchmark: not --benchmark-save-data), or split it.",
-    )
-
-
 def visible(text: str, limit: int) -> str:
     """Return ``text`` on one line, without invisible characters and cut to ``limit``.
 
@@ -342,7 +271,7 @@ def visible(text: str, limit: int) -> str:
 
 def case_id(name: str, axes: Mapping[str, str] | None = None) -> str:
     """Return the id of a benchmark at one point of its axes."""
-    shown = _benchmark(name)
+    shown = visible(name, _LONGEST_NAME).translate(_IN_NAME)
     inner = ",".join([f"{_label(axis)}={_label(value)}" for axis, value in (axes or {}).items()])
     return f"{shown}[{inner}]" if inner else shown
 
@@ -352,27 +281,11 @@ def metric_name(text: str) -> str:
     return _NOT_IN_METRIC.sub("_", visible(text, 60)).strip("_") or "value"
 
 
-def key_part(text: str, limit: int = 40) -> str:
-    """Return ``text`` as a part of an environment's key."""
-    return _NOT_PLAIN.sub("_", text).lower()[:limit].strip("_.") or "unknown"
-
-
 def sha_of(text: Any) -> str:
     """Return ``text`` in lower case if it is a commit's hash, else an empty string."""
     return text.lower() if isinstance(text, str) and _SHA.fullmatch(text) else ""
 
 
-@lru_cache(maxsize=10_000)
-def _version(source_hash: str) -> str:
-    return visible(source_hash, 100)
-
-
-@lru_cache(maxsize=10_000)
-def _benchmark(name: str) -> str:
-    return visible(name, _LONGEST_NAME).translate(_IN_NAME)
-
-
-@lru_cache(maxsize=10_000)  # a suite has many points and few labels
 def _label(text: str) -> str:
     word = _QUOTED.fullmatch(text)
     return visible(word["word"] if word else text, _LONGEST_LABEL).translate(_IN_LABEL)

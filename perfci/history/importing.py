@@ -44,117 +44,79 @@ class ImportSummary:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportProgress:
-    """The runs read so far, and the files read ``of`` all files of a folder."""
-
-    runs: int
-    files: int = 0
-    of: int = 0
-
-
-WatchImport = Callable[[ImportProgress], None]
-
-
-def importer(
-    path: Path, watch: WatchImport = lambda _: None
-) -> Callable[[OpenHistory], ImportSummary]:
+def importer(path: Path) -> Callable[[OpenHistory], ImportSummary]:
     """Return a function that adds the content of ``path`` to a history.
 
-    ``watch`` takes its progress. Raises PerfciError if the path can't be read or holds nothing to
-    import: it does so before a history is opened, because opening creates one. For damage further
-    in, the returned function raises.
+    Raises PerfciError if the path can't be read or holds nothing to import: it does so before a
+    history is opened, because opening creates one. For damage further in, the returned function
+    raises.
     """
     if path.is_dir():
-        return partial(_import_foreign, parts=_folder_parts(path, watch))
+        return partial(_import_foreign, parts=_folder_parts(path))
     try:
-        beginning = read_beginning(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if is_sqlite(beginning):
-        return partial(_import_sqlite, path=path, watch=watch)
-    if is_export(beginning):
-        return partial(_import_export, path=path, watch=watch)
-    try:
+        form = form_of(path)
+        if form:
+            return partial(_import_sqlite if form == "sqlite" else _import_export, path=path)
         content = read_regular(path)
     except OSError as error:
         raise _unreadable(path, error) from error
     return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
 
 
-def is_sqlite(beginning: bytes) -> bool:
-    """Say whether a file with this ``beginning`` is a SQLite database."""
-    return beginning.startswith(_SQLITE)
-
-
-def is_export(beginning: bytes) -> bool:
-    """Say whether a file with this ``beginning`` is a history's export as JSON lines."""
-    return beginning.startswith(BEGINNING)
-
-
-def read_beginning(path: Path) -> bytes:
-    """Return the first bytes of a regular file."""
+def form_of(path: Path) -> str:
+    """Return ``sqlite`` or ``export`` for a history's file, else "". OSError if unreadable."""
     if not path.is_file():  # opening a pipe would wait for its writer; stat() raises if missing
         path.stat()
         raise OSError(None, "it is no regular file", str(path))
     with path.open("rb") as file:
-        return file.read(64)
+        beginning = file.read(len(BEGINNING))
+    if beginning.startswith(_SQLITE):
+        return "sqlite"
+    return "export" if beginning == BEGINNING else ""
 
 
-def _import_export(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
+def _import_export(history: OpenHistory, path: Path) -> ImportSummary:
     with path.open("rb") as lines:
-        return add_records(history, _counted(from_lines(lines, str(path)), watch))
+        return add_records(history, from_lines(lines, str(path)))
 
 
-def _counted(records: Iterable[Record], watch: WatchImport) -> Iterator[Record]:
-    for number, record in enumerate(records, start=1):
-        watch(ImportProgress(number))
-        yield record
-
-
-def _import_sqlite(history: OpenHistory, path: Path, watch: WatchImport) -> ImportSummary:
+def _import_sqlite(history: OpenHistory, path: Path) -> ImportSummary:
     with open_history(str(path), create=False) as other:
-        return add_records(history, _counted(other.export(), watch))
+        return add_records(history, other.export())
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
     """Add another tool's runs, which a file holds, or each file of a folder in turn."""
     tools: set[str] = set()
     notes: dict[str, None] = {}
-    left = _LeftOut()
+    left_out: list[SkippedResult] = []
 
     def runs() -> Iterator[RecordedRun]:
         for part in parts:
             tools.update(filter(None, (part.tool,)))
             notes.update(dict.fromkeys(part.notes))
-            left.add(part.skipped)
+            left_out.extend(part.skipped)
             yield from part.runs
 
     added = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
-    return ImportSummary(what + added.summary, (*notes, *left.lines()))
+    return ImportSummary(what + added.summary, (*notes, *_lines(left_out)))
 
 
-class _LeftOut:
-    """A count of what an import left out, by benchmark and reason, over all of its cases."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._first: dict[tuple[str, str], str] = {}
-
-    def add(self, skipped: Iterable[SkippedResult]) -> None:
-        for left_out in skipped:
-            key = benchmark_of(left_out.what), left_out.why
-            self._counts[key] += 1
-            self._first.setdefault(key, left_out.what)
-
-    def lines(self) -> tuple[str, ...]:
-        shown = [
-            f"left out {self._first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
-            for key, count in islice(self._counts.items(), _REASONS_SHOWN)
-        ]
-        rest = self._counts.total() - sum(islice(self._counts.values(), _REASONS_SHOWN))
-        return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
+def _lines(left_out: Iterable[SkippedResult]) -> tuple[str, ...]:
+    """Return lines on what was left out, by benchmark and reason, over all of its cases."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for each in left_out:
+        key = benchmark_of(each.what), each.why
+        counts[key] += 1
+        first.setdefault(key, each.what)
+    shown = [
+        f"left out {first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
+        for key, count in islice(counts.items(), _REASONS_SHOWN)
+    ]
+    rest = sum(islice(counts.values(), _REASONS_SHOWN, None))
+    return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
 
 
 def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
@@ -165,8 +127,13 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
     runs = new = 0
     source = _recordable(records)
     trouble: PerfciError | None = None
-    while trouble is None:
-        batch, trouble = _next_batch(source)
+    batch: list[Record] | None = None
+    while batch != [] and trouble is None:
+        batch = []
+        try:
+            batch.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
+        except PerfciError as error:
+            trouble = error
         batch_runs = [record for record in batch if isinstance(record, RecordedRun)]
         runs += len(batch_runs)
         new += history.record(batch_runs)
@@ -174,8 +141,6 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
             if isinstance(record, GateOutcome):
                 history.record_outcome(record)
         history.remember([record for record in batch if isinstance(record, KnownChange)])
-        if not batch:
-            break
     if trouble is not None:
         raise trouble
     old = runs - new
@@ -195,23 +160,10 @@ def _recordable(records: Iterable[Record]) -> Iterator[Record]:
         yield record
 
 
-def _next_batch(source: Iterator[Record]) -> tuple[list[Record], PerfciError | None]:
-    """Return the next records, and the error that ended the reading, or None."""
-    batch: list[Record] = []
-    try:
-        batch.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
-    except PerfciError as error:
-        return batch, error
-    return batch, None
-
-
-def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
+def _folder_parts(path: Path) -> Iterator[ForeignResults]:
     """Yield the results of one file at a time: years of asv's results are hundreds of megabytes."""
-    opened = 0
 
     def content_of(name: str) -> bytes:
-        nonlocal opened
-        opened += 1
         try:
             return read_regular(path / name)
         except OSError as error:
@@ -224,11 +176,7 @@ def _folder_parts(path: Path, watch: WatchImport) -> Iterator[ForeignResults]:
             f"{path} holds no .json file within {_DEEPEST} folders",
             "Name the folder of results, such as asv's .asv/results.",
         )
-    runs = 0
-    for part in foreign_parts(names, content_of, path.name):
-        runs += len(part.runs)
-        watch(ImportProgress(runs, opened, len(names)))
-        yield part
+    yield from foreign_parts(names, content_of, path.name)
 
 
 def _result_files(path: Path) -> Iterator[Path]:
@@ -244,7 +192,7 @@ def _result_files(path: Path) -> Iterator[Path]:
         here = Path(folder)
         deep = len(here.relative_to(path).parts) >= _DEEPEST
         below[:] = () if deep else sorted(name for name in below if _may_hold_results(name))
-        yield from (here / name for name in files if name.endswith((".json", ".json.gz")))
+        yield from (here / name for name in files if name.endswith(".json"))
 
 
 def _may_hold_results(folder: str) -> bool:

@@ -1,18 +1,15 @@
-"""A folder of another tool's results: how far its import is, and what its first report says."""
+"""A folder of another tool's results: what its first report says."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.builders.in_process import in_process
-from tests.builders.project import Project
 
 pytestmark = pytest.mark.processes
 
@@ -65,35 +62,3 @@ def test_in_a_first_report_only_the_last_14_days_of_an_imported_history_are_new(
     perfci("history", "import", str(folder))
     assert statuses() == {"suite.time_old": "known", "suite.time_new": "new"}
     assert statuses() == {"suite.time_old": "known", "suite.time_new": "known"}
-
-
-def test_a_log_says_how_far_an_import_is(project: Project, folder: Path, tmp_path: Path) -> None:
-    place = ("--history", str(tmp_path / "history.sqlite"))
-    done = project.perfci("history", "import", str(folder), *place, "--log-format", "json")
-    events = [json.loads(line) for line in done.err.splitlines()]
-    told = [event for event in events if event["event"] == "progress"]
-    assert [(one["file"], one["runs"], one["files"], one["of"]) for one in told] == [
-        (str(folder), 1, 1, NIGHTS)
-    ]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no such terminal")
-def test_a_terminal_shows_how_far_an_import_is_and_nothing_once_it_is_done(
-    project: Project, folder: Path, tmp_path: Path
-) -> None:
-    import pty
-
-    ours, theirs = pty.openpty()
-    command = (sys.executable, "-m", "perfci", "history", "import", str(folder))
-    place = ("--history", str(tmp_path / "history.sqlite"))
-    with subprocess.Popen(
-        [*command, *place], cwd=project.folder, stdout=subprocess.PIPE, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        out, _ = process.communicate()
-    shown = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert process.returncode == 0
-    assert b"90 new runs" in out
-    assert f"1 of {NIGHTS} files, 1 run" in shown
-    assert "files" not in shown.rpartition("\x1b[2K")[2]

@@ -1,4 +1,4 @@
-"""Google Benchmark's files: repetitions, aggregates, units, counters, errors, the old layout."""
+"""Google Benchmark's files: repetitions, aggregates, units, counters, errors."""
 
 from __future__ import annotations
 
@@ -72,18 +72,6 @@ def test_one_failed_repetition_is_said_and_the_others_count() -> None:
     assert SIZE_8 not in only_run(foreign).failed
 
 
-def test_the_layout_before_1_4_tells_aggregates_by_name_only() -> None:
-    foreign = read("google-benchmark-old.json")
-    found = points(foreign)
-    assert found["BM_One[arg1=8]", "latency_mean"].value == 1e-05
-    assert found["BM_Two", "latency_mean"].value == pytest.approx(8.5e-9)
-    assert found["BM_Of_mean", "cpu_time"].value == pytest.approx(4e-9)  # its name, no aggregate
-    assert {case for case, _ in found} == {"BM_One[arg1=8]", "BM_Two", "BM_Of_mean"}
-    assert only_run(foreign).failed == {}
-    assert "neither repetitions" in why(foreign, "BM_Sort")
-    assert any("debugging" in note for note in foreign.notes)
-
-
 def test_a_commit_in_the_context_is_taken() -> None:
     assert only_run(read(AGGREGATES)).sha == "0123456789abcdef0123456789abcdef01234567"
 
@@ -111,13 +99,13 @@ def test_frequency_and_load_make_no_other_environment_and_other_caches_do() -> N
     ],
 )
 def test_arguments_become_axes(name: str, case: str) -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     file["benchmarks"] = [{"name": name, "real_time": 1, "cpu_time": 1, "time_unit": "ns"}]
     assert {one for one, _ in points(read(file))} == {case}
 
 
 def test_an_unknown_unit_and_a_strange_entry_are_skipped() -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     file["benchmarks"] = [{"name": "a", "real_time": 1, "time_unit": "fortnight"}, [], {"name": 3}]
     foreign = read(file)
     assert foreign.runs[0].points == ()

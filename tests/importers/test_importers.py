@@ -11,7 +11,7 @@ STOPWATCH = """
 from perfci.history.foreign import RunBuilder, ForeignResults, environment_of
 
 TOOL = "stopwatch"
-COMPANIONS = {}
+COMPANIONS = ()
 
 def recognised(plain):
     return isinstance(plain, dict) and "stopwatch" in plain

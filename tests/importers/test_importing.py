@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
 from pathlib import Path
 
 from tests.builders.in_process import Done, in_process
-from tests.importers.samples import FOLDER, content, plain
+from tests.importers.samples import FOLDER, plain
 
 
 def perfci(folder: Path, *arguments: str) -> Done:
@@ -22,23 +21,21 @@ def test_a_folder_imported_twice_is_there_once_and_what_was_left_out_is_told(
 ) -> None:
     shutil.copytree(FOLDER, tmp_path / "old")
     (tmp_path / "old" / "cut.json").write_text('{"commit_hash": ')
-    (tmp_path / "old" / "packed.json.gz").write_bytes(
-        gzip.compress(content("google-benchmark-old.json"))
-    )
+    shutil.copy(FOLDER / "google-benchmark-small.json", tmp_path / "old" / "copy.json")
     first = perfci(tmp_path, "import", "old")
     assert first.code == 0
-    assert first.out == "old: 11 new runs, 1 was there already\n"  # the packed one
+    assert first.out == "old: 10 new runs, 1 was there already\n"  # the copy
     assert "left out cut.json: cut.json can't be read" in first.err
     assert "left out bench_sorting.Suite.time_sorted: asv skipped 1 of its 4" in first.err
-    again = perfci(tmp_path, "import", "old", "old/google-benchmark-old.json")
-    assert "old: 0 new runs, 12 were there already" in again.out
+    again = perfci(tmp_path, "import", "old", "old/google-benchmark-small.json")
+    assert "old: 0 new runs, 11 were there already" in again.out
     assert "google-benchmark, 0 new runs, 1 was there already" in again.out
 
 
 def test_of_many_that_were_left_out_the_first_are_named_and_the_rest_counted(
     tmp_path: Path,
 ) -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     failed = {"error_occurred": True, "error_message": "gone"}
     file["benchmarks"] = [{"name": f"b{number}"} | failed for number in range(30)]
     (tmp_path / "x.json").write_text(json.dumps(file))
@@ -74,6 +71,6 @@ def test_a_checkout_is_not_read_through_for_the_results_in_it(tmp_path: Path) ->
     for place in (".asv/results", "a/b/c", "a/b/c/d", "node_modules/x", ".cache"):
         folder = tmp_path / "checkout" / place
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(FOLDER / "google-benchmark-old.json", folder / f"{len(place)}.json")
+        shutil.copy(FOLDER / "google-benchmark-small.json", folder / f"{len(place)}.json")
     done = perfci(tmp_path, "import", "checkout")
     assert done.out == "checkout: google-benchmark, 1 new run, 1 was there already\n", done.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from perfci.history.importers import foreign_parts, read_foreign
 from perfci.model.codec import to_plain
 from tests.importers.samples import (
     FILES,
-    FOLDER,
     content,
     only_run,
     plain,
@@ -47,15 +45,10 @@ def test_reading_twice_gives_the_same_runs_with_the_same_ids(path: Path) -> None
 
 
 def test_another_value_is_another_run() -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     before = only_run(read(file)).id
     file["benchmarks"][0]["real_time"] += 1
     assert only_run(read(file)).id != before
-
-
-def test_a_packed_file_is_unpacked() -> None:
-    packed = gzip.compress(content("google-benchmark-old.json"))
-    assert points(read(packed)) == points(read("google-benchmark-old.json"))
 
 
 @pytest.mark.parametrize(
@@ -64,13 +57,10 @@ def test_a_packed_file_is_unpacked() -> None:
         (b"", "can't be read: "),
         (b"\x00\xff", "can't be read: "),
         (b'{"commit_hash": ', "can't be read: "),
-        (b'{"a": 1, "a": 2}', "'a' stands there twice"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "can't be read: "),
         (b"9" * 10_000, "can't be read: "),
-        (gzip.compress(b"{}")[:-9], "its end is missing"),
-        (b"\x1f\x8bjunk", "can't be unpacked"),
     ],
-    ids=["empty", "bytes", "cut", "twin", "deep", "vast", "packed and cut", "no gzip"],
+    ids=["empty", "bytes", "cut", "deep", "vast"],
 )
 def test_what_is_no_json_is_a_damaged_file(text: bytes, said: str) -> None:
     with pytest.raises(DamagedFile) as caught:
@@ -79,32 +69,18 @@ def test_what_is_no_json_is_a_damaged_file(text: bytes, said: str) -> None:
     assert caught.value.message.startswith("results.json ")
 
 
-@pytest.mark.parametrize(
-    ("file", "said"),
-    [
-        ([], "it is a list"),
-        (3, "it is a single value"),
-        ({}, "it is an empty object"),
-        ({"schema": "perfci.report/1"}, "it is perfci's own (perfci.report/1)"),
-        ({"a": 1, "b\n\x00c": 2}, "it is an object with a, b c"),
-        (json.loads((FOLDER / "asv-results/benchmarks.json").read_text()), "asv's benchmarks.json"),
-        (json.loads((FOLDER / "asv-results/bench-1/machine.json").read_text()), "it is asv's mach"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_json_that_is_no_result_says_what_it_is(file: Any, said: str) -> None:
+@pytest.mark.parametrize("file", [[], 3, {}, {"a\n\x00": 2}], ids=str)
+def test_json_that_is_no_result_is_refused(file: Any) -> None:
     with pytest.raises(UsageError) as caught:
         read(file)
-    assert said in caught.value.message
-    tools = "asv, google-benchmark, nvbench, pytest-benchmark and vllm"
-    assert tools in caught.value.message
+    assert "asv, google-benchmark, nvbench, pytest-benchmark and vllm" in caught.value.message
 
 
 @pytest.mark.parametrize(
     ("name", "key", "value", "said"),
     [
         ("asv-2.json", "results", [], "asv, but at $.results: Expected `object`, got `array`"),
-        ("google-benchmark-old.json", "benchmarks", {}, "google-benchmark, but at $.benchmarks"),
+        ("google-benchmark-small.json", "benchmarks", {}, "google-benchmark, but at $.benchmarks"),
         ("pytest-benchmark-4.0.0.json", "datetime", 3, "pytest-benchmark, but at $.datetime"),
     ],
 )
@@ -116,17 +92,16 @@ def test_a_file_of_another_layout_says_what_was_expected_and_found(
     assert said in caught.value.message
 
 
-def test_a_file_that_is_too_large_or_unpacks_to_be_is_refused(
+def test_a_file_that_is_too_large_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(foreign_files, "MOST_BYTES", 1000)
-    for text in (b" " * 1001, gzip.compress(b" " * 100_000)):
-        with pytest.raises(UsageError, match="holds more than"):
-            read(text)
+    with pytest.raises(UsageError, match="holds more than"):
+        read(b" " * 1001)
 
 
 def test_a_run_without_a_time_is_skipped_unless_one_is_given() -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     del file["context"]["date"]
     foreign = read(file)
     assert foreign.runs == ()
@@ -146,12 +121,12 @@ def test_a_folder_of_several_tools_is_read_and_bad_files_are_named() -> None:
     assert {run.source for part in parts for run in part.runs} == set(TOOLS)
     reasons = {one.what: one.why for part in parts for one in part.skipped}
     assert "can't be read" in reasons["old/cut.json"]
-    assert "it is a list" in reasons["list.json"]
+    assert "no file of results" in reasons["list.json"]
 
 
 def test_a_copy_of_a_file_in_the_same_folder_is_the_same_run() -> None:
-    files = {name: content("google-benchmark-old.json") for name in ("a.json", "b/copy.json")}
-    alone = only_run(read("google-benchmark-old.json"))
+    files = {name: content("google-benchmark-small.json") for name in ("a.json", "b/copy.json")}
+    alone = only_run(read("google-benchmark-small.json"))
     assert [only_run(part) for part in read_folder(files)] == [alone, alone]
 
 
@@ -162,11 +137,11 @@ def test_a_large_folder_is_read_a_file_at_a_time() -> None:
         asked.append(path)
         return content(path)
 
-    names = ["google-benchmark-old.json", "asv-1.json"]
+    names = ["google-benchmark-small.json", "asv-2.json"]
     found = foreign_parts(names, content_of, "old")
     assert asked == []
     assert next(found).tool == "asv"
-    assert asked == ["asv-1.json"]
+    assert asked == ["asv-2.json"]
     assert next(found).tool == "google-benchmark"
     assert next(found, None) is None
 
@@ -179,7 +154,7 @@ def test_a_folder_with_nothing_in_it_is_an_error(files: dict[str, bytes]) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hostile_names_stay_text_that_a_database_takes(name: str) -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     file["context"]["host_name"] = name
     file["benchmarks"] = [
         {"name": f"{name}.a", name or "counter": 1.5, "real_time": 1, "time_unit": "ns"}
@@ -192,7 +167,7 @@ def test_hostile_names_stay_text_that_a_database_takes(name: str) -> None:
 
 
 def test_two_long_names_stay_two() -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     file["benchmarks"] = [
         {"name": "x" * 500 + end, "real_time": 1, "cpu_time": 1, "time_unit": "ns"} for end in "ab"
     ]
@@ -202,7 +177,7 @@ def test_two_long_names_stay_two() -> None:
 
 
 def test_two_names_that_read_alike_are_one_case_and_the_second_is_said() -> None:
-    file = plain("google-benchmark-old.json")
+    file = plain("google-benchmark-small.json")
     file["benchmarks"] = [
         {"name": name, "real_time": 1, "cpu_time": 1, "time_unit": "ns"}
         for name in ("a[1]", "a(1)")
@@ -232,7 +207,6 @@ def _places(node: Any) -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize(
     "name",
     [
-        "asv-1.json",
         "asv-2.json",
         "google-benchmark-aggregates.json",
         "pytest-benchmark-4.0.0.json",

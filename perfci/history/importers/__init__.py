@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any, Protocol, cast
 
 from perfci.errors import PerfciError, UsageError
-from perfci.history.foreign import ForeignResults, SkippedResult, keys_of, load, visible
+from perfci.history.foreign import ForeignResults, SkippedResult, load, visible
 from perfci.plugins import added_plugins, built_in_modules, missing_attributes
 from perfci.units import listed
 
@@ -24,12 +24,12 @@ GROUP = "perfci.importers"
 class Importer(Protocol):
     """Reader of one tool's files.
 
-    ``TOOL`` is the tool's name in messages. ``COMPANIONS`` maps the names of files that explain the
-    results in their folder to what reads their JSON: ``read(plain, path)``.
+    ``TOOL`` is the tool's name in messages. ``COMPANIONS`` names files that explain the results in
+    their folder.
     """
 
     TOOL: str
-    COMPANIONS: Mapping[str, Callable[[Any, str], Any]]
+    COMPANIONS: tuple[str, ...]
 
     def recognised(self, plain: Any, /) -> bool:
         """Return whether this JSON is a file of the tool's results."""
@@ -37,8 +37,8 @@ class Importer(Protocol):
     def read(self, plain: Any, name: str, companion: Callable[[str], Any], /) -> ForeignResults:
         """Return the content of the file ``name``.
 
-        ``companion(file)`` returns a companion of the file's folder, or of the nearest folder above
-        it, as ``COMPANIONS`` read it, or None. Raises DamagedFile for a damaged file.
+        ``companion(file)`` returns the JSON of a companion in the file's folder, or in the nearest
+        folder above it, or None. Raises DamagedFile for a damaged file.
         """
 
 
@@ -64,11 +64,17 @@ def read_foreign(
     skipped. Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
     DamagedFile for a damaged file.
     """
-    chosen = _chosen(form)
+    known = importers()
+    wanted = form.replace("_", "-")
+    if wanted and wanted not in known:
+        raise UsageError(
+            "foreign-format", f"{visible(form, 40)!r} is no format", f"Formats: {listed([*known])}."
+        )
+    chosen = (known[wanted],) if wanted else tuple(known.values())
     plain = load(content, name)
-    importer = _importer_of(plain, chosen)
+    importer = next((each for each in chosen if each.recognised(plain)), None)
     if importer is None:
-        raise _unknown(plain, name, chosen)
+        raise _unknown(name, chosen)
     return _dated(importer.read(plain, name, lambda _: None), name, measured_at)
 
 
@@ -81,53 +87,40 @@ def foreign_parts(
     and ``machine.json``) are read first. A file that can't be read is yielded as skipped. Raises
     UsageError at the end if the folder has no file of results.
     """
-    readers = {
-        file: read
-        for importer in importers().values()
-        for file, read in importer.COMPANIONS.items()
-    }
     every = tuple(importers().values())
+    explaining = {file for importer in every for file in importer.COMPANIONS}
     companions: dict[str, Any] = {}
-    read_files = 0
-    reasons: list[str] = []
-    for path in sorted(paths, key=lambda path: (_file_name(path) not in readers, path)):
+    whys: list[str] = []
+    is_read = False
+    for path in sorted(paths, key=lambda path: (path.split("/")[-1] not in explaining, path)):
         try:
             plain = load(content_of(path), path)
-            importer = _importer_of(plain, every)
-            if importer is None and _file_name(path) in readers:
-                companions[path] = readers[_file_name(path)](plain, path)
+            importer = next((each for each in every if each.recognised(plain)), None)
+            if importer is None and path.split("/")[-1] in explaining:
+                companions[path] = plain
                 continue
             if importer is None:
-                raise _unknown(plain, path, every)
+                raise _unknown(path, every)
             results = importer.read(plain, path, partial(_nearest, companions, path))
+            is_read = True
         except PerfciError as error:
-            reasons.append(error.message)
+            whys.append(error.message)
             skipped = SkippedResult(visible(path, 300), visible(error.message, 300))
             results = ForeignResults("", (), (skipped,))
-        else:
-            read_files += 1
         yield _dated(results, name, measured_at)
-    if not read_files:
-        why = f"; {reasons[0]}" if reasons else ""
+    if not is_read:
         raise UsageError(
             "foreign-nothing",
-            f"{visible(name, 300)} holds no file of results{why}",
+            "; ".join([f"{visible(name, 300)} holds no file of results", *whys[:1]]),
             "Give asv's results folder (the one with benchmarks.json), or one with JSON files.",
         )
 
 
 def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
     """Return the companion ``name`` in the file's folder or the nearest folder above, or None."""
-    folder = path
-    while folder:
-        folder = folder.rpartition("/")[0]
-        if (companion := companions.get(f"{folder}/{name}" if folder else name)) is not None:
-            return companion
-    return None
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2]
+    folders = path.split("/")[:-1]
+    above = ("/".join((*folders[:depth], name)) for depth in range(len(folders), -1, -1))
+    return next((companions[file] for file in above if file in companions), None)
 
 
 def _dated(foreign: ForeignResults, name: str, measured_at: str) -> ForeignResults:
@@ -139,40 +132,10 @@ def _dated(foreign: ForeignResults, name: str, measured_at: str) -> ForeignResul
     return replace(foreign, runs=runs, skipped=skipped)
 
 
-def _chosen(form: str) -> tuple[Importer, ...]:
-    known = importers()
-    if not form:
-        return tuple(known.values())
-    if (importer := known.get(form.replace("_", "-"))) is not None:
-        return (importer,)
-    raise UsageError(
-        "foreign-format", f"{visible(form, 40)!r} is no format", f"Formats: {listed([*known])}."
-    )
-
-
-def _importer_of(plain: Any, chosen: Iterable[Importer]) -> Importer | None:
-    return next((importer for importer in chosen if importer.recognised(plain)), None)
-
-
-def _unknown(plain: Any, name: str, chosen: Iterable[Importer]) -> UsageError:
+def _unknown(name: str, chosen: Iterable[Importer]) -> UsageError:
     return UsageError(
         "foreign-unknown",
         f"{visible(name, 300)} is no file of results of "
-        f"{listed([importer.TOOL for importer in chosen])}: {_appearance(plain)}",
-        "Give the JSON that the tool itself writes; docs/foreign.md says how.",
+        f"{listed([importer.TOOL for importer in chosen])}",
+        "Give the JSON that the tool itself writes, or its folder; docs/foreign.md says how.",
     )
-
-
-def _appearance(plain: Any) -> str:
-    """Describe what the file seems to be instead."""
-    if not isinstance(plain, dict):
-        return f"it is {'a list' if isinstance(plain, list) else 'a single value'}"
-    schema = plain.get("schema")
-    if isinstance(schema, str) and schema.startswith("perfci."):
-        return f"it is perfci's own ({visible(schema, 40)})"
-    if {"machine", "os", "ram"} & plain.keys() and "version" in plain:
-        return "it is asv's machine.json; give the whole results folder"
-    if any(isinstance(value, dict) and "param_names" in value for value in plain.values()):
-        return "it is asv's benchmarks.json; give the whole results folder"
-    keys = ", ".join(visible(key, 40) for key in keys_of(plain)[:8])
-    return f"it is an object with {keys}" if keys else "it is an empty object"

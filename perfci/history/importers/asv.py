@@ -1,4 +1,4 @@
-"""asv: a file of results in layout 1 or 2 (its ``api_version``), with its companion files."""
+"""asv: a file of results in layout 2, which asv writes since 0.4.2, with its companion files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,7 +18,6 @@ from perfci.history.foreign import (
     environment_of,
     explained,
     fill,
-    keys_of,
     sha_of,
     visible,
 )
@@ -27,6 +25,7 @@ from perfci.model.run import Environment
 from perfci.units import NoTime, from_seconds
 
 TOOL = "asv"
+COMPANIONS = ("benchmarks.json", "machine.json")
 _MOST_COMBINATIONS = 100_000
 """A benchmark with more combinations of parameters is skipped."""
 _KINDS = (
@@ -44,7 +43,7 @@ _UNITS = {"seconds": "s", "second": "s", "unit": "", "bytes": "bytes"}
 
 
 @dataclass(frozen=True, slots=True)
-class AsvBenchmark:
+class _AsvBenchmark:
     """Description of a benchmark in ``benchmarks.json``."""
 
     type: str | None = None
@@ -56,15 +55,13 @@ class AsvBenchmark:
 class _AsvFile:
     commit_hash: str
     results: dict[str, Any]
+    result_columns: list[str]
     date: float | None = None
     env_name: str = ""
     python: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
     requirements: dict[str, Any] = field(default_factory=dict)
     env_vars: dict[str, Any] = field(default_factory=dict)
-    result_columns: list[str] | None = None
-    started_at: dict[str, Any] = field(default_factory=dict)
-    benchmark_version: dict[str, Any] = field(default_factory=dict)
     version: int | None = None
 
 
@@ -83,25 +80,14 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"commit_hash", "results"} <= plain.keys()
 
 
-def _descriptions(plain: Any, name: str) -> Mapping[str, AsvBenchmark]:
-    """Return the description of each benchmark in ``benchmarks.json``."""
-    named = {key: plain[key] for key in keys_of(plain) if key != "version"}
-    return fill(named, dict[str, AsvBenchmark], name, TOOL)
-
-
-COMPANIONS = {
-    "benchmarks.json": _descriptions,
-    "machine.json": lambda plain, _: plain if isinstance(plain, dict) else {},
-}
-
-
 def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResults:
     """Return the run of a file. asv's companion files name its axes and units."""
-    benchmarks: Mapping[str, AsvBenchmark] | None = companion("benchmarks.json")
-    machine: Mapping[str, Any] | None = companion("machine.json")
+    described = companion("benchmarks.json")
+    machine = companion("machine.json")
+    benchmarks = described if isinstance(described, dict) else {}
     file = fill(plain, _AsvFile, name, TOOL)
     builder = RunBuilder(TOOL)
-    if benchmarks is None:
+    if described is None:
         builder.notes.append(
             "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "
             "benchmark measures is taken from its name (give the whole results folder)"
@@ -109,15 +95,18 @@ def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResul
     started = []
     for benchmark, value in file.results.items():
         try:
-            result = _result(file, benchmark, value)
+            row = dict(zip(file.result_columns, msgspec.convert(value, list[Any]), strict=False))
+            known = {key: entry for key, entry in row.items() if entry is not None}
+            result = msgspec.convert(known, type=_AsvResult)
+            about = msgspec.convert(benchmarks.get(benchmark, {}), type=_AsvBenchmark)
         except msgspec.ValidationError as error:
             builder.skip(benchmark, explained(error))
             continue
-        _add(builder, benchmark, result, (benchmarks or {}).get(benchmark, AsvBenchmark()))
+        _add(builder, benchmark, result, about)
         started += [result.started_at] if result.started_at else []
     committed_at = _time(file.date)
     run = builder.run(
-        _environment(file, machine or {}),
+        _environment(file, machine if isinstance(machine, dict) else {}),
         measured_at=_time(min(started, default=None)) or committed_at,
         sha=sha_of(file.commit_hash),
         committed_at=committed_at,
@@ -126,26 +115,7 @@ def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResul
     return builder.results(run)
 
 
-def _result(file: _AsvFile, benchmark: str, value: Any) -> _AsvResult:
-    """Return a benchmark's results in layout 2. Raises ValidationError for a damaged one."""
-    if file.result_columns is not None:
-        row = dict(zip(file.result_columns, value if isinstance(value, list) else [], strict=False))
-    else:
-        row = dict(value) if isinstance(value, dict) else {"result": value}
-        row |= {
-            "started_at": file.started_at.get(benchmark),
-            "version": file.benchmark_version.get(benchmark),
-        }
-        if isinstance(row.get("started_at"), list):  # of asv 0.3: begin and end
-            row["started_at"] = next(iter(row["started_at"]), None)
-    if not isinstance(row.get("result"), list) and row.get("result") is not None:
-        row["result"] = [row["result"]]
-    return msgspec.convert(
-        {name: value for name, value in row.items() if value is not None}, type=_AsvResult
-    )
-
-
-def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: AsvBenchmark) -> None:
+def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: _AsvBenchmark) -> None:
     combinations = math.prod(len(values) for values in result.params)
     values = result.result if result.result is not None else [None] * min(combinations, 1000)
     if len(values) != combinations and result.result is not None:
@@ -172,7 +142,6 @@ def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: Asv
         builder.skip(benchmark, f"asv skipped {of}")
 
 
-@lru_cache(maxsize=1_000)  # a folder has the same benchmarks in thousands of files
 def _cases(
     benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
 ) -> tuple[str, ...]:
@@ -183,7 +152,7 @@ def _cases(
     return tuple(case_id(benchmark, dict(zip(names, point, strict=True))) for point in points)
 
 
-def _metric(benchmark: str, described: AsvBenchmark) -> tuple[str, str]:
+def _metric(benchmark: str, described: _AsvBenchmark) -> tuple[str, str]:
     last = benchmark.rpartition(".")[2]
     by_name = next((kind for pattern, kind in _KINDS if pattern.match(last)), "track")
     unit = visible(described.unit or "", 30)

@@ -7,11 +7,11 @@ mean.
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,10 +29,8 @@ from perfci.model.case import Direction
 from perfci.model.run import Environment
 
 TOOL = "google-benchmark"
-COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+COMPANIONS = ()
 _UNITS_PER_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
-_OLD_AGGREGATE = re.compile(r"(?P<run>.+)_(?P<kind>mean|median|stddev|cv|BigO|RMS)")
-"""Matches the name of an aggregate in a file from before version 1.4."""
 _RESERVED_KEYS = {
     "name", "run_name", "run_type", "family_index", "per_family_instance_index", "repetitions",
     "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit",
@@ -98,8 +96,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
     file = fill(plain, _GoogleFile, name, TOOL)
     builder = RunBuilder(TOOL)
     groups: dict[str, list[_GoogleEntry]] = {}
-    names = {str(plain.get("name")) for plain in file.benchmarks if isinstance(plain, dict)}
-    for _, entry in builder.entries(file.benchmarks, partial(_entry, names=names), "entry"):
+    for _, entry in builder.entries(file.benchmarks, _entry, "entry"):
         groups.setdefault(entry.run_name, []).append(entry)
     program = _program(file.context)
     for run_name, entries in groups.items():
@@ -116,8 +113,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
     return builder.results(run)
 
 
-def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
-    """Return an entry in today's layout. Before 1.4 only the name of an aggregate marked it."""
+def _entry(plain: Any) -> _GoogleEntry:
     if isinstance(plain, dict):
         counters = {
             key: value
@@ -126,24 +122,8 @@ def _entry(plain: Any, names: set[str]) -> _GoogleEntry:
             and isinstance(value, (int, float))
             and not isinstance(value, bool)
         }
-        plain = plain | {"counters": counters}
-        old = _OLD_AGGREGATE.fullmatch(str(plain.get("name")))
-        if "run_type" not in plain and old and _is_aggregate(old, names):
-            plain |= {
-                "run_type": "aggregate",
-                "aggregate_name": old["kind"],
-                "run_name": old["run"],
-            }
-        plain["run_name"] = plain.get("run_name") or plain.get("name")
+        plain = {"run_name": plain.get("name")} | plain | {"counters": counters}
     return msgspec.convert(plain, type=_GoogleEntry)
-
-
-def _is_aggregate(old: re.Match[str], names: set[str]) -> bool:
-    """Return whether other entries of the benchmark show that ``old`` is an aggregate of it.
-
-    Such entries are its repetitions, or another aggregate that only has this meaning.
-    """
-    return {old["run"], f"{old['run']}_stddev", f"{old['run']}_RMS"} & names != set()
 
 
 def _add_benchmark(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> None:
@@ -161,10 +141,12 @@ def _add_benchmark(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntr
     if scale is None or len({entry.time_unit for entry in chosen}) > 1:
         builder.skip(case, f"its time unit is not known: {chosen[0].time_unit}")
         return
-    _point(
-        builder, case, "latency_mean", "s", [_scaled(entry.real_time, scale) for entry in chosen]
-    )
-    _point(builder, case, "cpu_time", "s", [_scaled(entry.cpu_time, scale) for entry in chosen])
+    for metric, times in (
+        ("latency_mean", [entry.real_time for entry in chosen]),
+        ("cpu_time", [entry.cpu_time for entry in chosen]),
+    ):
+        seconds = [None if time is None else time / scale for time in times]
+        _point(builder, case, metric, "s", seconds)
     for counter in dict.fromkeys(name for entry in chosen for name in entry.counters):
         metric, unit, direction = _COUNTERS.get(counter, (metric_name(counter), "", "lower"))
         if counter not in _COUNTERS:
@@ -193,15 +175,8 @@ def _point(
     direction: Direction = "lower",
 ) -> None:
     given = [value for value in values if value is not None]
-    if len(given) < len(values):
-        builder.skip(f"{case} {metric}", "its value is no finite number")
-        return
-    centre = statistics.median(given)
+    centre = statistics.median(given) if len(given) == len(values) else math.nan
     builder.add_point(case, metric, unit, centre, (centre,), direction)
-
-
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else value / scale
 
 
 def _case(program: str, run_name: str) -> str:

@@ -12,7 +12,7 @@ from perfci.history.foreign import ForeignResults, RunBuilder, case_id, environm
 from perfci.model.case import Direction
 
 TOOL = "nvbench"
-COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+COMPANIONS = ()
 _SUMMARIES: Mapping[str, tuple[str, str, Direction]] = {
     "nv/cold/time/gpu/mean": ("device_time_mean", "s", "lower"),
     "nv/cold/time/gpu/median": ("device_time_p50", "s", "lower"),

@@ -13,14 +13,14 @@ from perfci.history.foreign import (
     ForeignResults,
     RunBuilder,
     case_id,
+    environment_of,
     fill,
-    python_environment,
     sha_of,
 )
 from perfci.model.run import Environment
 
 TOOL = "pytest-benchmark"
-COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+COMPANIONS = ()
 _METRICS = {"median": "latency_p50", "mean": "latency_mean", "min": "latency_min"}
 _NO_BRANCH = {"(unknown)", "(detached head)", "HEAD"}
 _NO_VALUE = "UNSERIALIZABLE["
@@ -111,23 +111,25 @@ def _is_label(value: Any) -> bool:
 
 
 def _environment(file: _PytestFile, *, dirty: bool) -> Environment:
+    """Return the environment. Patch releases of Python share one key."""
     info = file.machine_info
     cpu = info.get("cpu")
     about: Mapping[str, Any] = cpu if isinstance(cpu, dict) else {}
     python = str(info.get("python_version") or "")
-    return python_environment(
-        TOOL,
-        system=info.get("system"),
-        machine=info.get("machine"),
-        cpu=about.get("brand_raw") or about.get("brand") or info.get("processor"),
-        cpu_count=about.get("count"),
-        implementation=info.get("python_implementation"),
-        version=python,
-        notes={
-            "python": python,
-            "python_compiler": info.get("python_compiler"),
-            "release": info.get("release"),
-            "tool_version": file.version,
-            "dirty": "true" if dirty else "",
-        },
-    )
+    deciding = {
+        "system": str(info.get("system") or "").lower(),
+        "machine": info.get("machine"),
+        "cpu": about.get("brand_raw") or about.get("brand") or info.get("processor"),
+        "cpu_count": about.get("count"),
+        "implementation": info.get("python_implementation"),
+        "python": ".".join(python.split(".")[:2]),
+    }
+    notes = {
+        "python": python,
+        "python_compiler": info.get("python_compiler"),
+        "release": info.get("release"),
+        "tool_version": file.version,
+        "dirty": "true" if dirty else "",
+    }
+    title = (deciding["system"], deciding["machine"], f"py{deciding['python']}")
+    return environment_of(TOOL, title, deciding, notes)

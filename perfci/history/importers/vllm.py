@@ -10,7 +10,7 @@ from perfci.history.foreign import ForeignResults, RunBuilder, environment_of
 from perfci.model.case import Direction
 
 TOOL = "vllm"
-COMPANIONS: Mapping[str, Callable[[Any, str], Any]] = {}
+COMPANIONS = ()
 _TIME = re.compile(r"(?P<kind>mean|median|p\d+(?:\.\d+)?)_(?P<what>[a-z0-9_]+)_ms")
 """Matches the key of a time, such as ``median_ttft_ms``."""
 _METRICS = {"mean": "latency_mean", "median": "latency_p50"}
