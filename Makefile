@@ -19,7 +19,7 @@ help:
 	@echo "make reproduce    replay recorded sessions through the rules, in a minute"
 	@echo "make lint         ruff, mypy, import contracts, the workflows"
 	@echo "make fuzz         hand 100,000 damaged documents to each reader of strangers' bytes"
-	@echo "make faults       run what writes on disks that fail, a change at a time, and kill it"
+	@echo "make faults       run commands that write on disks that fail, and kill them"
 	@echo "make docs         build the documentation's site in build/docs"
 	@echo "make lock         write the commenting job's requirements anew, from PyPI"
 	@echo "make wheel-check  build the wheel and try it in a fresh environment"
@@ -79,11 +79,10 @@ lint-workflows: $(VENV)/.installed
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 
 faults: $(VENV)/.installed
-	$(BIN)/python -m tests.faults
-	$(BIN)/python -m tests.faults.kills
+	FAULTS_MOST=24 $(BIN)/python -m pytest -p no:xdist --timeout=0 tests/test_faults.py
 
 fuzz: $(VENV)/.installed
-	$(BIN)/python -m tests.fuzz
+	FUZZ_INPUTS=100000 $(BIN)/python -m pytest --numprocesses=2 --timeout=0 tests/test_fuzz.py
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/site/build.py build/docs

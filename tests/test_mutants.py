@@ -1,16 +1,227 @@
-"""Each mutant changes a line that is there: ``python -m tests.mutants`` runs the tests on them."""
+"""Small faults put into a copy of perfci, one at a time: do the fast tests notice each?
+
+    python -m tests.test_mutants [WORD ...]
+
+Prints a line a mutant, and ends with 1 where one survived. With words, only those whose line has
+one of them.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-import perfci
-from tests.mutants import MUTANTS, Mutant
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("perfci", "tests", "templates", "examples", "pyproject.toml")
+WITHIN_S = 240
+STATS = ("tests/stats",)
+VERDICT = ("tests/verdict",)
+SCHEDULE = ("tests/measure/test_schedule.py", "tests/measure/test_family.py")
+SESSION = ("tests/measure/test_simulated_session.py", *SCHEDULE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``old`` stands once in ``file`` and becomes ``new``; ``tests`` should notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.old!r} → {self.new!r}"
+
+
+MUTANTS = (
+    Mutant("stats/evidence.py", "(count - rank) * p", "(count - rank - 1) * p", STATS),
+    Mutant("stats/evidence.py", "largest = max(largest, min", "largest = max(0.0, min", STATS),
+    Mutant("stats/evidence.py", "* count / rank", "* count / (rank + 1)", STATS),
+    Mutant("stats/t_tests.py", "/ (len(values) - 1)", "/ len(values)", STATS),
+    Mutant("stats/t_tests.py", "math.sqrt(spread) > resolution", "math.sqrt(spread) >= 0.0", STATS),
+    Mutant("stats/t_tests.py", "2.0 * special.stdtr", "special.stdtr", STATS),
+    Mutant("stats/t_tests.py", "(1.0 + 1.0 / count)", "(1.0 / count)", STATS),
+    Mutant(
+        "stats/t_tests.py",
+        "math.sqrt(between + within), count - 1",
+        "math.sqrt(between + within), count",
+        STATS,
+    ),
+    Mutant(
+        "stats/evidence.py",
+        "return (mean(head) - mean(base))",
+        "return (mean(base) - mean(head))",
+        STATS,
+    ),
+    Mutant(
+        "verdict/policy.py",
+        "-threshold < lo and hi < threshold",
+        "lo < threshold and hi < threshold",
+        VERDICT,
+    ),
+    Mutant("verdict/policy.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
+    Mutant(
+        "verdict/row_status.py",
+        "p_adjusted < policy.alpha",
+        "p_adjusted < 2 * policy.alpha",
+        VERDICT,
+    ),
+    Mutant(
+        "verdict/row_status.py", "holm(known, scaled_family(len(known), scale))", "known", VERDICT
+    ),
+    Mutant(
+        "verdict/row_status.py",
+        "abs(row.cohens_d) >= policy.cohens_d",
+        "abs(row.cohens_d) >= 0",
+        VERDICT,
+    ),
+    Mutant(
+        "verdict/row_status.py",
+        '"regressed" if change > 0.0',
+        '"regressed" if change < 0.0',
+        VERDICT,
+    ),
+    Mutant("verdict/row_status.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
+    Mutant("verdict/row_status.py", "row.base_sessions < 2", "row.base_sessions < 1", VERDICT),
+    Mutant("stats/evidence.py", "if most <= least:", "if most >= least:", VERDICT),
+    Mutant("stats/evidence.py", "range(least + 1, most + 1)", "range(least + 1, most)", STATS),
+    Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
+    Mutant(
+        "verdict/stopping.py",
+        "level, threshold = policy.alpha / max(1, family)",
+        "level, threshold = policy.alpha",
+        (*VERDICT, *SCHEDULE),
+    ),
+    Mutant(
+        "verdict/decision.py",
+        "    if regressions:\n",
+        "    if regressions and not errors:\n",
+        VERDICT,
+    ),
+    Mutant("verdict/sampled_comparisons.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
+    Mutant(
+        "measure/selection.py",
+        "compile_rounds + max(rounds, 3)",
+        "compile_rounds + max(rounds, 2)",
+        SCHEDULE,
+    ),
+    Mutant("measure/selection.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
+    Mutant(
+        "measure/selection.py",
+        "round_number <= compile_rounds",
+        "round_number < compile_rounds",
+        SCHEDULE,
+    ),
+    Mutant(
+        "measure/selection.py",
+        "if block % 2 else tuple(sides)",
+        "if block else tuple(sides)",
+        SCHEDULE,
+    ),
+    Mutant(
+        "measure/session.py",
+        "state.rounds < self._needs.minimum_rounds(state):",
+        "state.rounds <= self._needs.minimum_rounds(state):",
+        SESSION,
+    ),
+    Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
+    Mutant("measure/progress.py", "if metric not in state.out_of_reach", "if metric", SESSION),
+    Mutant(
+        "verdict/stopping.py",
+        "rows = [row, without_extreme_pair(row)]",
+        "rows = [row]",
+        VERDICT,
+    ),
+    Mutant(
+        "measure/session.py",
+        "self._options.scale * len(self._states) / max(1, len(ready))",
+        "self._options.scale",
+        SESSION,
+    ),
+    Mutant(
+        "measure/round.py", "(failure) and _other_is_living(slot, self.slots)", "(failure)", SESSION
+    ),
+    Mutant(
+        "measure/round.py",
+        "if isinstance(alone.result, WorkerOutput):",
+        "if alone.result:",
+        SESSION,
+    ),
+    Mutant("measure/workers.py", "if self._clock() >= self._budget_end:", "if False:", SESSION),
+    Mutant(
+        "measure/workers.py",
+        "deadline = self._clock() + within_s\n            elif",
+        "pass\n            elif",
+        SESSION,
+    ),
+)
+
+
+def passes(tests: tuple[str, ...], copy: Path) -> bool:
+    """Run tests of the copy, on its own perfci. One that goes on for ever doesn't pass."""
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *tests],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if ran.returncode not in {0, 1}:
+        raise SystemExit(f"{tests}: {ran.stdout.decode()[-2000:]}")
+    return ran.returncode == 0
+
+
+def survives(mutant: Mutant, copy: Path) -> bool:
+    """Put the fault into the copy, run its tests there, and take it out again."""
+    path = copy / "perfci" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise SystemExit(f"{mutant}: stands {text.count(mutant.old)} times")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        return passes(mutant.tests, copy)
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def main(words: list[str]) -> int:
+    chosen = [one for one in MUTANTS if not words or any(word in str(one) for word in words)]
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy)
+        for tests in dict.fromkeys(one.tests for one in chosen):
+            if not passes(tests, copy):
+                raise SystemExit(f"{tests} fail without any fault")
+        for mutant in chosen:
+            survived = survives(mutant, copy)
+            survivors += survived
+            print("SURVIVED" if survived else "killed  ", mutant, flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} killed")
+    return 1 if survivors else 0
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_what_a_mutant_changes_stands_once_in_its_file(mutant: Mutant) -> None:
-    text = (Path(perfci.__file__).parent / mutant.file).read_text(encoding="utf-8")
+def test_a_mutant_changes_a_line_that_stands_once_in_its_file(mutant: Mutant) -> None:
+    text = (ROOT / "perfci" / mutant.file).read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
