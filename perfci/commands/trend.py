@@ -25,13 +25,9 @@ if TYPE_CHECKING:
     from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
-    from perfci.trend import Distributions, LoadedHistory, SeriesKey, TrendSettings, Withdrawal
+    from perfci.trend import LoadedHistory, TrendSettings, Withdrawal
     from perfci.trend.timelines import ArrangedHistory
 
-RUNS_WITH_WORKERS = 14
-"""Number of an environment's newest runs whose workers' own values go into the site."""
-_MOST_CHANGES = 200
-"""Most open changes for which the workers' values of the runs around them are looked up."""
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 _SERIES_WORTH_A_PROCESS = 300
 """With fewer series, starting a second process takes longer than the analysis."""
@@ -78,7 +74,7 @@ def report_trend(
         trend = trend_of(
             history, repository, config.aliases, settings, branch=request.branch, now=request.now
         )
-        _write(trend, history, request)
+        _write(trend, request)
         written(trend)
         changes = known_changes(trend, request.now)
         if request.remember:  # fail before sending: forgotten news would be sent again
@@ -101,7 +97,7 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _write(trend: Trend, history: OpenHistory, request: TrendRequest) -> None:
+def _write(trend: Trend, request: TrendRequest) -> None:
     from perfci.outputs import files_of, replace_folder, write_files
     from perfci.report.site.pages import render_site
 
@@ -109,8 +105,7 @@ def _write(trend: Trend, history: OpenHistory, request: TrendRequest) -> None:
     write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
         with run_all_on_cores(len(trend.series)) as run_all:
-            site = render_site(trend, workers_of(trend, history), run_all)
-            replace_folder(request.html, site)
+            replace_folder(request.html, render_site(trend, run_all))
 
 
 def trend_text(form: str, trend: Trend) -> Clean:
@@ -137,7 +132,6 @@ def trend_of(
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.catalogue import release_runs
-    from perfci.report.site.forge_pages import search_page
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
@@ -179,11 +173,7 @@ def trend_of(
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
-        search_page=search_page(
-            git.forge, lambda file: repository is not None and (repository.root / file).is_file()
-        ),
         replacements=replacements(arranged.timelines, arranged.series),
-        aliases=arranged.aliases,
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
     )
 
@@ -294,33 +284,6 @@ def _renamed(
         )
         for change in known
     )
-
-
-def workers_of(trend: Trend, history: OpenHistory) -> Distributions:
-    """Return the workers' values of the newest runs, and of the runs around open changes."""
-    from perfci.trend.timelines import current_name, earlier_names
-
-    aliases = trend.aliases
-    values_of: dict[SeriesKey, dict[str, bytes]] = {}
-    newest = history.distributions(
-        run.id for line in trend.timelines.values() for run in line.runs[-RUNS_WITH_WORKERS:]
-    )
-    # the newest name comes last, and so wins in a run that has both
-    for key in sorted(newest, key=lambda key: key.case == current_name(key.case, aliases)):
-        current = key._replace(case=current_name(key.case, aliases))
-        values_of.setdefault(current, {}).update(newest[key])
-    series = {row.key: row for row in trend.series}
-    open_changes = [change for change in trend.changes if change.status in {"new", "known"}]
-    for change in open_changes[:_MOST_CHANGES]:
-        rows = series[change.series].rows
-        runs = trend.timelines[change.series.environment].runs
-        both = [runs[int(rows[index])].id for index in (change.before, change.after)]
-        wanted = [run for run in both if run not in values_of.get(change.series, {})]
-        if wanted:
-            olds = earlier_names(change.series.case, aliases)
-            values = history.values(change.series, wanted, earlier=olds)
-            values_of.setdefault(change.series, {}).update(values)
-    return values_of
 
 
 def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:

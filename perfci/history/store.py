@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -28,7 +28,7 @@ from perfci.history.runs import (
 )
 from perfci.history.schema import unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
-from perfci.trend import Distributions, KnownChange, LoadedHistory, SeriesKey, TriageState
+from perfci.trend import KnownChange, LoadedHistory, SeriesKey, TriageState
 
 _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
@@ -119,25 +119,6 @@ class OpenHistory:
         yield from self.outcomes()
         yield from self.known_changes()
 
-    def values(
-        self, key: SeriesKey, run_ids: Collection[str], *, earlier: Collection[str] = ()
-    ) -> Mapping[str, bytes]:
-        """Return the workers' values of one series by run id, for the runs that have any.
-
-        ``earlier`` are the case's names before it was renamed. If a run has values under several
-        names, those under the case's own name count.
-        """
-        runs, values = schema.runs, schema.worker_values
-        with self._database.reading() as connection:
-            numbers = _numbers_of(connection, key, earlier)
-            rows = connection.execute(
-                select(runs.c.id, values.c.packed, values.c.series)
-                .join(values, values.c.run == runs.c.number)
-                .where(runs.c.id.in_(run_ids), values.c.series.in_(numbers))
-            )
-            own_last = sorted(rows, key=lambda row: -numbers.index(row.series))
-        return {row.id: row.packed for row in own_last}
-
     def newest(
         self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
     ) -> Mapping[SeriesKey, tuple[float, ...]]:
@@ -163,24 +144,6 @@ class OpenHistory:
             for key in names
         }
         return {key: recorded for key, recorded in values.items() if recorded}
-
-    def distributions(self, run_ids: Iterable[str]) -> Distributions:
-        """Return the workers' values of all series in some runs."""
-        runs, values, series = schema.runs, schema.worker_values, schema.series.c
-        names = select(series.number, schema.environments.c.key, series.case, series.metric)
-        distributions: dict[SeriesKey, dict[str, bytes]] = {}
-        with self._database.reading() as connection:
-            rows = connection.execute(names.join(schema.environments))
-            keys = {number: SeriesKey(*name) for number, *name in rows}
-            for run in run_ids:
-                packed_values = connection.execute(
-                    select(values.c.series, values.c.packed)
-                    .join(runs, runs.c.number == values.c.run)
-                    .where(runs.c.id == run)
-                )
-                for number, packed in packed_values.all():  # row by row takes three times as long
-                    distributions.setdefault(keys[number], {})[run] = packed
-        return distributions
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""

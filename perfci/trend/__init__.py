@@ -94,10 +94,6 @@ class LoadedRun:
     header: RunHeader
 
 
-Distributions = Mapping[SeriesKey, Mapping[str, bytes]]
-"""By series, then by run id: one value for each worker, packed as little-endian float64."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedSeries:
     """The values of one case's metric as they were recorded, in any order.
@@ -372,10 +368,8 @@ class Trend:
 
     The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
     measured. ``reported_before``: whether an earlier report named a change. In a first report the
-    changes of the last ``recent_days`` are new. ``forge`` is the repository's page on the web, and
-    ``search_page`` its form to start a search.
-    ``aliases`` map old names to new ones, as configured or found. ``withdrawn`` are changes that no
-    earlier report withdrew.
+    changes of the last ``recent_days`` are new. ``forge`` is the repository's page on the web.
+    ``withdrawn`` are changes that no earlier report withdrew.
     """
 
     created_at: str
@@ -393,9 +387,7 @@ class Trend:
     events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""
-    search_page: str = ""
     replacements: tuple[Replacement, ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)
     withdrawn: tuple[Withdrawal, ...] = ()
 
 

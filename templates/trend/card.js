@@ -144,9 +144,7 @@
         live(plot, readout, series, timeline);
         const shown = [...series.changes].reverse().map(changeItem(timeline));
         if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
-        const folds = [perfci.comparison(series, timeline), perfci.runs(series, timeline)];
-        const save = perfci.saver(title, "Save as CSV", () => perfci.runRows(series, timeline));
-        node.append(element("div", { class: "folds" }, ...folds, save));
+        node.append(perfci.runs(series, timeline));
       },
       fail: (error) => readout.replaceChildren(element("span", { class: "worse" }, error.message)),
     };

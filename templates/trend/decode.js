@@ -1,4 +1,4 @@
-// A series out of its chunk: rows, values, the level between changes, and the workers' values.
+// A series out of its chunk: rows, values, and the level between changes.
 "use strict";
 (() => {
   const { sums } = perfci;
@@ -33,18 +33,6 @@
     return levels;
   };
 
-  const workersOf = (packed) => {
-    const found = new Map();
-    if (packed.length === 0) return found;
-    const [scale, rows, counts, deltas] = packed;
-    const values = sums(deltas, scale);
-    let start = 0;
-    rows.forEach((row, place) => {
-      found.set(row, values.slice(start, (start += counts[place])));
-    });
-    return found;
-  };
-
   perfci.decoded = (entry, about) => {
     const values = sums(entry.deltas, entry.scale);
     const rows = rowsOf(entry.rows, values.length);
@@ -55,7 +43,6 @@
       changes: entry.changes,
       sources: entry.sources,
       levels: levelsOf(rows, values, entry.changes),
-      workers: workersOf(entry.workers),
     };
   };
 })();

@@ -43,8 +43,7 @@
     }).observe(node);
   };
 
-  perfci.option = (value, text, selected = false) =>
-    perfci.element("option", { value, selected }, text);
+  perfci.option = (value, text) => perfci.element("option", { value }, text);
 
   // "worse" is a word and an arrow, too: some people can't see the colour
   perfci.sign = (rises) => perfci.element("span", { "aria-hidden": "true" }, rises ? "▲ " : "▼ ");

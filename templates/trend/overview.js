@@ -91,14 +91,6 @@
       results.replaceChildren(element("div", frame, made));
     };
 
-    const rows = () => [
-      ["case", "metric", "environment", "latest", "unit", "status", "change"],
-      ...matching.map((one) => [
-        ...[one.case, metrics[one.metric][0], environments[one.environment][0]],
-        ...[one.latest ?? "", metrics[one.metric][1], one.standing, one.size],
-      ]),
-    ];
-    document.getElementById("more").after(perfci.saver("perfci-series", "Save these as CSV", rows));
     const lists = { metric: names, environment: environments.map(([, label]) => label) };
     const begin = (found) => {
       matching = found;

@@ -15,15 +15,6 @@
     return perfci.table({}, `Every run of ${series.title}`, heads, rows.reverse());
   };
 
-  perfci.runRows = (series, timeline) => {
-    const sizes = new Map(series.changes.map((change) => [change.after, change.size]));
-    const runs = series.rows.map((row, index) => [
-      ...[timeline.dates[row], timeline.shas[row], timeline.subjects[row], timeline.runners[timeline.runner[row]]],
-      ...[series.values[index], sizes.get(row) ?? ""],
-    ]);
-    return [["date", "commit", "subject", "runner", `${series.metricName} (${series.unit})`, "change"], ...runs];
-  };
-
   perfci.runs = (series, timeline) => {
     const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Runs of ${series.title}` };
     const holder = element("div", frame);

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import Engine, event
 
 from perfci.errors import UsageError
-from perfci.history.schema import pack
 from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import Point, RecordedRun
 from perfci.trend import SeriesKey
@@ -146,31 +145,6 @@ def test_an_empty_history_loads_as_one(place: str) -> None:
         loaded = history.load_arrays()
         assert (loaded.runs, loaded.series, dict(loaded.environments)) == ((), (), {})
         assert history.statistics().runs == 0
-
-
-def test_workers_values_are_found_by_series_and_run(place: str) -> None:
-    runs = [recorded(n) for n in range(1, 6)]
-    with open_history(place) as history:
-        history.record([*runs, recorded(9, THERE)])
-        asked = [runs[0].id, runs[3].id, "unknown"]
-        assert history.values(LATENCY, asked) == {
-            run.id: pack(run.points[0].values) for run in (runs[0], runs[3])
-        }
-        newest = history.distributions(
-            [*(run.id for run in runs[3:]), recorded(9, THERE).id, "gone"]
-        )
-    assert newest[LATENCY] == {run.id: pack(run.points[0].values) for run in runs[3:]}
-    assert len(newest[LATENCY._replace(environment=THERE.key)]) == 1
-    assert all(key.metric == "latency_p50" for key in newest)  # throughput was told without workers
-
-
-def test_a_renamed_series_workers_are_found_under_its_earlier_names(place: str) -> None:
-    old, both = (Point("old", "m", "s", 1.0, (1.0, 2.0)), Point("new", "m", "s", 1.0, (3.0,)))
-    with open_history(place) as history:
-        history.record([recorded(1, points=(old,)), recorded(2, points=(both, old))])
-        key = LATENCY._replace(case="new", metric="m")
-        found = history.values(key, [recorded(1).id, recorded(2).id], earlier=("older", "old"))
-    assert found == {recorded(1).id: pack((1.0, 2.0)), recorded(2).id: pack((3.0,))}
 
 
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:

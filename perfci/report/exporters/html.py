@@ -68,7 +68,7 @@ THEME = ("trend/theme.js",)
 """The script that runs before the first paint."""
 SCRIPTS = (
     "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/address.js",
-    "trend/filters.js", "trend/plot.js", "trend/lanes.js", "report/strip.js", "report/warm.js",
+    "trend/filters.js", "trend/plot.js", "report/lanes.js", "report/strip.js", "report/warm.js",
     "report/detail.js", "report/page.js",
 )  # fmt: skip
 _PAST = (120.0, 24.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
 from perfci.report.site.forge_pages import patterns
 from perfci.report.site.words import change_text, ratio_text, short, shown
-from perfci.trend import Change, Distributions, Series, SeriesKey, Timeline, dates_of
+from perfci.trend import Change, Series, SeriesKey, Timeline, dates_of
 
 _DIGITS = 4
 """Significant digits of a latest value in the overview's search."""
@@ -129,7 +129,6 @@ def _payload(
         "shas": [short(run.sha) for run in runs],
         "subjects": [clean_line(run.subject, _LONGEST_SUBJECT) for run in runs],
         "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
-        "measured": [clean_line(run.measured_at[:16]) for run in runs],
         "runners": [shown(runner) for runner in runners],
         "runner": [places[run.runner] for run in runs],
         "releases": [[row, clean_line(name, 60)] for row, name in _released(timeline, releases)],
@@ -162,8 +161,6 @@ class Attached:
 
     changes: Mapping[SeriesKey, tuple[Change, ...]]
     standings: Mapping[SeriesKey, SeriesStanding]
-    workers: Mapping[SeriesKey, Sequence[tuple[int, bytes]]]
-    """The workers' packed values of a row, by row."""
 
     def of(self, benchmark: ListedBenchmark) -> Attached:
         """Return the data of the benchmark's series, which another process can be given."""
@@ -171,26 +168,7 @@ class Attached:
         return Attached(
             {key: self.changes[key] for key in keys if key in self.changes},
             {key: self.standings[key] for key in keys if key in self.standings},
-            {key: self.workers[key] for key in keys if key in self.workers},
         )
-
-
-def workers_by_row(
-    distributions: Distributions, timelines: Mapping[str, Timeline]
-) -> dict[SeriesKey, list[tuple[int, bytes]]]:
-    """Return the workers' packed values by row of the timeline."""
-    rows = {
-        key: {run.id: row for row, run in enumerate(timeline.runs)}
-        for key, timeline in timelines.items()
-    }
-    return {
-        key: sorted(
-            (rows[key.environment][run], packed)
-            for run, packed in by_run.items()
-            if run in rows.get(key.environment, {}) and packed
-        )
-        for key, by_run in distributions.items()
-    }
 
 
 def benchmark_files(
@@ -255,7 +233,6 @@ def _entry(series: Series, attached: Attached) -> dict[str, Any]:
         "rows": _rows(series),
         "sources": [int(series.rows[index]) for index in series.source_changes],
         "changes": [_change(change, series) for change in attached.changes.get(series.key, ())],
-        "workers": _workers(series, attached),
     }
 
 
@@ -292,16 +269,3 @@ def _facts(change: Change) -> Iterator[str]:
         yield f"“{clean_line(change.note, 200)}”"
     if change.id:
         yield f"id {clean_line(change.id, 100)}"
-
-
-def _workers(series: Series, attached: Attached) -> list[Any]:
-    """Return ``[scale, [row, …], [count, …], deltas]``: all runs' values, sorted within a run."""
-    import numpy as np
-
-    runs = attached.workers.get(series.key, ())
-    if not runs:
-        return []
-    counts = [len(content) // 8 for _, content in runs]
-    values = np.frombuffer(b"".join(content for _, content in runs), "<f8")
-    packed = pack(values[np.lexsort((values, np.repeat(np.arange(len(runs)), counts)))])
-    return [packed.scale, [row for row, _ in runs], counts, packed.deltas]

@@ -17,7 +17,6 @@ from perfci.report.site.data import (
     benchmark_files,
     search_file,
     timeline_file,
-    workers_by_row,
 )
 from perfci.report.site.rows import TrendRow, TrendRows, row_text
 from perfci.report.site.words import SortedEvents, day, shown, sort_events
@@ -29,7 +28,7 @@ from perfci.report.templates import (
     render_html,
     tidy,
 )
-from perfci.trend import Change, Distributions, Health, RunnerDrift, SeriesKey, Trend, TrendEvent
+from perfci.trend import Change, Health, RunnerDrift, SeriesKey, Trend, TrendEvent
 from perfci.trend.changes import RunAll
 from perfci.units import counted, format_change, format_share
 
@@ -40,8 +39,8 @@ MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
 """Rows of each list on the overview. Its search finds all series."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
-    "decode.js", "plot.js", "chart.js", "lanes.js", "compare.js", "runs.js", "card.js",
-    "benchmark.js", "overview.js", "address.js", "csv.js", "forge.js", "view.js",
+    "decode.js", "plot.js", "chart.js", "runs.js", "card.js", "benchmark.js", "overview.js",
+    "address.js", "forge.js", "view.js",
 )  # fmt: skip
 _ATOM = "http://www.w3.org/2005/Atom"
 _MOST = 50
@@ -61,21 +60,14 @@ _STRIP = (320.0, 48.0)
 """Width and height of the line of a runner's speed, in px."""
 
 
-def render_site(
-    trend: Trend, distributions: Distributions, run_all: RunAll = map
-) -> Iterator[tuple[str, bytes]]:
+def render_site(trend: Trend, run_all: RunAll = map) -> Iterator[tuple[str, bytes]]:
     """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
 
-    ``distributions`` has the per-worker values that can be compared, by series and run id.
     ``run_all`` maps a function over benchmarks, like ``map`` or a process pool's ``map``.
     """
     standing = standings(trend)
     listed = catalogue(trend, standing)
-    attached = Attached(
-        changes=_by_series(trend.changes),
-        standings=standing,
-        workers=workers_by_row(distributions, trend.timelines),
-    )
+    attached = Attached(changes=_by_series(trend.changes), standings=standing)
     for name in ASSETS:
         yield f"assets/{name}", read_template(f"trend/{name}").encode()
     for key, place in listed.places.items():

@@ -8,11 +8,11 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote
 
-from perfci.report.clean import clean_line, code
+from perfci.report.clean import clean_line
 from perfci.report.drawing import Spark, spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, slug
-from perfci.report.site.forge_pages import address, new_issue, pull_request
+from perfci.report.site.forge_pages import address, pull_request
 from perfci.report.site.words import shown
 from perfci.trend import Change, Drift, SeriesKey, Trend, TrendEvent, benchmark_of, dates_of
 from perfci.units import first_of, format_value, listed
@@ -50,9 +50,6 @@ class TrendRow:
     pull: str = ""
     pull_href: str = ""
     bisect: str = ""
-    searched: str = ""
-    search_href: str = ""
-    issue_href: str = ""
 
 
 class TrendRows:
@@ -90,18 +87,7 @@ class TrendRows:
         It shows the worst open change. If the event has several changes, figures of all of them
         replace those of the one.
         """
-        row = self._row_of_event(event)
-        issue = new_issue(self._trend.forge, *_issue_of(row)) if self._drawn else ""
-        return replace(row, issue_href=issue)
-
-    def _row_of_event(self, event: TrendEvent) -> TrendRow:
-        searched = words.searched_change(event)
-        row = replace(
-            self._change(event.outstanding[0]),
-            bisect=words.bisect_command(event),
-            searched=searched,
-            search_href=self._trend.search_page,
-        )
+        row = replace(self._change(event.outstanding[0]), bisect=words.bisect_command(event))
         ended = self._ended(event)
         if len(event.changes) == 1:
             return replace(row, note=_joined(words.event_text(event), row.note, ended))
@@ -206,18 +192,6 @@ def _count(first: int | None, last: int | None) -> str:
     if first is None or last is None or last - first <= 1:
         return ""
     return f"{last - first:,} commits, the last"
-
-
-def _issue_of(row: TrendRow) -> tuple[str, str]:
-    """Return the title and the text of an issue on an event, for people to complete."""
-    what = f"{row.size} {words.meaning(row.worse)}"
-    lines = (
-        f"{what}: {code(row.case)} {code(row.metric)} on {code(row.environment)}, {row.date}",
-        f"Commits: {code(row.commits)} {code(row.subject)}" if row.commits else "",
-        f"Find the commit: {code(row.bisect)}" if row.bisect else "",
-        f"Settle it: {code(f'perfci history triage {row.id} --state acknowledged --reason …')}",
-    )
-    return f"perfci: {row.case} {row.metric} {what}", "\n".join(filter(None, lines))
 
 
 def _note_of_several(event: TrendEvent) -> str:

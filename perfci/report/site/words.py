@@ -221,17 +221,13 @@ def event_text(event: TrendEvent) -> str:
     return ""
 
 
-def searched_change(event: TrendEvent) -> str:
-    """Return the id of the change that stands for an event in a search, or "" without a commit."""
-    change = event.outstanding[0]
-    known = all(change.commits_within) and not change.same_commit
-    return clean_line(change.id, 100) * (known and event.kind != "environment")
-
-
 def bisect_command(event: TrendEvent) -> str:
     """Return the command that searches for an event's commit, or "" if no commit made it."""
-    change = searched_change(event)
-    return f"perfci bisect {quote(change)}" if change else ""
+    change = event.outstanding[0]
+    known = all(change.commits_within) and not change.same_commit
+    if not known or event.kind == "environment":
+        return ""
+    return f"perfci bisect {quote(clean_line(change.id, 100))}"
 
 
 def place_text(change: Change) -> str:

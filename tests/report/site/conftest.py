@@ -8,12 +8,12 @@ import pytest
 
 from perfci.report.site.pages import render_site
 from perfci.trend import Trend
-from tests.report.site.histories import distributions, year
+from tests.report.site.histories import year
 
 
 def write_site(trend: Trend, folder: Path) -> Path:
     """Write the site of ``trend`` and return its folder."""
-    for name, content in render_site(trend, distributions(trend)):
+    for name, content in render_site(trend):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

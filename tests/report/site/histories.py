@@ -225,19 +225,6 @@ def year() -> Trend:
     )
 
 
-def distributions(trend: Trend, last: int = 14) -> dict[SeriesKey, dict[str, bytes]]:
-    """Return eight workers' values, packed, around each of the newest values."""
-    random = np.random.default_rng(3)
-    found = {}
-    for one in trend.series:
-        nights = trend.timelines[one.key.environment].runs
-        found[one.key] = {
-            nights[int(row)].id: (value * np.exp(random.normal(0.0, 0.006, 8))).tobytes()
-            for row, value in zip(one.rows[-last:], one.values[-last:], strict=True)
-        }
-    return found
-
-
 def with_changes(trend: Trend, *changes: Change) -> Trend:
     """Return ``trend`` with other changes, and the events that they are."""
     events = group_events(changes, trend.series, trend.timelines)

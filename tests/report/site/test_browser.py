@@ -192,22 +192,6 @@ def test_an_outlier_does_not_flatten_the_chart_and_is_told(
     assert "12." in card.locator("td.number").nth(365 - 1 - 301).inner_text()
 
 
-def test_two_chosen_nights_are_compared(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(f"{H200_STEP} >> .changes")
-    card = page.locator(H200_STEP)
-    card.get_by_text("Compare two runs").click()
-    said = card.locator(".said")
-    expect(said).to_contain_text(re.compile(r"B against A \+[45]\.\d %. From 8 and 8 workers"))
-    before = said.inner_text()
-    assert card.locator("circle.worker").count() == 16
-    card.get_by_text("All runs as a table").click()
-    night = card.locator("td.number").nth(365 - 1 - 351).inner_text()
-    assert f"As recorded (the thick lines): A {night}, B " in before
-    card.get_by_label("Run A").select_option(index=0)
-    expect(said).not_to_have_text(before)
-
-
 def test_the_button_turns_the_colours_and_the_choice_stays(
     watched: Watched, year_site: Path
 ) -> None:
@@ -338,10 +322,6 @@ def test_nights_of_one_commit_on_one_day_can_be_told_apart(
     few = frozenset(one.key for one in trend.series)
     site = write_site(replace(trend, timelines=lines, too_few=few), tmp_path / "site")
     page = watched.open(page_of(site, "work"))
-    page.get_by_text("Compare two runs").click()
-    options = page.get_by_label("Run A").locator("option").all_text_contents()
-    assert len(set(options)) == 4
-    assert options[0].startswith("2025-11-22 23:05")
     page = watched.open(site / "index.html")
     page.wait_for_selector(RESULTS)
     assert "too few runs" in page.locator(RESULTS).inner_text()

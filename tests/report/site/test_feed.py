@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def file_of(trend: Trend, name: str) -> ET.Element:
-    files = dict(render_site(trend, {}))
+    files = dict(render_site(trend))
     return ET.fromstring(files[name])
 
 

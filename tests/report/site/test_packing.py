@@ -6,10 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.history import schema
 from perfci.report.drawing import pack
-from perfci.report.site.data import Attached, _workers
-from tests.trend.histories import series
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -42,15 +39,3 @@ def test_a_year_of_a_quiet_metric_takes_few_bytes() -> None:
     values = 1.23e-3 * np.exp(np.random.default_rng(0).normal(0, 0.005, 365))
     text = ",".join(map(str, pack(values).deltas))
     assert len(text) < 6 * 365
-
-
-def test_workers_values_are_sorted_within_their_run() -> None:
-    of_runs = [
-        (3, schema.pack([9.0, 2.0, 5.0])),
-        (4, schema.pack([4.0])),
-        (7, schema.pack([3.0, 1.0])),
-    ]
-    line = series(np.array([5.0, 4.0]))
-    _, rows, counts, deltas = _workers(line, Attached({}, {}, {line.key: of_runs}))
-    assert (rows, counts) == ([3, 4, 7], [3, 1, 2])
-    assert np.cumsum(deltas).tolist() == [2, 5, 9, 4, 1, 3]

@@ -19,7 +19,6 @@ from tests.report.site.histories import (
     EMPTY_HEALTH,
     GPU,
     change,
-    distributions,
     quiet_trend,
     run,
     timeline,
@@ -31,7 +30,7 @@ from tests.report.site.test_script import hostile
 
 def front(trend: Trend) -> str:
     """Return the overview's HTML."""
-    return dict(render_site(trend, {}))["index.html"].decode()
+    return dict(render_site(trend))["index.html"].decode()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_what_got_worse_in_a_series_that_ended_stays_open_under_its_own_heading(
     trend = year()
     ended = replace(trend.changes[0], status="known")
     gone = replace(with_changes(trend, ended), gone=frozenset({ended.series}))
-    site = dict(render_site(gone, {}))
+    site = dict(render_site(gone))
     text = site["index.html"].decode()
     assert "1 regression is open, none of them new" in text
     assert '<h2 id="unmeasured-title">Open, but no longer measured</h2>' in text
@@ -264,7 +263,7 @@ class _Tags(HTMLParser):
 def test_strangers_add_no_tag_and_no_attribute_to_a_page() -> None:
     def of(trend: Trend) -> tuple[set[str], set[str]]:
         parser = _Tags()
-        for name, content in render_site(trend, {}):
+        for name, content in render_site(trend):
             if name.endswith(".html"):
                 parser.feed(content.decode())
         return parser.tags, parser.attributes
@@ -276,7 +275,7 @@ def test_strangers_add_no_tag_and_no_attribute_to_a_page() -> None:
 
 
 def test_nothing_in_a_page_is_inline_so_that_its_policy_can_be_strict() -> None:
-    files = dict(render_site(year(), distributions(year())))
+    files = dict(render_site(year()))
     pages = {name: content.decode() for name, content in files.items() if name.endswith(".html")}
     assert "index.html" in pages
     for name, text in pages.items():
@@ -285,7 +284,7 @@ def test_nothing_in_a_page_is_inline_so_that_its_policy_can_be_strict() -> None:
 
 
 def test_the_first_page_stays_below_a_megabyte_with_many_series() -> None:
-    files = dict(render_site(quiet_trend(cases=1600), {}))
+    files = dict(render_site(quiet_trend(cases=1600)))
     first = ("index.html", "data/search.js", *(name for name in files if name.startswith("assets")))
     assert (
         sum(len(files[name]) for name in first) < 150_000
@@ -296,7 +295,7 @@ def test_the_first_page_stays_below_a_megabyte_with_many_series() -> None:
 
 
 def test_a_page_names_only_the_data_that_is_its_own() -> None:
-    files = dict(render_site(year(), {}))
+    files = dict(render_site(year()))
     (page,) = (files[name].decode() for name in files if name.startswith("benchmarks/tokenise"))
     assert set(re.findall(r'src="\.\./data/([a-z]+-\w+)', page)) == {
         "timeline-1",

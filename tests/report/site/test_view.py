@@ -1,4 +1,4 @@
-"""The state of a page is in its address; charts zoom, stand on dates, and are saved as CSV."""
+"""The state of a page is in its address; charts zoom and stand on dates."""
 
 from __future__ import annotations
 
@@ -87,26 +87,6 @@ def test_runs_stand_at_their_dates_where_that_is_asked_for(
     first, second, *_, last = places()
     assert second - first < (last - first) / 100
     assert "axis=dates" in page.url
-
-
-def test_what_is_shown_is_saved_as_csv(watched: Watched, year_site: Path) -> None:
-    page = watched.open(year_site / "index.html")
-    page.get_by_label("Search").fill("batch=16 graph_breaks")
-    expect(page.locator(RESULTS)).to_have_count(1)
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Save these as CSV").click()
-    lines = saved.value.path().read_text().splitlines()
-    assert lines[0] == "case,metric,environment,latest,unit,status,change"
-    assert lines[1].startswith('"encoder[batch=16,mode=default]",graph_breaks,')
-    assert lines[1].endswith(",1,count,worse,'+1")  # which a spreadsheet would compute
-    assert len(lines) == 2
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(".changes")
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Save as CSV").first.click()
-    lines = saved.value.path().read_text().splitlines()
-    assert lines[0].startswith("date,commit,subject,runner,latency_p50 (s),change")
-    assert len(lines) == 366
 
 
 def test_commits_and_ranges_link_to_the_forge(watched: Watched, tmp_path: Path) -> None:
