@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 import secrets
 import shlex
@@ -14,11 +13,10 @@ from pathlib import Path
 
 from perfci.baselines.store import make_environment
 from perfci.config.loading import Config
-from perfci.errors import UsageError
 from perfci.instruments import added
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
-from perfci.measure.checkout.git import Repository, ResolvedRev, readable, remotes_of
+from perfci.measure.checkout.git import Repository, ResolvedRev, remotes_of
 from perfci.measure.checkout.side_folders import SideFolders
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
@@ -279,7 +277,6 @@ class _Opening:
             self._stack.enter_context(self._check_out(side, overlay))
             for side, overlay in zip(self._wanted, overlays, strict=True)
         )
-        _require_equal_benchmarks(sides)
         bases_own = None
         if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
             bases_own = self._stack.enter_context(self._folders.side(self._wanted[0].resolved))
@@ -359,19 +356,6 @@ def _laid_over(
     return [
         lay_over(context.repository, side.resolved.tree, source.tree, benchmarks) for side in wanted
     ]
-
-
-def _require_equal_benchmarks(sides: Sequence[SidePlan]) -> None:
-    """Raise UsageError if git wrote different contents of one benchmark file on the two sides."""
-    for name in sorted(frozenset().union(*(side.overlay.converted for side in sides))):
-        files = [side.root / name for side in sides]
-        if all(map(Path.is_file, files)) and not filecmp.cmp(files[0], files[-1], shallow=False):
-            raise UsageError(
-                "converted-benchmark",
-                f"git writes another {readable(name)} in base: the sides' .gitattributes differ",
-                "Write its attributes into a `.gitattributes` in the benchmarks' folder, which "
-                "both sides take from head.",
-            )
 
 
 def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:

@@ -67,15 +67,7 @@ def test_a_shallow_clone_knows_no_positions(project: Project) -> None:
 def test_a_range_without_commits_is_refused(project: Project, wanted: str) -> None:
     with pytest.raises(UsageError) as refused:
         commits(opened(project), wanted)
-    assert refused.value.slug in {"bad-range", "empty-range"}
-
-
-def test_a_range_longer_than_its_branch_says_how_long_that_is(project: Project) -> None:
-    with pytest.raises(UsageError, match="main has only 3 commits") as refused:
-        commits(opened(project), "main~99..main")
-    assert "`main` alone means all of them" in refused.value.advice
-    with pytest.raises(UsageError, match="main has only 3 commits"):
-        commits(opened(project), "main~3..main")
+    assert refused.value.slug in {"bad-rev", "unknown-rev", "empty-range"}
 
 
 def test_a_commit_by_itself_is_recorded_for_the_default_branch(project: Project) -> None:

@@ -6,9 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
-from perfci.errors import OutsideError
 from perfci.measure.checkout.disk import take, take_if_free
 
 
@@ -38,19 +35,3 @@ def test_who_waited_for_a_lock_file_that_was_removed_holds_the_new_one(tmp_path:
             assert path.exists()
             assert take_if_free(path) is None
     assert times_open(path) == 0
-
-
-def test_an_empty_folder_in_the_lock_files_place_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    path.mkdir()
-    with take(path):
-        assert path.is_file()
-
-
-def test_a_folder_that_holds_something_is_named_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    (path / "mine").mkdir(parents=True)
-    with pytest.raises(OutsideError, match="is a folder") as caught:
-        take_if_free(path)
-    assert caught.value.slug == "lock-is-folder"
-    assert (path / "mine").is_dir()

@@ -101,57 +101,32 @@ def test_a_root_without_python_path_has_benchmark_files_alone(project: Project) 
     assert made == {"lib.py": "1", "bench_a.py": "2"}
 
 
-def test_links_lead_into_the_sides_own_tree_and_benchmarks_behind_them_are_heads(
-    project: Project,
-) -> None:
+def test_links_lead_into_the_sides_own_tree(project: Project) -> None:
     def files(value: str) -> dict[str, str]:
         return {
             "data": value,
-            "shared/bench_x.py": value,
-            "shared/other.py": value,
             "benchmarks/data": "-> ../data",
-            "benchmarks/bench_x.py": "-> ../shared/bench_x.py",
             "benchmarks/bench_loop.py": "-> bench_loop.py",
             "benchmarks/bench_out.py": "-> ../../out.py",
         }
 
     _, made = laid(project, files("1"), files("2"))
-    assert made["data"] == made["shared/other.py"] == "1"
-    assert made["shared/bench_x.py"] == "2"
+    assert made["data"] == "1"
 
 
-def test_a_benchmark_that_is_a_link_to_what_differs_under_another_name_is_refused(
-    project: Project,
-) -> None:
+def test_a_benchmark_that_is_a_link_to_what_differs_is_refused(project: Project) -> None:
     """Each side would run its own, and the library's file must stay each side's own."""
     link = {"benchmarks/bench_x.py": "-> ../mylib/core.py"}
-    with pytest.raises(UsageError, match=r"is a link to mylib/core\.py"):
+    with pytest.raises(UsageError, match=r"bench_x\.py is a link to a file that differs"):
         laid(project, {"mylib/core.py": "1", **link}, {"mylib/core.py": "2", **link})
     _, made = laid(project, {"mylib/core.py": "1", "lib": "1"}, {"mylib/core.py": "1", **link})
     assert made["lib"] == "1"
 
 
-def test_files_below_attributes_that_differ_may_be_written_otherwise(project: Project) -> None:
-    names = ("benchmarks/bench_x.py", "benchmarks/data/x", "lib.py")
-    same = dict.fromkeys(names, "1")
-    overlay, _ = laid(project, same, same | {"lib.py": "2", ".gitattributes": "* -text"})
-    assert overlay.converted == {*names[:2]}
-    inside = {"benchmarks/.gitattributes": "* -text", "docs/.gitattributes": "* -text"}
-    overlay, _ = laid(project, same, same | inside)
-    assert not overlay.converted
-
-
-@pytest.mark.parametrize("linked", ["base", "head", "both"])
-def test_a_folder_that_is_a_link_is_heads_on_both_sides(project: Project, linked: str) -> None:
-    def files(side: str, value: str) -> dict[str, str]:
-        if linked in {side, "both"}:
-            return {"benchmarks": "-> tools/speed", "tools/speed/bench_x.py": value}
-        return {"benchmarks/bench_x.py": value}
-
-    _, made = laid(project, files("base", "1"), files("head", "2"))
-    for name, text in files("head", "2").items():
-        assert made[name] == text.removeprefix("-> ")
-    assert ("benchmarks" in made) == (linked != "base")
+def test_a_folder_that_is_a_link_is_refused(project: Project) -> None:
+    files = {"benchmarks": "-> tools/speed", "tools/speed/bench_x.py": "1"}
+    with pytest.raises(UsageError, match="behind the link benchmarks"):
+        laid(project, {"benchmarks/bench_x.py": "1"}, files)
 
 
 def test_a_folder_stands_where_base_has_a_file_and_the_reverse(project: Project) -> None:

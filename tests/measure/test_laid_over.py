@@ -64,14 +64,3 @@ def test_a_working_tree_is_left_as_it_is(project: Project) -> None:
     compare(project, "HEAD")
     compare(project, ".", "HEAD~0", "--benchmarks-of", ".")
     assert project.git("status", "--porcelain") == before
-
-
-def test_benchmark_files_that_git_writes_otherwise_on_each_side_are_refused(
-    project: Project,
-) -> None:
-    project.commit("base", **{BENCH: READING})
-    project.commit("head", **{".gitattributes": "benchmarks/*.py eol=crlf\n"})
-    done = project.perfci("compare", "HEAD~", "HEAD")
-    assert done.code == 2
-    assert "[converted-benchmark]" in done.text
-    assert "`.gitattributes` in the benchmarks' folder" in done.text

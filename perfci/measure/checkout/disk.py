@@ -6,7 +6,6 @@ import errno
 import os
 import secrets
 import shutil
-import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,33 +72,18 @@ def remove_folder(folder: Path) -> None:
     except (OSError, RecursionError):
         # Another process removed something first, or folders are protected, or they are nested
         # deeper than Python can go, because it keeps each one open on its way down.
-        with suppress(OSError, RecursionError):
-            _open_up(folder)
-        _remove_by_program(folder)
+        _run("chmod", "-R", "u+rwX", "--", str(folder))
+        if reason := _run("rm", "-rf", "--", str(folder)):
+            raise OSError(reason) from None
 
 
-def _remove_by_program(folder: Path) -> None:
+def _run(*command: str) -> str:
+    """Run a command, and return the end of what it says if it fails."""
+    environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
-        ["rm", "-rf", "--", str(folder)],
-        env={**os.environ, "LC_ALL": "C"},
-        capture_output=True,
-        errors="replace",
-        check=False,
+        command, env=environment, capture_output=True, errors="replace", check=False
     )
-    if done.returncode:
-        raise OSError(done.stderr.strip()[-300:])
-
-
-def _open_up(folder: Path) -> None:
-    """Let the owner into ``folder`` and all folders below it.
-
-    Each folder is opened up before ``os.walk`` reaches it, which skips folders that it can't list.
-    """
-    folder.chmod(stat.S_IRWXU)
-    for below, names, _ in os.walk(folder):
-        for path in (Path(below, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(stat.S_IRWXU)
+    return done.stderr.strip()[-300:] if done.returncode else ""
 
 
 class FolderLock:
@@ -147,7 +131,7 @@ def _take(path: Path, *, shared: bool, wait: bool) -> FolderLock:
 
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     while True:
-        descriptor = _opened(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, how)
             same = _is_at(path, descriptor)
@@ -157,22 +141,6 @@ def _take(path: Path, *, shared: bool, wait: bool) -> FolderLock:
         if same:
             return FolderLock(path, descriptor)
         os.close(descriptor)  # the file was removed before it was locked: this lock is worthless
-
-
-def _opened(path: Path) -> int:
-    """Open the lock file. Remove an empty folder in its place. OutsideError for another folder."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except IsADirectoryError:
-        try:
-            path.rmdir()
-        except OSError:
-            raise OutsideError(
-                "lock-is-folder",
-                f"{path} is a folder, and perfci's lock file belongs there",
-                "Look whose it is, and move it away.",
-            ) from None
-    return _opened(path)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -191,7 +159,7 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         for left in cache.glob("session-*.lock"):
-            if not left.is_dir() and (abandoned := take_if_free(left)):
+            if abandoned := take_if_free(left):
                 with suppress(OSError):
                     remove_folder(left.with_suffix(""))
                 abandoned.release(remove=True)

@@ -88,7 +88,7 @@ class SideFolders:
         with explaining(f"looking through {self._trees}"):
             entries = self._trees.iterdir() if self._trees.exists() else ()
             left = {entry.name.removesuffix(".lock") for entry in entries}
-            for name in sorted(folder for folder in left if not self._lock_path(folder).is_dir()):
+            for name in sorted(left):
                 lock = take_if_free(self._lock_path(name))
                 if lock and self._end(self._trees / name, lock):
                     removed.append(self._trees / name)

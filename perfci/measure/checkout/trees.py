@@ -29,8 +29,7 @@ _Entries: TypeAlias = Mapping[str, tuple[str, str]]
 """By path: git's mode, and the id of the content."""
 _LINK = "120000"
 """git's mode of a symbolic link."""
-_MOST_LINKS = 40
-"""How many links are followed one after the other: as many as Linux follows."""
+_NOTHING = ("", "")
 MOST_FOLLOWED = 5_000
 """If more files differ, their use isn't tracked: a change that large is measured in any case."""
 _UNWATCHABLE = frozenset({"120000", MODE})
@@ -83,14 +82,12 @@ class Overlay:
     """A commit's git ``tree`` with the benchmark files of another commit.
 
     The commit itself lacks the files ``added``, and has the files ``changed`` with other content.
-    For the files ``converted`` the two commits have different ``.gitattributes``, so that git may
-    check them out with other content. All are paths relative to the tree's root.
+    Both are paths relative to the tree's root.
     """
 
     tree: str
     added: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
-    converted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,39 +102,19 @@ class BenchmarkFiles:
     pattern: str
     python_path: tuple[str, ...] = ()
 
-    def selection(
-        self, names: Collection[str], target_of: Callable[[str], str | None]
-    ) -> tuple[Callable[[str], bool], Mapping[str, str]]:
-        """Return a predicate that is true for paths of benchmark files, and the links out of these.
+    def selection(self, names: Collection[str]) -> Callable[[str], bool]:
+        """Return a predicate that is true for paths of benchmark files.
 
-        ``names`` are the files of the tree whose benchmarks run. ``target_of`` returns where a
-        symbolic link of that tree leads, and None for any other path. The returned links are
-        benchmark files, each with the file outside of the benchmarks that it leads to.
+        ``names`` are the files of the tree whose benchmarks run.
         """
         folder = PurePosixPath(self.folder)
-        real = _resolved(folder, target_of)
-        whole = self._is_whole(real, names)
+        whole = self._is_whole(folder, names)
 
         def is_benchmark(name: str) -> bool:
             path = PurePosixPath(name)
-            inside = path.is_relative_to(folder) or path.is_relative_to(real)
-            return inside and (whole or path.match(self.pattern))
+            return path.is_relative_to(folder) and (whole or path.match(self.pattern))
 
-        links = {
-            name: str(_resolved(PurePosixPath(name), target_of))
-            for name in names
-            if is_benchmark(name)
-            and PurePosixPath(name).match(self.pattern)
-            and target_of(name) is not None
-        }
-        outside = {name: target for name, target in links.items() if not is_benchmark(target)}
-        # a link's target counts as a benchmark file, too, if its name matches the pattern
-        behind = {place for place in outside.values() if PurePosixPath(place).match(self.pattern)}
-        # and so does a link among the folder and its parents
-        parts = map(str, (folder, *folder.parents))
-        through = {name for name in parts if target_of(name) is not None}
-        links = {name: target for name, target in outside.items() if target not in behind}
-        return lambda name: is_benchmark(name) or name in behind or name in through, links
+        return is_benchmark
 
     def _is_whole(self, folder: PurePosixPath, names: Collection[str]) -> bool:
         """Return whether all of the folder belongs to the benchmarks, helpers and data included.
@@ -160,79 +137,60 @@ def _is_in_package(folder: PurePosixPath, library: PurePosixPath, names: Collect
     return not NO_LIBRARY.intersection(parts) and str(library / parts[0] / "__init__.py") in names
 
 
-def _resolved(path: PurePosixPath, target_of: Callable[[str], str | None]) -> PurePosixPath:
-    """Return where ``path`` leads inside the tree, or ``path`` itself if it leads out of it."""
-    real = path
-    for _ in range(_MOST_LINKS):
-        parts = (*reversed(real.parents), real)
-        link = next(
-            ((part, to) for part in parts if (to := target_of(str(part))) is not None), None
-        )
-        if link is None:
-            return real
-        place, target = link
-        rest = real.relative_to(place)
-        real = PurePosixPath(os.path.normpath(place.parent / target / rest))
-        if real.is_absolute() or ".." in real.parts:
-            return path
-    return path
-
-
 def lay_over(repository: Repository, tree: str, source: str, benchmarks: BenchmarkFiles) -> Overlay:
     """Return ``tree`` with the benchmark files of the git tree ``source`` in place of its own.
 
-    UsageError if a benchmark is a link to a file that differs between the sides: each side would
-    run its own version. OutsideError if git fails.
+    UsageError if a benchmark is a link to a file that differs between the sides, so that each side
+    would run its own version, or if their folder is a link. OutsideError if git fails.
     """
     if tree == source:
         return Overlay(tree)
     source_files = files_of(repository.git_dir, source)
-    targets: dict[str, str] = {}
-
-    def target_of(name: str) -> str | None:
-        mode, blob = source_files.get(name, ("", ""))
-        if mode != _LINK:
-            return None
-        if name not in targets:
-            targets[name] = git(repository.root, "cat-file", "blob", blob)
-        return targets[name]
-
-    is_benchmark, links = benchmarks.selection(source_files, target_of)
-    laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
     tree_files = files_of(repository.git_dir, tree)
-    replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
-    for name, target in links.items():
-        if tree_files.get(target) != source_files.get(target):
+    folder = PurePosixPath(benchmarks.folder)
+    for place in map(str, (folder, *folder.parents)):
+        if _LINK in {source_files.get(place, _NOTHING)[0], tree_files.get(place, _NOTHING)[0]}:
             raise UsageError(
                 "linked-benchmark",
-                f"{readable(name)} is a link to {readable(target)}, which differs between the "
-                "sides: each would run a benchmark of its own",
-                f"Give it a name that matches `pattern`, {benchmarks.pattern}, or make "
-                f"{readable(name)} a file.",
+                f"the benchmarks' folder is behind the link {readable(place)}",
+                "Set `benchmarks` to the folder that it leads to.",
             )
+    is_benchmark = benchmarks.selection(source_files)
+    laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
+    replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
     declared = _declarations(tree_files, source_files, laid)
+    made = tree
+    if laid != replaced:
+        made = _written(repository.root, tree, replaced, {**laid, **declared})
+    for name, (mode, _) in laid.items():
+        if mode == _LINK and PurePosixPath(name).match(benchmarks.pattern):
+            _require_equal(repository, name, (made, source))
     return Overlay(
-        tree
-        if laid == replaced
-        else _written(repository.root, tree, replaced, {**laid, **declared}),
+        made,
         frozenset(laid.keys() - tree_files.keys()),
         frozenset(
             name for name in laid.keys() & tree_files.keys() if laid[name] != tree_files[name]
         ),
-        _converted(tree_files, source_files, laid),
     )
 
 
-def _converted(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> frozenset[str]:
-    """Return the benchmark files below a ``.gitattributes`` that differs between the trees."""
-    folders = {
-        PurePosixPath(name).parent
-        for name in {**tree_files, **source_files}
-        if PurePosixPath(name).name == ".gitattributes"
-        and name not in laid
-        and tree_files.get(name) != source_files.get(name)
-    }
-    return frozenset(name for name in laid if folders.intersection(PurePosixPath(name).parents))
+def _require_equal(repository: Repository, link: str, trees: tuple[str, str]) -> None:
+    """Raise UsageError if ``link`` leads to files that differ between the ``trees``."""
+    found = set()
+    for tree in trees:
+        with tempfile.TemporaryFile("w+", errors="surrogateescape") as question:
+            question.write(f"{tree}:{link}\n")
+            question.seek(0)
+            words = ("cat-file", "--batch-check", "--follow-symlinks")
+            answer = attempt(repository.root, *words, given=question)
+        found.add(answer.output.partition(" ")[0])  # an id, or what is wrong with the link
+    if len(found) > 1:
+        raise UsageError(
+            "linked-benchmark",
+            f"{readable(link)} is a link to a file that differs between the sides: each would run "
+            "a benchmark of its own",
+            f"Make {readable(link)} a file.",
+        )
 
 
 def _declarations(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> _Entries:
