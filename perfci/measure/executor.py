@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfci.measure.machine.isolation import isolated
+from perfci.measure.machine.isolation import close_to_others
 from perfci.measure.machine.quiet import divide
 from perfci.measure.pipes import PipeChannel
 from perfci.measure.process_cleanup import WORKER_VARIABLE, Guardian
@@ -53,16 +53,16 @@ class Executor:
         return time.monotonic()
 
     @contextmanager
-    def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        """Run a guardian next to the session, and foreign code in a namespace if possible.
+    def guarded(self, token: str) -> Iterator[None]:
+        """Run a guardian next to the session, and close this process to foreign code.
 
-        When this process ends, the guardian ends every process that carries ``token``. Yields the
-        command to put before each of the session's commands. If perfci has a cgroup to itself, each
-        worker gets a part of it.
+        When this process ends, the guardian ends every process that carries ``token``. If perfci
+        has a cgroup to itself, each worker gets a part of it.
         """
         divided = divide()
-        with Guardian(token, divided.leaf, enabled=divided.enabled), isolated(inherited) as enter:
-            yield enter
+        with Guardian(token, divided.leaf, enabled=divided.enabled):
+            close_to_others()
+            yield
 
     def start(
         self,

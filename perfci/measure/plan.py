@@ -82,8 +82,8 @@ class SessionPlan:
     ``cache`` holds the trees of all sides and commits. ``scratch`` is emptied at the session's end.
     ``checkout`` is the user's own tree.
 
-    Workers: ``enter`` is the beginning of a worker's command. ``discovered`` has each side's
-    discovery. ``looks`` is the library that sees which files workers look at.
+    Workers: ``discovered`` has each side's discovery. ``looks`` is the library that
+    sees which files workers look at.
 
     The project: ``names`` are the packages in the sides' trees, ``project`` the distributions that
     the trees declare. ``counterparts`` recognise copies of the trees' files. ``separate`` are
@@ -104,7 +104,6 @@ class SessionPlan:
     token: str
     checkout: Path
     cache: Path
-    enter: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     counterparts: Counterparts | None = None
@@ -231,7 +230,6 @@ class SessionPlan:
             environment=environment,
             affinity=self.cores.workers,
             memory_limit=config.settings.memory_limit,
-            enter=self.enter,
             launcher=config.launcher,
         )
 

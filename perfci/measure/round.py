@@ -20,7 +20,7 @@ from perfci.measure.machine.card_watches import (
     under_load,
 )
 from perfci.measure.machine.cores import throttled_s
-from perfci.measure.machine.gpu_watch import CardWatch, GpuState, set_aside_reason
+from perfci.measure.machine.gpu_watch import GpuState, GpuWatch, set_aside_reason
 from perfci.measure.provenance.attribution import (
     Provenance,
     WorkerWatch,
@@ -361,7 +361,7 @@ class RoundSide:
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.on_device = False
-        self.cards: tuple[CardWatch, ...] = ()
+        self.cards: tuple[GpuWatch, ...] = ()
         self.sm_clock = math.nan
         self.watches = [group.watch(self) for group in metric_groups()]
         self.readings: dict[str, float] = {}

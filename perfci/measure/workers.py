@@ -7,11 +7,9 @@ tests a simulation.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
-import shutil
 import signal
 import subprocess
 import time
@@ -46,8 +44,8 @@ class Launch:
     """How workers of one side are started.
 
     ``affinity`` are the cores that the worker is pinned to, empty if nothing is pinned. The command
-    begins with ``enter``, which shuts the worker off from other processes. Then come ``launcher``,
-    the user's own command, and Python. ``memory_limit`` is in bytes, 0 for no limit.
+    begins with ``launcher``, the user's own command, then comes Python. ``memory_limit`` is in
+    bytes, 0 for no limit.
     """
 
     python: str
@@ -55,7 +53,6 @@ class Launch:
     affinity: tuple[int, ...] = ()
     memory_limit: int = 0
     import_times: bool = False
-    enter: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()
 
 
@@ -107,15 +104,9 @@ class SpawnedWorker(WorkerProcess):
         try:
             if launch.affinity:  # inherited by the child from its very first instruction
                 os.sched_setaffinity(0, launch.affinity)
-            first = (*launch.launcher, launch.python)[0]
-            if (
-                launch.enter and shutil.which(first) is None
-            ):  # ``enter`` starts, and would report the missing program in the log only
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             spawned = str(time.monotonic_ns())
             self._process = subprocess.Popen(
                 [
-                    *launch.enter,
                     *launch.launcher,
                     launch.python,
                     *options,

@@ -261,8 +261,7 @@ class _Opening:
             context.shown.step(f"removed {counted(len(swept), 'folder')} that an earlier run left")
         self.scratch = stack.enter_context(scratch_folder(context.cache))
         self._token = secrets.token_hex(8)
-        guarded = context.executor.guarded(self._token, context.inherited)
-        self._enter = stack.enter_context(guarded)
+        stack.enter_context(context.executor.guarded(self._token))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -290,7 +289,6 @@ class _Opening:
             inherited=context.inherited,
             scratch=self.scratch,
             token=self._token,
-            enter=self._enter,
             checkout=repository.root,
             differing=_differing(sides),
             changes=_changes(sides),
@@ -320,7 +318,6 @@ class _Opening:
                 context.inherited, config.quiet, 1, config.pass_env, variable
             ),
             timeout=config.build_timeout,
-            enter=self._enter,
             own_environment=config.environment == "own" and bool(config.build),
         )
         context.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")

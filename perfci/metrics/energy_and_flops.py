@@ -19,7 +19,7 @@ from perfci.model.finding import Finding, finding
 PLACE = 7
 METRICS = {
     Metric("energy", "J/call", "per_worker", 0.10, "info"): (
-        "total energy of the GPU ÷ calls, as NVML or amdsmi counts it"
+        "total energy of the GPU ÷ calls, as NVML counts it"
     ),
     Metric("sm_clock", "MHz", "per_worker", 0.05, "info", direction="higher"): (
         "clock of the GPU's multiprocessors during the calls that energy is measured in (NVML)"

@@ -100,8 +100,8 @@ class Simulated:
         return self.time
 
     @contextmanager
-    def guarded(self, token: str, inherited: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        yield ()
+    def guarded(self, token: str) -> Iterator[None]:
+        yield
 
     def start(
         self,

@@ -170,7 +170,7 @@ def test_a_torch_that_cannot_name_its_card_leaves_it_unwatched_with_a_note(tree:
     for output in measured(tree, gpu, "untold"):
         assert output.missing["energy"] == "the card's energy can't be read"
         assert output.values["device_time_p50"] > 0.0
-    assert "doesn't say which card" in gpu.notes()[0]
+    assert "doesn't say which NVIDIA card" in gpu.notes()[0]
 
 
 def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:

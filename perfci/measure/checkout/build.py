@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -61,16 +59,14 @@ class BuildRecipe:
     """A build: its commands as configured, and how to run them. All have ``timeout`` s together.
 
     ``{python}`` in a command stands for ``python``, or for the Python of the side's
-    ``own_environment``. ``enter`` is put before each command, and closes other processes to it.
-    ``SideFolders`` adds the ``tree``, a ``commit`` with this tree, and the ``submodules`` to check
-    out before the build.
+    ``own_environment``. ``SideFolders`` adds the ``tree``, a ``commit`` with this tree, and
+    the ``submodules`` to check out before the build.
     """
 
     build: tuple[str, ...] = ()
     python: str = sys.executable
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     timeout: float = 1800.0
-    enter: tuple[str, ...] = ()
     own_environment: bool = False
     tree: str = ""
     commit: str = ""
@@ -155,11 +151,9 @@ def _run(
     command: tuple[str, ...], recipe: BuildRecipe, folder: Path, output: BinaryIO, deadline: float
 ) -> str:
     """Run a command until ``deadline``. Return what went wrong, or an empty text."""
-    if recipe.enter and not _is_there(command[0], recipe, folder):
-        return f"could not be started: {os.strerror(errno.ENOENT)}"
     try:
         process = subprocess.Popen(
-            [*recipe.enter, *command],
+            command,
             cwd=folder,
             env=dict(recipe.environment),
             stdin=subprocess.DEVNULL,
@@ -180,13 +174,6 @@ def _run(
     if status < 0:
         return f"was killed by signal {-status}"
     return f"ended with exit status {status}" if status else ""
-
-
-def _is_there(program: str, recipe: BuildRecipe, folder: Path) -> bool:
-    """Return whether ``program`` exists: with ``enter``, starting a missing one raises nothing."""
-    if "/" in program:
-        return (folder / program).exists()
-    return shutil.which(program, path=recipe.environment.get("PATH")) is not None
 
 
 def _failed(command: tuple[str, ...], trouble: str, log: Path) -> PerfciError:
@@ -310,7 +297,7 @@ def _has_pip(recipe: BuildRecipe) -> bool:
 def _printed(recipe: BuildRecipe, *command: str) -> str:
     """Return what a command prints. MeasureError if it fails."""
     try:
-        done = _completed([*recipe.enter, *command], recipe.environment, recipe.timeout)
+        done = _completed(command, recipe.environment, recipe.timeout)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unmade(command, str(error)) from error
     if done.returncode:

@@ -10,10 +10,9 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
-from perfci.measure.machine.amd_watch import PREFIX, open_amd_watch
 from perfci.measure.machine.gpu_watch import (
-    CardWatch,
     GpuState,
+    GpuWatch,
     UnwatchableCard,
     open_gpu_watch,
 )
@@ -27,28 +26,26 @@ class GpuWatches:
     """The watches of a session: one per card, opened when a worker first reports that card.
 
     NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
-    ``cuda:0`` may be any of its cards: only a UUID names the same card in both. ``nvml`` and
-    ``amdsmi`` stand for the modules ``pynvml`` and ``amdsmi``. The file ``driver`` exists if
-    NVIDIA's driver is loaded.
+    ``cuda:0`` may be any of its cards: only a UUID names the same card in both. ``nvml`` stands for
+    the module ``pynvml``. The file ``driver`` exists if NVIDIA's driver is loaded.
     """
 
-    def __init__(self, nvml: Any = None, amdsmi: Any = None, driver: Path = DRIVER) -> None:
+    def __init__(self, nvml: Any = None, driver: Path = DRIVER) -> None:
         self._nvml = nvml
-        self._amdsmi = amdsmi
         self._driver = driver
-        self._opened: dict[str, CardWatch | UnwatchableCard] = {}
+        self._opened: dict[str, GpuWatch | UnwatchableCard] = {}
         self._used: dict[str, None] = {}
         self._handles: Sequence[Any] | None = None
         self.at_power_limit: set[str] = set()
         """Cases in which a card reached its power limit."""
 
-    def of(self, uuid: str) -> CardWatch | None:
+    def of(self, uuid: str) -> GpuWatch | None:
         """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
         self._used[uuid] = None
         watch = self._watch(uuid)
         return None if isinstance(watch, UnwatchableCard) else watch
 
-    def group(self, uuids: Sequence[str]) -> tuple[CardWatch, ...]:
+    def group(self, uuids: Sequence[str]) -> tuple[GpuWatch, ...]:
         """Return the watches on all of these cards, or none if one of them can't be watched."""
         cards = tuple(card for card in map(self.of, dict.fromkeys(uuids)) if card)
         return cards if len(cards) == len(set(uuids)) else ()
@@ -56,14 +53,14 @@ class GpuWatches:
     def facts(self, uuids: Sequence[str]) -> dict[str, str]:
         """Return what decides the speed of these cards. Cards that differ have a value each."""
         watches = map(self._watch, uuids)  # an unwatchable card is noted if a worker uses it
-        of_cards = [watch.facts() for watch in watches if isinstance(watch, CardWatch)]
+        of_cards = [watch.facts() for watch in watches if isinstance(watch, GpuWatch)]
         names = dict.fromkeys(name for facts in of_cards for name in facts)
         return {
             name: ", ".join(dict.fromkeys(facts.get(name, "unknown") for facts in of_cards))
             for name in names
         }
 
-    def of_session(self, leader: int) -> tuple[CardWatch, ...]:
+    def of_session(self, leader: int) -> tuple[GpuWatch, ...]:
         """Return the watches on NVIDIA's cards that processes of this worker's session use.
 
         Ranks and servers are such processes: their worker itself uses no card.
@@ -85,10 +82,10 @@ class GpuWatches:
             return ()
         return self.group(uuids)
 
-    def _watch(self, uuid: str) -> CardWatch | UnwatchableCard:
+    def _watch(self, uuid: str) -> GpuWatch | UnwatchableCard:
         if uuid not in self._opened:
             try:
-                self._opened[uuid] = self._open(uuid)
+                self._opened[uuid] = open_gpu_watch(self._binding(), uuid)
             except UnwatchableCard as reason:
                 self._opened[uuid] = reason
         return self._opened[uuid]
@@ -99,11 +96,6 @@ class GpuWatches:
 
             self._nvml = pynvml
         return self._nvml
-
-    def _open(self, uuid: str) -> CardWatch:
-        if uuid.startswith(PREFIX):
-            return open_amd_watch(self._amdsmi, uuid.removeprefix(PREFIX))
-        return open_gpu_watch(self._binding(), uuid)
 
     def notes(self) -> tuple[str, ...]:
         """Return what went unseen, and why: a sentence each, no two alike."""
@@ -117,7 +109,7 @@ class GpuWatches:
         return tuple(dict.fromkeys(notes))
 
 
-def read_as_one(cards: Sequence[CardWatch]) -> GpuState | None:
+def read_as_one(cards: Sequence[GpuWatch]) -> GpuState | None:
     """Return the joined state of a worker's cards, or None without any."""
     return GpuState.joined([card.read() for card in cards]) if cards else None
 
@@ -129,7 +121,7 @@ class Load(NamedTuple):
     sm_clock: float
 
 
-def under_load(cards: Sequence[CardWatch], seconds: float) -> Load:
+def under_load(cards: Sequence[GpuWatch], seconds: float) -> Load:
     """Return the load over up to ``seconds`` from now.
 
     A card's counter moves in steps (100 ms apart on an H100), so the time between the first step
@@ -164,7 +156,7 @@ def own_pids(state: GpuState, workers: Collection[int]) -> frozenset[int]:
     return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
 
 
-def held_by(worker: int, cards: Sequence[CardWatch]) -> float:
+def held_by(worker: int, cards: Sequence[GpuWatch]) -> float:
     """Return the bytes on the cards of a worker and its session. NaN if NVML shows none of them."""
     state = GpuState.joined([card.read() for card in cards])
     held = [state.held[pid] for pid in own_pids(state, (worker,)) if pid in state.held]
@@ -178,13 +170,13 @@ def _session_of(pid: int) -> int:
         return 0
 
 
-def _unseen(watch: CardWatch | UnwatchableCard) -> list[str]:
+def _unseen(watch: GpuWatch | UnwatchableCard) -> list[str]:
     if not isinstance(watch, UnwatchableCard):
         by_reason: dict[str, list[str]] = {}
         for what, why in watch.unknown.items():
             by_reason.setdefault(why, []).append(what)
         notes = [
-            f"{watch.library} can't read the card's {', '.join(what)} ({why})."
+            f"NVML can't read the card's {', '.join(what)} ({why})."
             for why, what in by_reason.items()
         ]
         if watch.clocks_set:

@@ -29,10 +29,8 @@ from perfci.measure.machine.cores import (
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
-    SWITCH,
     LooksLibrary,
     git_secrets,
-    obstacle,
     overridden,
     require_exec,
     seen_from_below,
@@ -127,7 +125,6 @@ def examine(
         *([_job(unpassed)] if unpassed else []),
         _secrets(environment),
         _git_secrets(environment, root),
-        _isolation(environment),
     )
 
 
@@ -315,34 +312,6 @@ def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
             "Where the code of others is measured, use a user without it.",
         )
     return _ok("git's credentials", "none in its configuration")
-
-
-def _isolation(environment: Mapping[str, str]) -> HardwareFinding:
-    reason = obstacle(environment)
-    if not reason:
-        return _ok(
-            "isolation",
-            "benchmarks run in a user namespace: the memory and environment of other processes "
-            "are closed to them; files, the network and command lines are not",
-        )
-    why, advice = {
-        "switched_off": (f"{SWITCH}=off", f"Unset {SWITCH}."),
-        "no_tools": ("unshare or nsenter is missing", "Install util-linux."),
-        "no_gpu_driver": ("the GPU's driver is not loaded whole", "Load it: nvidia-modprobe -u."),
-        "refused": (
-            "the kernel or the container allows no user namespace",
-            (
-                "Allow one (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, "
-                "Docker: --security-opt seccomp=unconfined)."
-            ),
-        ),
-    }[reason]
-    return _worse(
-        "isolation",
-        f"{why}: only perfci's own process is closed to benchmarks, and not to root's; those of "
-        "the shell and the runner that started it are open",
-        f"{advice} Or keep every secret out of the job.",
-    )
 
 
 def cores(

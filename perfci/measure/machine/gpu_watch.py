@@ -9,7 +9,6 @@ ends for it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +30,7 @@ AT_LIMIT = "power limit"
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One reading of a card. A value None means that the driver's library can't read it.
+    """One reading of a card. A value None means that NVML can't read it.
 
     ``energy`` is in J since the driver was loaded. ``slowdown`` is empty if the card isn't slowed
     down. ``memory_errors`` counts errors since the same time that ECC could not correct; most cards
@@ -74,20 +73,18 @@ class UnwatchableCard(Exception):
     """A card that NVML can't watch; the text says why."""
 
 
-class CardWatch(ABC):
-    """Reads one card by its driver's library.
+class GpuWatch:
+    """Reads one card by NVML. Made by ``open_gpu_watch``.
 
-    ``unknown`` has what the library couldn't read so far, each with the reason. ``clocks_set``
-    tells whether the user's application clocks limited the card's clock. ``errors`` are the
-    exceptions that the library raises.
+    ``unknown`` has what NVML couldn't read so far, each with the reason. ``clocks_set`` tells
+    whether the user's application clocks limited the card's clock.
     """
 
-    library = ""
-
-    def __init__(self, errors: tuple[type[Exception], ...]) -> None:
+    def __init__(self, nvml: Any, handle: Any) -> None:
         self.unknown: dict[str, str] = {}
         self.clocks_set = False
-        self._errors = errors
+        self._nvml = nvml
+        self._handle = handle
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
@@ -108,45 +105,12 @@ class CardWatch(ABC):
         return self._reading("energy", self._energy)
 
     def _reading(self, what: str, read: Callable[[], T]) -> T | None:
-        """Return the result of ``read``. If the library fails, keep the reason and return None."""
+        """Return the result of ``read``. If NVML fails, keep the reason and return None."""
         try:
             return read()
-        except self._errors as error:
+        except self._nvml.NVMLError as error:
             self.unknown.setdefault(what, str(error).strip() or type(error).__name__)
             return None
-
-    def sm_clock(self) -> int | None:
-        """Return the clock of the multiprocessors in MHz, or None if it can't be read."""
-        return None
-
-    def facts(self) -> dict[str, str]:
-        """Return the settings that decide the card's speed, as far as they can be read."""
-        return {}
-
-    @abstractmethod
-    def _energy(self) -> float: ...
-
-    @abstractmethod
-    def _throttling(self) -> str:
-        """Return the gravest slowdown, or ``AT_LIMIT`` at the power limit, or an empty text."""
-
-    @abstractmethod
-    def _processes(self) -> dict[int, int | None]:
-        """Return the bytes of each process on the card, None where they aren't known."""
-
-    @abstractmethod
-    def _memory_errors(self) -> int | None: ...
-
-
-class GpuWatch(CardWatch):
-    """Reads one card by NVML. Made by ``open_gpu_watch``."""
-
-    library = "NVML"
-
-    def __init__(self, nvml: Any, handle: Any) -> None:
-        super().__init__((nvml.NVMLError,))
-        self._nvml = nvml
-        self._handle = handle
 
     def temperature(self) -> int | None:
         """Return the card's temperature in °C."""
@@ -188,9 +152,10 @@ class GpuWatch(CardWatch):
         return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
 
     def _throttling(self) -> str:
-        """See ``CardWatch``. A driver before 535 knows the function only by its old name.
+        """Return the gravest slowdown, or ``AT_LIMIT`` at the power limit, or an empty text.
 
-        pynvml has both names with any driver, so that only a call shows whether the new one works.
+        A driver before 535 knows the function only by its old name. pynvml has both names with any
+        driver, so that only a call shows whether the new one works.
         """
         nvml = self._nvml
         try:
@@ -201,6 +166,7 @@ class GpuWatch(CardWatch):
         return slowdown_name(reasons) or (AT_LIMIT if reasons & _POWER_LIMIT else "")
 
     def _processes(self) -> dict[int, int | None]:
+        """Return the bytes of each process on the card, None where they aren't known."""
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         return {process.pid: process.usedGpuMemory for process in listed}
 
@@ -219,7 +185,7 @@ class GpuWatch(CardWatch):
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
     """Return a watch on the card that torch calls ``uuid``. Raises UnwatchableCard."""
     if not uuid:
-        raise UnwatchableCard("this torch doesn't say which card it uses; 2.4 and newer do")
+        raise UnwatchableCard("torch doesn't say which NVIDIA card it uses; 2.4 and newer do")
     try:
         nvml.nvmlInit()
         handle = _handle(nvml, uuid)

@@ -1,13 +1,8 @@
-"""Isolates measured code: a namespace of its own, no tokens, and a library that sees file looks.
+"""Isolates measured code: no tokens, and a library that sees file looks.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
-same user, so a benchmark could read every secret of perfci, of the shell that started it and of
-the runner. The kernel refuses that to a process in a user namespace of its own: it has no rights
-over processes outside, even if it runs as the same user or as root. Such a namespace changes no
-process id, no file and no device, so measuring goes on as before. If the kernel doesn't allow a
-namespace, perfci can close only its own process, by ``PR_SET_DUMPABLE``.
-
-A PID namespace was rejected: workers could then not be waited for, pinned and found by their ids.
+same user, so a benchmark could read every secret of the shell that started perfci and of the
+runner. perfci closes its own process, by ``PR_SET_DUMPABLE``.
 
 A launcher has to become Python itself (``exec``): perfci speaks with workers over descriptors that
 they inherit, pins them, and watches and ends them by their process id.
@@ -22,7 +17,6 @@ on both sides.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import os
@@ -37,21 +31,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import perfci.worker.hook
 from perfci.errors import UsageError
 from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
 
-SWITCH = "PERFCI_ISOLATION"
-"""``off`` keeps workers out of a namespace. Not a configuration key: head's author could set it."""
 _PR_SET_DUMPABLE = 4
 """The option's number in ``sys/prctl.h``."""
-_ANSWER_S = 10.0
-"""Longest time to try out a namespace."""
-_PROBE = "(: < /proc/$1/environ) 2>/dev/null && echo open || echo closed"
-"""A shell script that says whether it may read the environment of process ``$1``."""
 _LAUNCHER_ANSWER_S = 60.0
 """Longest time that a launcher may take to become Python."""
 _MARK = "PERFCI_LAUNCHED"
@@ -100,11 +87,8 @@ _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
 _KEPT_READABLE = {"store", "cache"}
 """git's credential helpers that give what they keep to any process of the user."""
-Obstacle = Literal["", "switched_off", "no_tools", "no_gpu_driver", "refused"]
-"""Why there is no namespace. ``no_gpu_driver``: CUDA's driver isn't loaded whole. A program that
-needs root would load the rest, and can't do so from inside a namespace."""
 LOOKS_SWITCH = "PERFCI_LOOKS"
-"""``off`` starts workers without the library. Not a configuration key, like ``SWITCH``."""
+"""``off`` starts workers without the library. No configuration key: head's author could set it."""
 PRELOAD = "LD_PRELOAD"
 _SOURCE = Path(perfci.worker.hook.__file__).with_name("looks.c")
 _OPTIONS = (
@@ -119,109 +103,9 @@ _BUILD_S = 60.0
 _CC_ADVICE = "Install a C compiler (Debian: apt install gcc), or name it in CC."
 
 
-@contextlib.contextmanager
-def isolated(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Close this process to others, and yield the words to put before commands of foreign code.
-
-    There are no such words if the kernel allows no namespace.
-    """
-    with _namespace(environment) as enter:
-        # no process of this user can read this one from now on; root, with all rights, still can
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        yield enter
-
-
-def obstacle(environment: Mapping[str, str]) -> Obstacle:
-    """Return why this user's other processes are open to benchmarks here, or an empty text."""
-    known = _known_obstacle(environment)
-    if known:
-        return known
-    with _namespace(environment) as enter:
-        return "" if enter else "refused"
-
-
-@contextlib.contextmanager
-def _namespace(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Yield the command that enters a user namespace, or nothing. It lives as long as the block."""
-    unshare, nsenter = shutil.which("unshare"), shutil.which("nsenter")
-    if _known_obstacle(environment) or not (unshare and nsenter):
-        yield ()
-        return
-    plain = {"PATH": os.environ.get("PATH", os.defpath)}
-    with subprocess.Popen(
-        [unshare, "--user", "--", "cat"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=plain,
-        start_new_session=True,  # out of reach of the terminal's Ctrl-C
-        bufsize=0,
-    ) as holder:
-        assert holder.stdin is not None  # noqa: S101 (asked for above)
-        assert holder.stdout is not None  # noqa: S101
-        try:
-            enter = (nsenter, f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials", "--")
-            yield enter if _is_ready(holder) and _holds(enter, plain) else ()
-        finally:
-            holder.kill()
-
-
-def _is_ready(holder: subprocess.Popen[bytes]) -> bool:
-    """Map every user and group to itself. Return whether the kernel allows that."""
-    assert holder.stdin is not None  # noqa: S101
-    assert holder.stdout is not None  # noqa: S101
-    try:
-        # `cat` sends the line back as soon as it runs in the namespace
-        holder.stdin.write(b"\n")
-        if holder.stdout.read(1) != b"\n":  # refused: unshare has ended
-            return False
-        process = Path(f"/proc/{holder.pid}")
-        if os.geteuid() == 0:
-            maps = [_identity("uid_map"), _identity("gid_map")]
-        else:
-            # without root, the kernel maps a group only after this
-            (process / "setgroups").write_text("deny", encoding="ascii")
-            maps = [f"{number} {number} 1" for number in (os.geteuid(), os.getegid())]
-        for name, text in zip(("uid_map", "gid_map"), maps, strict=True):
-            (process / name).write_text(text, encoding="ascii")
-    except OSError:  # the kernel or the container forbids it: callers report that
-        return False
-    return True
-
-
-def _identity(name: str) -> str:
-    """Return a map of each id that is mapped here to itself.
-
-    Root needs all of these to keep its rights over other users' files.
-    """
-    own = Path(f"/proc/self/{name}").read_text(encoding="ascii").splitlines()
-    ranges = (line.split() for line in own)
-    return "\n".join(f"{first} {first} {count}" for first, _, count in ranges)
-
-
-def _holds(enter: tuple[str, ...], plain: Mapping[str, str]) -> bool:
-    """Return whether the namespace works: from inside, this process's environment can't be read.
-
-    This is tried before the process closes itself, which would hide a failure.
-    """
-    try:
-        tried = subprocess.run(
-            [*enter, "sh", "-c", _PROBE, "sh", str(os.getpid())],
-            env=plain, capture_output=True, text=True, check=False, timeout=_ANSWER_S,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return tried.stdout.strip() == "closed"
-
-
-def _known_obstacle(environment: Mapping[str, str]) -> Obstacle:
-    if environment.get(SWITCH) == "off":
-        return "switched_off"
-    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
-        return "no_tools"
-    if Path("/dev/nvidiactl").exists() and not Path("/dev/nvidia-uvm").exists():
-        return "no_gpu_driver"
-    return ""
+def close_to_others() -> None:
+    """Close this process to all others of this user. Root, with all rights, can still read it."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:

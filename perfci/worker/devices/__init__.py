@@ -59,7 +59,7 @@ class BurstDevice(metrics.Device, Protocol):
         """Return the stream that the work's calls are launched in."""
 
     def uuid(self) -> str:
-        """Return NVML's UUID, ``amd:`` and the serial number, or an empty string if unknown."""
+        """Return NVML's UUID, or an empty string if unknown."""
 
 
 class DeviceGroup:

@@ -48,7 +48,7 @@ class Accelerator(TorchDevice):
         self._torch = torch
         torch.accelerator.synchronize(device)  # raises for a device that can't be waited for
         super().__init__(str(device), device, self._counter(device))
-        self._missing = {"energy": "perfci reads it of NVIDIA's and AMD's cards only"}
+        self._missing = {"energy": "perfci reads it of NVIDIA's cards only"}
         if self._memory is None:
             uncounted = f"torch counts no memory of {device.type} devices"
             metrics = ("peak_device_memory", "peak_device_memory_reserved", "memory_growth")

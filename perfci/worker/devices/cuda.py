@@ -32,7 +32,6 @@ class Cuda(TorchDevice):
             name = f"cuda:{torch.cuda.current_device()}"
         super().__init__(name, name, torch.cuda)
         self._cuda = torch.cuda
-        self._rocm = getattr(torch.version, "hip", None) is not None
         self._cycles_per_s = 0.0
 
     def missing(self) -> dict[str, str]:
@@ -42,10 +41,13 @@ class Cuda(TorchDevice):
     def uuid(self) -> str:
         """Return the UUID without NVML's prefix, or an empty text if torch doesn't know it.
 
-        For an AMD card, return ``amd:`` and the serial number.
+        An AMD card has none that NVML knows.
         """
-        uuid = str(getattr(self._cuda.get_device_properties(self.name), "uuid", ""))
-        return f"amd:{_serial_in(uuid)}" if self._rocm else uuid
+        import torch
+
+        rocm = getattr(torch.version, "hip", None) is not None
+        properties = self._cuda.get_device_properties(self.name)
+        return "" if rocm else str(getattr(properties, "uuid", ""))
 
     def synchronize(self) -> None:
         """Wait until all launched work has ended."""
@@ -111,19 +113,6 @@ class Cuda(TorchDevice):
         Events are recorded with it explicitly, because torch's current device may be another one.
         """
         return self._cuda.current_stream(self.name)
-
-
-def _serial_in(uuid: str) -> str:
-    """Return an AMD card's serial number, or an empty text if the UUID doesn't hold one.
-
-    HIP writes the serial number's hexadecimal digits, as ASCII text, into the UUID's bytes.
-    """
-    try:
-        serial = bytes.fromhex(uuid.replace("-", "")).decode("ascii").lower()
-        int(serial, 16)
-    except ValueError:
-        return ""
-    return serial
 
 
 def serves(type_: str) -> bool:
