@@ -61,14 +61,6 @@ def test_it_is_shown_with_its_author_and_the_size_of_the_change(project: Project
     assert "accepted by Ada: counts | more" in " ".join(shown.out.split())
 
 
-def test_what_git_takes_for_no_end_of_a_line_is_none(project: Project) -> None:
-    before = "# one\u2028# two\x85# three"
-    why = 'because = "masks\u2028author Bo\u2028author-time soon"'
-    accepting(project, before + LINE.replace('because = "counts | `more`"', why))
-    report, _ = compared(project, 0)
-    assert rows(report, "counting")["latency_p50"]["accepted"]["by"] == "Ada"
-
-
 def test_a_line_that_base_has_needs_a_bound(project: Project) -> None:
     project.write("pyproject.toml", SETTINGS + LINE)
     project.commit("accept in advance")
@@ -101,34 +93,3 @@ def test_a_forks_author_cannot_accept(
     )
     report, _ = compared(project, code, GITHUB_EVENT_PATH=str(event))
     assert (rows(report, "counting")["latency_p50"]["accepted"] is None) == (code == 1)
-
-
-def test_an_uncommitted_line_has_no_author_yet(project: Project) -> None:
-    accepting(project)
-    path = project.folder / "pyproject.toml"
-    path.write_text(path.read_text().replace("because = ", 'by = "Bo"\nbecause = '))
-    report, _ = compared(project, 0)
-    assert rows(report, "counting")["latency_p50"]["accepted"]["by"] == "Bo"
-    path.write_text(path.read_text().replace('by = "Bo"\n', "until = 2999-01-01\n"))
-    report, _ = compared(project, 0)
-    said = rows(report, "counting")["latency_p50"]["accepted"]
-    assert (said["by"], said["until"]) == ("a change that isn't committed", "2999-01-01")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (LINE + 'up_too = "10%"', "Did you mean `up_to`?"),
-        (LINE + "until = 2026-13-01", "not TOML"),
-        (LINE + 'until = "soon"', "a day, such as 2026-12-31"),
-        (LINE + "until = 2026-12-31T00:00:00", "a day, such as 2026-12-31"),
-        (LINE + 'up_to = "-3%"', "a share of base"),
-        (LINE.replace("because", "reason"), "reason"),
-        (LINE + LINE, "accepts only once"),
-    ],
-)
-def test_a_mistyped_accept_is_an_error(project: Project, line: str, said: str) -> None:
-    project.write("pyproject.toml", SETTINGS + line)
-    done = project.perfci("list")
-    assert done.code == 2
-    assert said in done.err

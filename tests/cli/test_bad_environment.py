@@ -56,45 +56,14 @@ def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
     errs(shallow.perfci("compare", old, "HEAD"), 2, "shallow", "fetch")
 
 
-def test_a_detached_head_is_measured(small: Project) -> None:
-    small.git("checkout", "--quiet", "--detach")
-    assert small.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")["results"]
-
-
-def test_a_repository_without_commits(project: Project) -> None:
-    errs(project.perfci("compare", "HEAD"), 2, "commit")
-
-
 def test_no_benchmarks(project: Project) -> None:
     project.commit("nothing")
     errs(project.perfci("compare", "HEAD", "HEAD", "--same"), 2, "no benchmarks", "perfci init")
 
 
-def test_a_selection_that_selects_nothing(small: Project) -> None:
-    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "nonsense"), 2, "selects no case")
-
-
-def test_a_selection_that_cannot_be_read(small: Project) -> None:
-    errs(small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "a and or b"), 2, "can't be read")
-
-
 def test_an_unknown_key_names_the_nearest(small: Project) -> None:
     small.write("pyproject.toml", "[tool.perfci]\nbudgte = '1m'\n")
     errs(small.perfci("list"), 2, "budgte", "budget")
-
-
-def test_broken_toml(small: Project) -> None:
-    small.write("pyproject.toml", "[tool.perfci\n")
-    errs(small.perfci("list"), 2, "pyproject.toml")
-
-
-def test_two_benchmarks_with_one_id(small: Project) -> None:
-    small.write(
-        "benchmarks/bench_again.py",
-        "import perfci\n\n@perfci.benchmark(name='steady')\ndef other():\n    return print\n",
-    )
-    done = small.perfci("compare", "HEAD")
-    errs(done, 2, "steady", "bench_again.py", "bench_counting.py")
 
 
 def test_an_import_error_on_head_only_is_an_error_and_the_others_go_on(small: Project) -> None:
@@ -121,19 +90,6 @@ def test_an_import_error_on_base_only_makes_the_case_new(small: Project) -> None
     assert report["verdict"]["status"] != "error"
 
 
-def test_a_benchmark_file_that_kills_python_leaves_the_others_alone(small: Project) -> None:
-    small.write("benchmarks/bench_deadly.py", "import os\nos.kill(os.getpid(), 11)\n")
-    small.commit("deadly")
-    report = small.report("compare", "HEAD", "HEAD", "--same")
-    assert "steady" in {row["case"] for row in report["results"]}
-    assert any(failure["kind"] == "SIGSEGV" for failure in report["failures"])
-
-
-def test_a_token_in_the_environment_is_refused(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", "--same", GITHUB_TOKEN="secret")
-    errs(done, 2, "GITHUB_TOKEN")
-
-
 @pytest.mark.processes
 def test_a_worker_never_sees_a_secret(small: Project) -> None:
     small.write(
@@ -153,29 +109,6 @@ def test_a_report_that_cannot_be_written_is_said_before_measuring(small: Project
     done = small.perfci("compare", "HEAD", "HEAD", "--same", "--json", "/proc/nowhere/report.json")
     errs(done, 4, "/proc/nowhere")
     assert "rounds" not in done.err
-
-
-def test_a_cache_folder_that_cannot_be_written(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR="/proc/nowhere")
-    errs(done, 4, "PERFCI_CACHE_DIR")
-
-
-def test_a_cache_folder_whose_name_is_not_utf_8(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", "--same", PERFCI_CACHE_DIR="/tmp/c\udcff")
-    errs(done, 2, "not UTF-8", "PERFCI_CACHE_DIR")
-
-
-def test_a_folder_where_a_sessions_lock_belongs(small: Project, tmp_path: Path) -> None:
-    (tmp_path / "session-killed.lock" / "mine").mkdir(parents=True)
-    done = small.perfci("run", "--rounds", "2", PERFCI_CACHE_DIR=str(tmp_path))
-    assert done.code == 0, done.err
-
-
-@pytest.mark.parametrize("option", ["--base-python", "--head-python"])
-def test_a_python_that_is_none(small: Project, option: str) -> None:
-    compared = ("compare", "HEAD", "HEAD", "--same", option)
-    errs(small.perfci(*compared, "/bin/nothing"), 2, "/bin/nothing")
-    errs(small.perfci(*compared, "/bin/false"), 2, "is no Python")
 
 
 OTHER = """\

@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from copy import copy
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from perfci.bisect import NamedCommit
-from perfci.bisect.state import SearchState
-from perfci.commands import bisect
-from perfci.commands.bisect_driver import BisectDriver
-from perfci.commands.bisect_ranges import CommitRange
 from perfci.commands.revisions import sides_of_report
 from perfci.history.store import open_history
 from perfci.measure.process_cleanup import InterruptHandler
-from perfci.measure.workplace import RequestedSide
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project, rows
@@ -150,30 +142,6 @@ def test_two_changes_in_one_range_are_both_found(project: Project) -> None:
     assert [one["improved"] for one in found["culprits"]] == [False, True, False]
 
 
-def test_where_changes_that_cancel_out_would_not_show_is_said(project: Project) -> None:
-    made = history(project, [1000] * 2 + [1300] + [1000] * 2 + [1300] * 2)
-    asked = f"{made[0]}..{made[-1]}"
-    found = bisected(project, asked)
-    assert [shas(one) for one in found["culprits"]] == [[made[5]]]
-    longest = found["unseen"][0]
-    assert (longest["after"]["sha"], longest["last"]["sha"]) == (made[0], made[3])
-    assert f"between {made[0][:10]} and {made[3][:10]}" in project.perfci("bisect", asked).out
-    found = bisected(project, f"{made[0]}..{made[2]}")
-    assert [shas(one) for one in found["culprits"]] == [[made[2]]]
-
-
-def test_a_metric_that_is_named_need_not_move_by_its_whole_threshold(project: Project) -> None:
-    """By 4 % where 10 % fail a build: five rounds are enough to say that it isn't 10 %."""
-    made = history(project, [1000, 1000, 1040, 1040])
-    config = (project.folder / "pyproject.toml").read_text().replace("_rounds = 9", "_rounds = 20")
-    config += '[tool.perfci.metrics.latency_p50]\nthreshold = "10%"\n'
-    project.write("pyproject.toml", config)
-    project.executor = Simulated(spread=0.02)
-    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
-    (culprit,) = bisected(project, *asked)["culprits"]
-    assert shas(culprit) == [made[2]]
-
-
 def test_a_merge_is_followed_into_its_branch(project: Project) -> None:
     made = history(project, [1000, 1000])
     project.git("checkout", "--quiet", "-b", "topic")
@@ -190,18 +158,6 @@ def test_a_merge_is_followed_into_its_branch(project: Project) -> None:
     (culprit,) = found["culprits"]
     assert shas(culprit) == [topic[2]]
     assert culprit["merged_by"] == merge
-
-
-def test_a_good_end_beside_the_history_is_said_to_be_replaced(project: Project) -> None:
-    made = history(project, [1000, 1000])
-    project.git("checkout", "--quiet", "-b", "topic")
-    topic = project.commit("beside", other="x")
-    project.git("checkout", "--quiet", "main")
-    made += history(project, [1000, 1500])
-    done = project.perfci("bisect", f"{topic}..main").without_traceback()
-    assert done.code == 0, done.text
-    assert f"the search begins at {made[1][:10]}" in done.err
-    assert f": {made[3][:10]} " in done.out
 
 
 def test_an_exact_count_is_searched_for_as_a_difference(project: Project) -> None:
@@ -275,43 +231,6 @@ def test_one_signal_while_the_ends_are_compared_ends_the_search(project: Project
     assert [shas(one) for one in bisected(project, *asked)["culprits"]] == [[made[2]]]
 
 
-@pytest.mark.usefixtures("interrupt")
-@pytest.mark.parametrize("place", ["between sessions", "looking inside"])
-def test_one_signal_between_two_sessions_ends_the_search_with_what_is_known(
-    project: Project, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    """One that came while a report was made; nothing is checked out or installed any more."""
-    made = history(project, [1000] * 2 + [1500] * 2)
-    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
-    sent, begun = [], []
-
-    def kept(path: Path, state: SearchState) -> None:
-        write(path, state)
-        if state.sought and not sent:
-            sent.append(state)
-            signal.raise_signal(signal.SIGTERM)
-
-    def side(commits: CommitRange, name: str, commit: NamedCommit) -> RequestedSide:
-        begun.extend(sent)
-        return of_commit(commits, name, commit)
-
-    def looked(*_: Any, **__: Any) -> None:
-        signal.raise_signal(signal.SIGTERM)
-
-    write, of_commit = bisect.write_state, CommitRange.side
-    if place == "between sessions":
-        monkeypatch.setattr(bisect, "write_state", kept)
-        monkeypatch.setattr(CommitRange, "side", side)
-    else:
-        monkeypatch.setattr("perfci.commands.bisect_driver.explain_case", looked)
-    found = bisected(project, *asked, code=3)
-    assert (found["ended"], begun) == ("interrupted", [])
-    monkeypatch.undo()
-    project.executor = Simulated()
-    (culprit,) = bisected(project, *asked)["culprits"]
-    assert (shas(culprit), culprit["why"] is None) == ([made[2]], False)
-
-
 def test_a_range_in_which_nothing_moved_is_no_answer(project: Project) -> None:
     made = history(project, [1000] * 4)
     done = project.perfci("bisect", f"{made[0]}..{made[-1]}").without_traceback()
@@ -332,39 +251,6 @@ def test_an_ended_budget_says_how_far_it_came(project: Project) -> None:
     assert (found["ended"], found["skipped"]) == ("budget", [])
     assert set(made[7:9]) & {sha for one in found["culprits"] for sha in shas(one)}
     assert bisected(project, asked)["ended"] == "done"
-
-
-def test_a_change_found_as_the_time_ends_is_an_answer_that_says_what_it_lacks(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The time ends before the commit is compared with its parent; the same command goes on."""
-    made = history(project, [1000] * 2 + [1500] * 2)
-    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
-
-    def late(searched: Any, *arguments: Any) -> Any:
-        if arguments[1].base:
-            project.executor.time += 7200.0  # type: ignore[union-attr]
-        return report_of(searched, *arguments)
-
-    report_of = BisectDriver._report
-    monkeypatch.setattr(BisectDriver, "_report", late)
-    found = bisected(project, *asked)
-    (culprit,) = found["culprits"]
-    assert (shas(culprit), culprit["found"], found["ended"]) == ([made[2]], True, "budget")
-    assert culprit["probability"] >= 0.95
-    assert (culprit["ratio_lo"], culprit["why"]) == (None, None)
-    done = project.perfci("bisect", *asked)
-    assert "not compared with the commit before it" in done.out
-    monkeypatch.undo()
-    (culprit,) = bisected(project, *asked)["culprits"]
-    assert culprit["ratio_lo"] < 1.5
-    assert culprit["why"] is not None
-
-
-def test_ends_that_had_no_time_are_not_said_to_be_alike(project: Project) -> None:
-    made = history(project, [1000, 1500])
-    done = project.perfci("bisect", f"{made[0]}..{made[-1]}", "--budget", "2s")
-    assert (done.code, "[budget-too-short]" in done.err) == (3, True), done.text
 
 
 @pytest.mark.parametrize(
@@ -390,15 +276,6 @@ def test_wrong_requests_are_refused(
     project.git("checkout", "--quiet", "main")
     done = project.perfci("bisect", *arguments).without_traceback()
     assert (done.code, f"[{slug}]" in done.err) == (2, True), done.text
-
-
-def test_a_shallow_clone_is_said_to_be_one(project: Project) -> None:
-    made = history(project, [1000, 1000, 1000, 1500])
-    clone = copy(project)
-    clone.folder = project.folder.parent / "clone"
-    project.git("clone", "--quiet", "--depth", "2", project.folder.as_uri(), str(clone.folder))
-    done = clone.perfci("bisect", f"{made[0]}..main").without_traceback()
-    assert (done.code, "git fetch --unshallow" in done.err) == (2, True), done.text
 
 
 def test_a_commit_whose_import_hangs_is_skipped_and_changes_in_the_checkout_count_for_nothing(

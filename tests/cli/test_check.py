@@ -138,16 +138,6 @@ def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
     assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
 
 
-def test_update_can_measure_several_sessions(stored: Project) -> None:
-    assert stored.perfci("baseline", "update", "-k", "steady", "--sessions", "2").code == 0
-    kept = json.loads(baseline_of(stored, "steady").read_text())
-    assert len({session["id"] for session in kept["sessions"]}) == 3
-    report = stored.report("check", "-k", "steady")
-    row = rows(report, "steady")["latency_p50"]
-    assert not any("one session" in warning for warning in row["warnings"])
-    assert not any("store a third" in note for note in report["notes"])
-
-
 def test_two_sessions_that_leave_a_case_undecided_ask_for_a_third(stored: Project) -> None:
     path = baseline_of(stored, "steady")
     kept = json.loads(path.read_text())
@@ -210,33 +200,6 @@ def test_a_damaged_baseline_is_an_error_and_never_no_baseline(stored: Project, d
     assert path.name in done.err
 
 
-@pytest.mark.parametrize("how", ["no facts", "renamed"])
-def test_a_damaged_environment_is_the_same_error_for_check_and_list(
-    stored: Project, how: str
-) -> None:
-    (folder,) = (path for path in (stored.folder / "baselines").iterdir() if path.is_dir())
-    if how == "renamed":
-        folder.rename(folder.with_name("renamed"))
-    else:
-        (folder / "environment.json").unlink()
-    listed = stored.perfci("baseline", "list").without_traceback()
-    checked = stored.perfci("check").without_traceback()
-    assert (listed.code, checked.code) == (4, 4), listed.text + checked.text
-    assert "environment.json" in listed.err
-    (said,) = (line for line in listed.err.splitlines() if line.startswith("perfci: "))
-    assert said in checked.err
-
-
-def test_a_report_of_confirmed_suspects_tells_each_case_once(stored: Project) -> None:
-    stored.write("benchmarks/bench_zz.py", "syntax error(")
-    stored.write("lib.py", "def work():\n    return sum(range(100_000))\n")
-    report = stored.report("check", code=1)
-    named = [(row["case"], row["metric"]) for row in report["results"]]
-    assert sorted(set(named)) == sorted(named)
-    path = stored.folder.parent / "report.json"
-    assert stored.perfci("report", str(path)).code == 0
-
-
 def test_list_show_diff_and_remove(stored: Project) -> None:
     listed = stored.perfci("baseline", "list").out
     key = listed.splitlines()[0]
@@ -258,34 +221,6 @@ def test_a_dirty_tree_is_no_baseline(stored: Project) -> None:
     done = stored.perfci("baseline", "update", ".").without_traceback()
     assert done.code == 2
     assert "HEAD" in done.err
-
-
-def test_what_has_no_baseline_is_refused_before_anything_is_measured(project: Project) -> None:
-    """It was measured for minutes, and the exit code was that of a pass."""
-    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
-    done = project.perfci("check").without_traceback()
-    assert done.code == 2
-    assert "there are no baselines in baselines/, so there is nothing to compare with" in done.err
-    assert "perfci baseline update" in done.err
-    assert "perfci compare" in done.err
-    assert "[no-baseline]" in done.err
-
-
-def test_a_job_may_check_only_what_is_stored(project: Project) -> None:
-    """As the written nightly does, whose repository has no baselines before the first push."""
-    project.commit("base", **{"benchmarks/bench_none.py": "raise SystemExit(9)"})
-    done = project.perfci("check", "--if-stored").without_traceback()
-    assert done.code == 0
-    assert "nothing was checked: there are no baselines in baselines/" in done.err
-    assert done.out == ""
-
-
-def test_a_selection_of_cases_without_baselines_is_refused(stored: Project) -> None:
-    text = "import perfci\n\n@perfci.benchmark\ndef fresh():\n    return int\n"
-    stored.write("benchmarks/bench_fresh.py", text)
-    done = stored.perfci("check", "-k", "fresh").without_traceback()
-    assert done.code == 2
-    assert "no case that -k 'fresh' selects has a baseline" in done.err
 
 
 def test_a_gating_metric_that_the_baseline_has_and_head_no_longer_reports_is_told(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfci.measure.process_cleanup import InterruptHandler
 from tests.builders.project import rows
 from tests.cli.interference import EXPIRING, LIBRARY, SteppedInto
 
@@ -58,16 +56,6 @@ def test_an_interrupted_check_confirms_nothing_and_a_second_signal_loses_nothing
     assert project.count("trees") == 1
 
 
-def test_a_check_that_is_interrupted_while_it_confirms_tells_what_it_has(
-    project: SteppedInto,
-) -> None:
-    project.step("interrupt-tree-2")  # of base, at the first of the two commits
-    report = project.report("check", code=1)
-    assert "the session ended before" in told(report)
-    assert report["interrupted"] is True
-    assert project.count("trees") == 2
-
-
 def test_suspects_whose_base_can_not_be_measured_stay_unconfirmed_and_the_reason_is_told(
     project: SteppedInto, tmp_path: Path
 ) -> None:
@@ -88,29 +76,3 @@ def test_suspects_whose_base_can_not_be_measured_stay_unconfirmed_and_the_reason
     own = (logs / "workers" / "two-1-head.log", logs / f"confirming-{sha[:12]}" / "workers")
     assert own[0].read_text() == "worker 1\n"
     assert list(own[1].glob("two-1-*.log"))
-
-
-def test_only_the_second_signal_is_passed_over() -> None:
-    interrupt = InterruptHandler()
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(signal.SIGINT, None)
-    interrupt(signal.SIGTERM, None)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(signal.SIGTERM, None)
-
-
-def test_a_first_signal_after_the_measuring_is_passed_over_and_the_next_measuring_ends() -> None:
-    interrupt = InterruptHandler()
-    interrupt.measuring_begins()
-    interrupt.measuring_ended()
-    interrupt(signal.SIGINT, None)
-    with pytest.raises(KeyboardInterrupt):
-        interrupt.measuring_begins()
-
-
-def test_a_first_signal_between_two_measurements_of_which_the_second_has_begun_ends_that() -> None:
-    interrupt = InterruptHandler()
-    interrupt.measuring_ended()
-    interrupt.measuring_begins()
-    with pytest.raises(KeyboardInterrupt):
-        interrupt(signal.SIGINT, None)

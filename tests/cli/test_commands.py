@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import click
 import pytest
 
 from perfci.cli.main import cli
-from perfci.config.loading import load_config
 from tests.builders.project import Project
 
 COMMANDS = tuple(cli.list_commands(None))
@@ -37,85 +34,6 @@ def test_a_mistyped_command_names_the_nearest(project: Project) -> None:
     assert "compare" in done.err
 
 
-def test_help_is_a_word_too(project: Project) -> None:
-    assert project.perfci("help").out == project.perfci("--help").out
-    command = cli.get_command(click.Context(cli), "compare")
-    assert command
-    command.get_params(click.Context(command))  # click's own help option has its context's names
-    assert project.perfci("help", "compare") == project.perfci("compare", "-h")
-    assert "Did you mean `compare`?" in project.perfci("help", "comapre").err
-
-
-def test_many_options_are_shown_in_groups_and_old_names_nowhere(project: Project) -> None:
-    shown = project.perfci("compare", "--help").out
-    headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
-    assert headings == ["Common:", "Report:", "Time:", "Machines:", "Expert:"]
-    report = shown.partition("\nReport:")[2].partition("\nTime:")[0]
-    assert "--markdown FILE" in report
-    for new, old in {
-        "--allow-same-commit": "--same",
-        "--measure-same-code": "--all",
-    }.items():
-        assert new in shown
-        assert old not in shown.split()
-    assert "Options:" in project.perfci("list", "--help").out
-
-
-def test_an_old_name_of_an_option_still_works(small: Project) -> None:
-    same = small.perfci("compare", "HEAD", "HEAD", "--same", "--all", "-k", "nonsense")
-    assert "selects no case" in same.err
-
-
-@pytest.mark.parametrize(
-    ("python", "why", "example"),
-    [
-        ("venv", "it is a folder", "--python venv/bin/python"),
-        ("pyhton3", "PATH has no such command", "--python .venv/bin/python"),
-        ("x/python", "there is no such file", "--python .venv/bin/python"),
-    ],
-)
-def test_what_is_no_python_is_said_with_the_reason(
-    small: Project, python: str, why: str, example: str
-) -> None:
-    (small.folder / "venv" / "bin").mkdir(parents=True)
-    (small.folder / "venv" / "bin" / "python").symlink_to(sys.executable)
-    done = small.perfci("list", "--python", python)
-    assert f"{python} is not an executable Python: {why}" in done.err
-    assert example in done.err
-
-
-def test_a_bisection_from_a_commit_is_advised_to_end_at_head(small: Project) -> None:
-    assert "as `HEAD..HEAD`, or" in small.perfci("bisect", "HEAD").err
-    assert "as v1.2..main, or" in small.perfci("bisect", "v1").err
-
-
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        b"[tool]\nruff.line-length = 9\n",
-        b"tool = {ruff = {line-length = 9}}\n",
-        b"[project]\r\nname = 'x'\r\n",
-    ],
-)
-def test_init_configures_whatever_the_layout_of_the_file(project: Project, theirs: bytes) -> None:
-    path = project.folder / "pyproject.toml"
-    path.write_bytes(theirs)
-    done = project.perfci("init").without_traceback()
-    assert done.code == 0
-    assert path.read_bytes().startswith(theirs)
-    assert (b"\r\n" in theirs) == (b"\n" not in path.read_bytes().replace(b"\r\n", b""))
-    config = load_config(project.folder)
-    assert (config.benchmarks, config.settings.budget) == ("benchmarks", 600.0)
-    assert "kept     the configuration" in project.perfci("init").out
-
-
-def test_init_says_what_it_cannot_read(project: Project) -> None:
-    (project.folder / "pyproject.toml").write_bytes(b"# caf\xe9\n")
-    done = project.perfci("init").without_traceback()
-    assert done.code == 2
-    assert "not UTF-8 text" in done.err
-
-
 def test_init_writes_what_list_then_finds(project: Project) -> None:
     (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     project.commit("mine")
@@ -126,27 +44,6 @@ def test_init_writes_what_list_then_finds(project: Project) -> None:
     again = project.perfci("init")
     assert again.code == 0
     assert (project.folder / "pyproject.toml").read_text().count("[tool.perfci]") == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "step"),
-    [((), "store HEAD's numbers"), (("--github",), "stage 2")],
-)
-def test_init_says_what_comes_next(project: Project, options: tuple[str, ...], step: str) -> None:
-    (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
-    needs = {
-        (): (),
-        ("--github",): ("--action", f"o/perfci@{40 * 'a'}"),
-    }
-    done = project.perfci("init", *options, *needs[options]).without_traceback()
-    assert (done.code, step in done.out) == (0, True), done.text
-
-
-@pytest.mark.parametrize("option", ["-o", "--out", "--format"])
-def test_a_report_has_an_option_for_each_format(project: Project, option: str) -> None:
-    refused = project.perfci("compare", "HEAD", ".", option, "html").without_traceback()
-    assert refused.code == 2
-    assert "Write a report with --json, --html or --markdown FILE." in refused.err
 
 
 @pytest.mark.torch

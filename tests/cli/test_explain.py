@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,17 +12,12 @@ import pytest
 
 from perfci.instruments import instruments
 from perfci.measure.explaining import (
-    _Explainer,
-    _require_sound,
-    _text,
     explain_case,
 )
 from perfci.measure.progress import CaseState
 from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Case, Failure
-from perfci.model.why import Difference, Stack
 from perfci.model.worker import WorkOrder
-from perfci.report.exporters.json import render as render_json
 from tests.builders.in_process import Done
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
@@ -34,7 +26,6 @@ from tests.report.examples import passing_report
 if TYPE_CHECKING:
     from perfci.measure.workplace import Workplace
 
-TIMES = {"operator": "aten::mm", "calls": 1.0, "before": 1e-3, "after": 2e-3}
 
 MODEL = """\
 import torch
@@ -156,14 +147,6 @@ def test_traces_of_both_sides_are_written(explained: Explained) -> None:
     assert events.count("aten::clone") == 12 * events.count("aten::relu")
 
 
-def test_where_every_case_differs_nothing_is_said_to_be_left_out(grown: Project) -> None:
-    done = grown.perfci("explain", "HEAD~1", "HEAD", "--within", "5m")
-    assert done.code == 0, done.text
-    assert "`work` takes " in done.out
-    assert ", lib.py:2 (a changed line)" in done.out
-    assert "left out" not in done.err
-
-
 def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     grown.write("odd.json", "{}")
     done = grown.perfci("explain", "odd.json")
@@ -184,34 +167,6 @@ def test_compare_says_why_a_case_moved_and_writes_its_traces(
     for path, side in zip(sorted((tmp_path / "traces").iterdir()), ("base", "head"), strict=True):
         assert path.name.endswith(f".{side}.json")
         assert set(json.loads(path.read_text())) == {"traceEvents"}  # without torch there are none
-
-
-def test_a_trace_of_no_case_is_refused_before_anything_is_measured(grown: Project) -> None:
-    done = grown.perfci("compare", "HEAD~1", "HEAD", "--no-why", "--trace", "traces")
-    assert (done.code, "[trace-without-why]" in done.err) == (2, True), done.text
-    (grown.folder / "full").write_text("")
-    done = grown.perfci("compare", "HEAD~1", "HEAD", "--trace", "full/traces")
-    assert (done.code, "of the path is a file, not a folder" in done.err) == (4, True), done.text
-
-
-def test_explain_refuses_a_folder_for_traces_that_can_not_be_made(grown: Project) -> None:
-    done = grown.perfci("explain", "HEAD~1", "HEAD", "--trace", "/proc/x").without_traceback()
-    assert (done.code, done.out) == (4, ""), done.text
-    assert done.err.startswith("perfci: /proc/x can't be written: "), done.err
-    assert "\nChoose another path, or make room.\n[unwritable]\n" in done.err, done.err
-
-
-def test_a_trace_that_can_not_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "net.head.json").mkdir()
-    packed = base64.b64encode(zlib.compress(b'{"traceEvents": []}')).decode()
-    recorded = {"base": [{"trace": packed}], "head": [{"trace": packed}]}
-    explainer = object.__new__(_Explainer)
-    explainer._state = CaseState(Case("net", "net", {}, "bench.py", 1, ""), "net", {})
-    explainer.recorded, explainer.unavailable = {"trace": recorded}, {}
-    explainer.write_traces(tmp_path)
-    assert json.loads((tmp_path / "net.base.json").read_text()) == {"traceEvents": []}
-    assert explainer.unavailable["trace"].startswith("on head: ")
-    assert not explainer.recorded
 
 
 def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) -> None:
@@ -293,49 +248,3 @@ def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_a
     more = "`perfci explain REPORT -k 'net[a b]' --within 90s` takes more"
     assert why.untold["memory"] == f"the 9 s that a case may take were over; {more}"
     assert clock.time == 50.0
-
-
-def test_a_report_in_which_nothing_moved_has_nothing_to_explain(grown: Project) -> None:
-    quiet = passing_report()
-    assert quiet.base is not None
-    quiet = replace(
-        quiet, base=replace(quiet.base, dirty=False), head=replace(quiet.head, dirty=False)
-    )
-    (grown.folder / "quiet.json").write_text(render_json(quiet))
-    done = grown.perfci("explain", "quiet.json").without_traceback()
-    assert (done.code, done.err) == (0, "perfci: nothing moved in the report.\n"), done.text
-    dirty = replace(quiet, head=replace(quiet.head, dirty=True))
-    (grown.folder / "quiet.json").write_text(render_json(dirty))
-    refused = grown.perfci("explain", "quiet.json").without_traceback()
-    assert (refused.code, "of a working tree" in refused.err) == (2, True), refused.text
-
-
-@pytest.mark.parametrize("file", ["a\0b.py", "pipe", "circle", "/dev/zero", "../outside.py"])
-def test_a_file_that_a_benchmark_made_up_has_no_text(file: str, tmp_path: Path) -> None:
-    root = tmp_path / "tree"
-    root.mkdir()
-    (tmp_path / "outside.py").write_text("secret = 1")
-    os.mkfifo(root / "pipe")  # nobody will ever write into it
-    (root / "circle").symlink_to(root / "circle")
-    assert _text(root, file) is None
-
-
-@pytest.mark.parametrize(
-    "made_up",
-    [
-        Difference("operators", "operator-calls", {}, file="model.py", line=1),
-        Difference("operators", "operator-time", dict(TIMES), file="model.py", line=-5),
-        Difference("operators", "operator-time", dict(TIMES), file="a\0b.py", line=1),
-        Difference("operators", "operator-time", TIMES | {"after": 10**400}, file="a", line=1),
-    ],
-)
-def test_what_could_not_be_shown_is_refused(made_up: Difference) -> None:
-    _require_sound([Difference("operators", "operator-time", dict(TIMES), file="a", line=1)], [])
-    with pytest.raises((KeyError, TypeError, ValueError, ArithmeticError)):
-        _require_sound([made_up], [])
-
-
-@pytest.mark.parametrize("time", [1e308, -1.0, float("nan")])
-def test_stacks_that_no_page_could_add_up_are_refused(time: float) -> None:
-    with pytest.raises(ValueError, match="a stack takes"):
-        _require_sound([], [Stack(("a",), time, time)])

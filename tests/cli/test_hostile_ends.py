@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.builders.project import Project, rows
-from tests.builders.simulated import Simulated
 
 pytestmark = pytest.mark.processes
 
-GOLDEN_REPORT = Path(__file__).parents[1] / "data" / "golden" / "report.json"
 SLOW = """\
 import perfci
 
@@ -75,14 +73,6 @@ def test_an_interrupted_baseline_is_not_stored(ready: Project) -> None:
     assert not list(ready.folder.glob("baselines/*/*.json"))
 
 
-def test_a_benchmark_file_that_hangs_on_import_leaves_time_for_the_others(ready: Project) -> None:
-    ready.executor = Simulated()  # its clock makes no one wait
-    ready.write("benchmarks/bench_zz.py", "import time\ntime.sleep(10_000)\n")
-    report = ready.report("compare", "HEAD", ".", "--rounds", "2", "--budget", "32s")
-    assert {one["kind"] for one in report["failures"]} == {"no_time"}
-    assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 1
-
-
 def comparing(project: Project) -> tuple[list[str], Path]:
     """Return a command that compares, and the file that it writes."""
     path = project.folder.parent / "r.json"
@@ -101,31 +91,6 @@ def test_a_closed_standard_output_loses_no_file(ready: Project) -> None:
     assert json.loads(path.read_text())["results"]
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_standard_files_that_are_closed_are_no_bug(ready: Project, closed: str) -> None:
-    command = f"{sys.executable} -m perfci report {GOLDEN_REPORT} {closed}"
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=ready.folder,
-        env=ready.environment(),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-
-
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_full_disk_behind_the_terminal_loses_no_file(ready: Project, stream: str) -> None:
-    command, path = comparing(ready)
-    with Path("/dev/full").open("w") as full:
-        code = subprocess.run(
-            command, cwd=ready.folder, env=ready.environment(), check=False, **{stream: full}
-        ).returncode
-    assert code in ({4, 120} if stream == "stdout" else {0})
-    assert json.loads(path.read_text())["results"]
-
-
 def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: Project) -> None:
     ready.write(
         "benchmarks/bench_two.py",
@@ -138,38 +103,6 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds
     assert any("deleted the tree" in note for note in report["notes"])
-
-
-@pytest.mark.usefixtures("single_round")
-def test_folders_deeper_than_python_goes_lose_no_report_and_are_removed(ready: Project) -> None:
-    ready.write(
-        "benchmarks/bench_two.py",
-        "import os, tempfile\nimport perfci\n\n@perfci.benchmark\ndef digs():\n"
-        "    here = os.getcwd()\n"
-        "    os.chdir(tempfile.mkdtemp())\n"
-        "    for _ in range(1100):\n"
-        "        os.makedirs('deep', exist_ok=True)\n"
-        "        os.chdir('deep')\n"
-        "    os.chdir(here)\n"
-        "    return lambda: 1\n",
-    )
-    ready.commit("digs")
-    report = ready.report("run", "-k", "digs")
-    assert rows(report, "digs")
-    assert not list(ready.cache.glob("session-*"))
-
-
-def test_doctor_names_what_is_no_python(ready: Project) -> None:
-    done = ready.perfci("doctor", "--python", "/bin/true").without_traceback()
-    assert "is no Python" in done.text
-
-
-def test_a_run_says_that_nothing_was_compared_when_quiet_too(ready: Project) -> None:
-    ready.executor = Simulated()
-    done = ready.perfci("run", "HEAD", "-q")
-    assert done.code == 0
-    assert "nothing compared" in done.out
-    assert "pass" not in done.out
 
 
 def test_a_failing_build_is_no_verdict(ready: Project) -> None:

@@ -61,19 +61,6 @@ def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
     assert found["cold_start"]["ratio"] == pytest.approx(3.0, abs=0.6)
 
 
-def test_nothing_is_injected_unless_asked_for(project: Project) -> None:
-    report = with_benchmark(project).report("compare", "HEAD", "HEAD", "--same")
-    assert report["injected"] == {}
-
-
-def test_no_configuration_file_can_ask_for_it(project: Project) -> None:
-    with (project.folder / "pyproject.toml").open("a") as file:
-        file.write('inject = "latency=2%"\n')
-    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--same")
-    assert done.code == 2
-    assert "inject" in done.text
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -90,11 +77,3 @@ def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str)
     done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--same", "--inject", text)
     assert done.code == 2
     assert said in done.text
-
-
-def test_a_metric_injected_twice_is_told(project: Project) -> None:
-    done = with_benchmark(project).perfci(
-        "compare", "HEAD", "HEAD", "--same", "--inject", "latency=2%", "--inject", "latency=5%"
-    )
-    assert done.code == 2
-    assert "one share" in done.text

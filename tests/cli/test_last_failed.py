@@ -46,17 +46,6 @@ def test_only_what_regressed_is_measured_again_until_it_is_mended(project: Proje
     assert json.loads(kept(project).read_text())["failed"] == {}
 
 
-def test_it_says_why_there_is_nothing_to_take(project: Project) -> None:
-    never = project.perfci(*RUN, "--last-failed")
-    assert never.code == 2
-    assert "no comparison of this repository was made on this machine yet" in never.err
-    assert "Leave out --last-failed" in never.err
-    project.perfci(*RUN, "-k", "steady")
-    none = project.perfci(*RUN, "--last-failed")
-    assert none.code == 2
-    assert "no case regressed or failed in the last comparison, HEAD~1 with HEAD of 20" in none.err
-
-
 def test_a_case_that_is_gone_or_not_selected_is_named(project: Project) -> None:
     project.perfci(*RUN)
     other = project.perfci(*RUN, "--last-failed", "-k", "steady")
@@ -75,18 +64,3 @@ def test_what_says_nothing_of_the_code_changes_nothing(
     before = kept(project).read_text()
     project.perfci(*RUN, *options)
     assert kept(project).read_text() == before
-
-
-def test_a_damaged_memory_is_named_and_written_anew(project: Project) -> None:
-    project.perfci(*RUN)
-    for damage in ("{", "[]", '{"schema": "perfci.remembered/2", "names": [3]}'):
-        kept(project).write_text(damage)
-        damaged = project.perfci(*RUN, "--last-failed").without_traceback()
-        assert (damaged.code, "last_failed.json" in damaged.err) == (4, True)
-    project.perfci(*RUN)
-    assert "counting" in json.loads(kept(project).read_text())["failed"]
-
-
-def test_shards_do_not_know_what_failed_here(project: Project) -> None:
-    refused = project.perfci(*RUN, "--last-failed", "--shard", "1/2")
-    assert (refused.code, "the other shards don't know" in refused.err) == (2, True)

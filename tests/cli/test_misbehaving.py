@@ -148,22 +148,12 @@ def test_the_others_go_on(misbehaving: Misbehaving) -> None:
         assert row["status"] == "inconclusive"
 
 
-def test_numbers_beyond_computing_cost_no_session(misbehaving: Misbehaving) -> None:
-    for name in ("largest", "smallest", "exactly"):
-        findings = misbehaving.row("enormous", name)["findings"]
-        assert any(one["code"] == "out-of-range" for one in findings)
-
-
 def test_endless_printing_neither_blocks_nor_fills_the_disk(misbehaving: Misbehaving) -> None:
     assert misbehaving.row("prints_without_end")["base"]["workers"] == 2
     kept = list((misbehaving.logs / "workers").glob("prints_without_end*"))
     assert kept
     assert max(path.stat().st_size for path in kept) < 300_000
     assert re.search("bytes left out", kept[0].read_text())
-
-
-def test_changing_directory_changes_nothing(misbehaving: Misbehaving) -> None:
-    assert misbehaving.row("well_behaved")["base"]["workers"] == 2
 
 
 def test_no_process_is_left_behind(misbehaving: Misbehaving) -> None:
@@ -189,33 +179,6 @@ def test_what_fails_on_head_only_is_an_error_and_the_others_go_on(project: Proje
         assert any(one.startswith(f"{case}: head failed") for one in report["verdict"]["reasons"])
     assert report["verdict"]["status"] == "error"
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] == 2
-
-
-def test_nonsense_instead_of_a_discovery_fails_its_own_file(project: Project) -> None:
-    with_file(project, "speaks_nonsense")
-    say = (FILES / "bench_speaks_nonsense.py").read_text().partition("@perfci")[0]
-    for number, line in enumerate(('{"say": "discovery"}', '{"say": "imported"}')):
-        project.write(f"benchmarks/bench_{number}.py", f"{say}say({line.encode()!r})\n")
-    project.write("benchmarks/bench_red.py", 'raise ValueError("\\x1b]0;title\\x07\\x1b[31mred")\n')
-    project.commit("nonsense")
-    done = project.perfci("list").without_traceback()
-    assert done.code == 3
-    assert "steady" in done.out
-    assert done.err.count(": protocol: ") == 2
-    assert "ValueError: benchmarks/bench_red.py:1: red" in done.err
-    assert "\x1b" not in done.text
-
-
-def test_too_little_time_to_import_is_not_called_a_broken_import(project: Project) -> None:
-    project.counting(1000)
-    project.commit("base")
-    done = project.perfci(
-        "compare", "HEAD", "HEAD", "--same", "--budget", "0.001s"
-    ).without_traceback()
-    assert done.code == 3
-    assert "in the time there was" in done.err
-    assert "Raise --budget" in done.err
-    assert "Fix the import" not in done.err
 
 
 def test_slower_than_the_whole_budget_is_not_measured_and_says_so(project: Project) -> None:

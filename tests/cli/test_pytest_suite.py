@@ -199,18 +199,6 @@ def test_what_tests_a_file_names_is_read_without_importing_it(suite: Project) ->
     }
 
 
-def test_a_fixture_that_no_file_has_is_reported_before_anything_is_measured(
-    suite: Project,
-) -> None:
-    suite.write("pyproject.toml", QUICK + 'benchmarks = "tests"\npattern = "test_*.py"\n')
-    suite.write("tests/test_speed.py", "def test_a(benchmark, absent):\n    benchmark(len, '')\n")
-    listed = suite.perfci("list").without_traceback()
-    assert listed.code == 3
-    shown = " ".join(listed.text.split())
-    assert "test_speed.py:1: fixture 'absent' not found, which test_speed.test_a asks for" in shown
-    assert "pluggy" not in shown
-
-
 def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> None:
     suite.commit("broken", **{"tests/test_speed.py": BROKEN})
     report = suite.report("run", code=3)
@@ -219,24 +207,6 @@ def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> 
     assert "no card here" in said["test_skipped"]
     assert said["test_request"].startswith("fixture 'absent' not found")
     assert "never called `benchmark`" in said["test_never"]
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("def test_a():\n    pass\n", "measures"), ("import absent_module\n", "absent_module")],
-)
-def test_a_suite_without_anything_to_measure_is_an_error(
-    suite: Project, text: str, why: str
-) -> None:
-    suite.write("tests/test_speed.py", text)
-    listed = suite.perfci("list").without_traceback()
-    assert why in listed.text
-    assert "bench_suite.py:3" in listed.text
-
-
-def test_tests_elsewhere_are_refused(suite: Project) -> None:
-    suite.write("tests/bench_suite.py", BENCHMARKS.replace("test_speed", "../test_speed"))
-    assert "put this file next to the tests" in suite.perfci("list").without_traceback().text
 
 
 def test_pytest_itself_runs_the_suite_as_tests(suite: Project) -> None:

@@ -60,17 +60,6 @@ def test_a_renamed_or_dropped_benchmark_of_a_file_that_stayed_is_removed(many: P
     assert removed(many) == {"renamed", "called-otherwise"}
 
 
-def test_a_selection_names_the_removed_that_it_means(many: Project) -> None:
-    many.write(FILE, LATER)
-    assert removed(many, "-k", "kept") == set()
-    assert removed(many, "-k", "kept or called") == {"called-otherwise"}
-
-
-def test_a_benchmark_that_moved_to_another_file_is_not_removed(many: Project) -> None:
-    many.git("mv", FILE, "benchmarks/bench_moved.py")
-    assert removed(many, "-k", "kept") == set()
-
-
 def test_a_removed_file_is_told_by_its_benchmarks(many: Project) -> None:
     (many.folder / FILE).unlink()
     many.write(
@@ -78,13 +67,6 @@ def test_a_removed_file_is_told_by_its_benchmarks(many: Project) -> None:
         "import perfci\n\n@perfci.benchmark\ndef kept():\n    return int\n",
     )
     assert removed(many) == {"renamed", "called-otherwise"}
-
-
-def test_a_removed_file_that_tells_no_names_is_told_by_its_path(project: Project) -> None:
-    project.counting(100)
-    project.commit("base", **{FILE: "syntax error("})
-    (project.folder / FILE).unlink()
-    assert removed(project) == {FILE}
 
 
 def test_a_file_that_head_broke_is_not_said_to_be_removed(many: Project) -> None:
@@ -162,13 +144,3 @@ def test_a_gating_metric_that_a_benchmark_leaves_out_on_head_is_told_and_counted
     assert {row["metric"] for row in report["results"] if row["case"] == "work"} >= kept
     told = [one for one in report["verdict"]["reasons"] if "work: latency_p50 (head's" in one]
     assert told == [f"warning: work: latency_p50 ({words(LEFT_OUT)})"]
-
-
-def test_a_head_that_looks_for_its_benchmarks_elsewhere_has_removed_those_of_before(
-    many: Project,
-) -> None:
-    one = "import perfci\n\n@perfci.benchmark\ndef kept():\n    return int\n"
-    many.write("other/bench_fast.py", one)
-    many.commit("base")
-    many.write("perfci.toml", 'benchmarks = "other"\n')
-    assert removed(many, "--rounds", "2") == {"renamed", "called-otherwise"}

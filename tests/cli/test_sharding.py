@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.project import QUICK, Done, Project, rows
+from tests.builders.project import Done, Project, rows
 from tests.builders.simulated import Simulated
 
 FILE = "benchmarks/bench_many.py"
@@ -128,17 +128,6 @@ def test_a_case_is_in_one_shard_and_what_is_no_case_in_the_first(parts: tuple[Pa
     assert second["failures"] == []
 
 
-def test_all_formats_are_written_and_can_be_read_again(
-    slowed: Project, parts: tuple[Path, Path], folder: Path
-) -> None:
-    paths = {name: folder / f"out.{name}" for name in ("markdown", "junit", "csv")}
-    arguments = tuple(word for name, path in paths.items() for word in (f"--{name}", str(path)))
-    merge(slowed, folder, *parts, arguments=arguments)
-    assert all(path.stat().st_size for path in paths.values())
-    shown = slowed.perfci("report", str(folder / "report.json"), "--format", "markdown")
-    assert shown.out == paths["markdown"].read_text(encoding="utf-8")
-
-
 def test_a_missing_shard_has_no_verdict(
     slowed: Project, parts: tuple[Path, Path], folder: Path
 ) -> None:
@@ -183,37 +172,10 @@ def test_each_environment_gets_a_file_of_its_own(
     assert all(read(Path(path))["environment"]["key"] in path for path in written)
 
 
-def test_an_environments_key_is_never_made_a_path(
-    slowed: Project, parts: tuple[Path, Path], folder: Path
-) -> None:
-    environment = {"key": "../../elsewhere", "facts": {}}
-    strange = edited(parts[1], folder / "strange.json", environment=environment)
-    done = merge(slowed, folder, parts[0], strange)
-    assert done.code == 4
-    assert "elsewhere" in done.err
-    assert not list(folder.glob("report*"))
-
-
-def test_a_file_that_is_no_report_is_named(slowed: Project, folder: Path) -> None:
-    damaged = folder / "damaged.json"
-    damaged.write_text("{")
-    for file in (damaged, folder / "absent.json"):
-        done = merge(slowed, folder, file)
-        assert done.code == 4
-        assert file.name in done.err
-
-
 def test_a_shard_without_cases_passes(slowed: Project) -> None:
     report = slowed.report("compare", "main", "feature", "--shard", "9/9", code=0)
     assert (report["verdict"]["status"], report["results"], report["shard"]) == ("pass", [], "9/9")
     assert "Shard 9/9 has nothing to measure." in report["notes"]
-
-
-@pytest.mark.parametrize("text", ["2", "0/2", "3/2", "a/b", "1/2001"])
-def test_a_wrong_shard_is_refused_before_anything_is_measured(slowed: Project, text: str) -> None:
-    done = slowed.perfci("compare", "main", "feature", "--shard", text)
-    assert done.code == 2
-    assert "be read as a part" in done.err
 
 
 def test_a_shard_is_measured_whole(slowed: Project) -> None:
@@ -229,23 +191,6 @@ def test_a_plan_and_the_shards_split_alike(slowed: Project, parts: tuple[Path, P
     planned = [set(one["cases"]) for one in json.loads(done.out)["shards"]]
     measured = [{*read(part)["durations"], *read(part)["skipped"]} for part in parts]
     assert planned == measured
-
-
-def test_a_plan_is_one_line_for_a_matrix_and_makes_no_more_shards_than_cases(
-    slowed: Project,
-) -> None:
-    done = slowed.perfci("plan", "feature", "--shards", "2", "--matrix", "-k", "sized")
-    assert (done.code, done.out) == (0, '{"shard": ["1/2", "2/2"]}\n')
-    done = slowed.perfci("plan", "feature", "--shards", "50", "--matrix", "-k", "sized")
-    assert (done.code, done.out) == (0, '{"shard": ["1/2", "2/2"]}\n')
-    assert "2 cases in 2 shards, not 50" in done.err
-
-
-def test_a_plan_is_a_table_of_shards_and_their_cases(slowed: Project) -> None:
-    table = slowed.perfci("plan", "feature", "--shards", "2")
-    assert [line.split() for line in table.out.splitlines()] == [
-        ["shard", "cases"], ["1/2", "2"], ["2/2", "2"],
-    ]  # fmt: skip
 
 
 def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
@@ -265,28 +210,3 @@ def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
     assert (working["status"], working["confirmed"]) == ("regressed", True)
     cases = {row["case"] for row in report["results"]}
     assert cases == {*MEASURED, "dropped", "benchmarks/bench_broken.py"}
-
-
-ONE_OF_MANY = """\
-import perfci
-from lib import work
-
-@perfci.benchmark
-def a_quarter_slower():
-    return work
-
-@perfci.benchmark(number=list(range(255)))
-def measured_elsewhere(number):
-    return int
-"""
-
-
-def test_a_shard_measures_as_long_as_the_whole_report_needs(project: Project) -> None:
-    project.write("pyproject.toml", QUICK.replace("max_rounds = 9", "max_rounds = 12"))
-    lib = "def work():\n    return sum(range({}))\n"
-    project.commit("base", **{FILE: ONE_OF_MANY, "lib.py": lib.format(20_000)})
-    project.write("lib.py", lib.format(25_000))
-    # alone, its three comparisons are believed after 6 rounds; as some of 768 after 10
-    report = project.report("compare", "HEAD", "--shard", "1/256", "--budget", "200s")
-    assert {row["case"] for row in report["results"]} == {"a_quarter_slower"}
-    assert report["timing"]["rounds"] >= 10

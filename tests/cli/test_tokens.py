@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, EXIT_USAGE
-from perfci.measure.machine.isolation import TOKEN_NAMES
+from perfci.errors import EXIT_PASS, EXIT_USAGE
 from tests.builders.project import Project
 
 COMMANDS = {
@@ -45,22 +44,6 @@ def test_no_benchmark_is_touched_beside_a_token(
     assert not (counting.folder.parent / "trace").exists()
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        "GITHUB_PAT",
-        "GH_ENTERPRISE_TOKEN",
-        "GITHUB_ENTERPRISE_TOKEN",
-        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-    ],
-)
-def test_other_names_of_a_token_are_known(counting: Project, token: str) -> None:
-    done = counting.perfci("list", **{token: "secret"})
-    assert done.code == EXIT_USAGE
-    assert token in done.err
-    assert not (counting.folder.parent / "trace").exists()
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_runs_benchmarks_can_be_told_to_go_on(
     counting: Project, command: str
@@ -75,32 +58,3 @@ def test_whoever_allows_the_token_gets_their_benchmarks(counting: Project) -> No
     assert done.code == EXIT_PASS
     assert "counting" in done.out
     assert (counting.folder.parent / "trace").exists()
-
-
-@pytest.mark.parametrize(("value", "code"), [("1", EXIT_PASS), ("0", EXIT_USAGE), ("", EXIT_USAGE)])
-def test_the_variable_allows_it_too_and_only_where_it_is_1(
-    counting: Project, value: str, code: int
-) -> None:
-    done = counting.perfci("list", GH_TOKEN="secret", PERFCI_ALLOW_TOKEN=value)
-    assert done.code == code
-
-
-def test_an_empty_token_is_none(counting: Project) -> None:
-    assert counting.perfci("list", GITHUB_TOKEN="", GH_TOKEN="").code == EXIT_PASS
-
-
-def test_doctor_stops_at_every_token_that_measuring_refuses(project: Project) -> None:
-    assert len(TOKEN_NAMES) == 10
-    done = project.perfci("doctor", **dict.fromkeys(TOKEN_NAMES, "secret")).without_traceback()
-    (line,) = (line for line in done.out.splitlines() if " secrets: " in line)
-    assert line.startswith(" STOP"), done.out
-    assert all(name in line for name in TOKEN_NAMES)
-    assert "secret" not in line.replace("secrets: ", "")
-    assert done.code == EXIT_NO_VERDICT
-
-
-def test_doctor_says_of_a_token_that_was_allowed_what_it_costs(project: Project) -> None:
-    done = project.perfci("doctor", GITHUB_PAT="x", PERFCI_ALLOW_TOKEN="1")
-    (line,) = (line for line in done.out.splitlines() if " secrets: " in line)
-    assert line.startswith("worse"), done.out
-    assert "GITHUB_PAT" in line

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import get_completion_class
 
-import perfci
 from perfci.baselines.store import BaselineStore
 from perfci.cli.main import cli
-from perfci.cli.printing import rewrite
 from perfci.history.store import open_history
 from perfci.model.run import Environment
-from perfci.report.clean import clean_json, clean_styled
+from perfci.report.clean import clean_json
 from perfci.report.exporters.json import render as render_json
-from perfci.report.trend import trend_json
 from tests.baselines.runs import run
 from tests.builders.project import NOISE_PASSES, Project
 from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
-from tests.report.examples import hostile_report, rich_report
-from tests.report.site.histories import quiet_trend
+from tests.report.examples import hostile_report
 from tests.report.test_clean import commands
 from tests.verdict.shards import paired, shard
 
@@ -232,51 +225,3 @@ def test_json_reads_as_before() -> None:
     assert unseen(text) == set()
     assert commands(text) == []
     assert "ä🚀" in text
-
-
-def test_the_trends_json_holds_no_command() -> None:
-    assert commands(trend_json(replace(quiet_trend(), notes=(BAD,)))) == []
-
-
-def test_a_colour_stays_and_nothing_else_does() -> None:
-    assert clean_styled(f"\x1b[31ma\x1b[0m{BAD}".split("\n")[0]) == "\x1b[31ma\x1b[0m"
-    assert clean_styled("\x1b[31m::error::\x1b[2J\x1b[0m\nb\n") == "\x1b[31m::error::\x1b[0m\nb\n"
-
-
-def test_a_line_that_is_rewritten_holds_no_more_than_its_own_sequence(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rewrite(f"checking out {BAD}", width=200)
-    said = capsys.readouterr().err
-    assert said.startswith("\rchecking out ")  # what clears the line is sent to a terminal alone
-    assert unseen(said[1:]) == set()
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_script_is_clicks_own(project: Project, shell: str) -> None:
-    kind = get_completion_class(shell)
-    assert kind is not None
-    assert project.perfci("completion", shell).out == (
-        kind(cli, {}, "perfci", "_PERFCI_COMPLETE").source() + "\n"
-    )
-
-
-def test_only_cleaning_makes_text_clean() -> None:
-    made = []
-    package = Path(perfci.__file__).parent
-    for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = node.func if isinstance(node, ast.Call) else None
-            if isinstance(name, ast.Name) and name.id in {"Clean", "cast"}:
-                given = node.args[0] if isinstance(node, ast.Call) and node.args else None
-                if name.id == "Clean" or (isinstance(given, ast.Name) and given.id == "Clean"):
-                    made.append(path.relative_to(package).as_posix())
-    assert set(made) == {"report/clean.py", "report/exporters/__init__.py"}
-
-
-def test_a_rich_report_is_printed_as_it_was(project: Project) -> None:
-    project.write("r.json", render_json(rich_report()))
-    done = project.perfci("report", "r.json", "--format", "markdown")
-    from perfci.report.exporters.markdown import render as render_markdown
-
-    assert done.out == render_markdown(rich_report())
