@@ -4,7 +4,6 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
-from perfci.errors import BenchmarkError  # noqa: E402
 from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
 
 
@@ -18,14 +17,6 @@ def model():
 def batch():
     torch.manual_seed(1)
     return torch.randn(16, 8), torch.randn(16, 2)
-
-
-def refused(*arguments, **options):
-    with pytest.raises(BenchmarkError) as caught:
-        perfci.training_step(*arguments, **options)
-    assert caught.value.message.startswith(f"{__file__}:")
-    assert caught.value.advice
-    return caught.value
 
 
 @pytest.mark.parametrize("mode", ["eager", "aot_eager"])
@@ -114,34 +105,7 @@ def test_accuracy_of_a_step_with_dropout_is_refused():
     work.call()
 
 
-def test_a_loss_that_is_not_a_scalar_is_refused_at_the_first_call():
-    for options in ({}, {"loss": lambda output, _: (output, output)}):
-        work = perfci.training_step(model(), batch()[0], **options)
-        with pytest.raises(BenchmarkError) as caught:
-            work.call()
-        assert caught.value.slug == "loss-not-scalar"
-        assert caught.value.message.startswith(f"{__file__}:")
-
-
 def test_the_models_own_error_in_backward_is_not_renamed():
     work = perfci.training_step(model(), batch()[0], loss=lambda output, _: torch.ones(()))
     with pytest.raises(RuntimeError, match="does not require grad"):
         work.call()
-
-
-def test_what_cannot_be_trained_is_refused():
-    frozen = model().requires_grad_(False)
-    assert refused(frozen, batch()[0]).slug == "nothing-to-train"
-    assert refused(lambda x: x, batch()[0]).slug == "not-a-module"
-    assert refused(torch.compile(model(), backend="eager"), batch()[0]).slug == "already-compiled"
-
-
-def test_a_wrong_optimizer_loss_items_or_mode_is_refused():
-    x, y = batch()
-    assert refused(model(), x, y, optimizer=3).slug == "not-an-optimizer"
-    assert refused(model(), x, y, optimizer=lambda parameters: None).slug == "not-an-optimizer"
-    strange = torch.optim.SGD(model().parameters(), lr=0.1)
-    assert refused(model(), x, y, optimizer=strange).slug == "optimizer-of-another-model"
-    assert refused(model(), x, y, loss="mse").slug == "not-callable"
-    assert refused(model(), x, y, items=0).slug == "bad-items"
-    assert refused(model(), x, y, mode="eagr").slug == "unknown-mode"

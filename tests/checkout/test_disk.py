@@ -11,8 +11,6 @@ import pytest
 
 from perfci.errors import OutsideError
 from perfci.measure.checkout.build import BuildRecipe
-from perfci.measure.checkout.disk import remove_folder
-from perfci.measure.checkout.git import open_repository
 from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
 from tests.builders.repository import mounted, opened, three_commits
@@ -53,37 +51,6 @@ def test_a_build_that_fills_the_disk_says_so(project: Project, tmp_path: Path) -
         assert not list(cache.glob("*/builds/*.complete"))
 
 
-def test_a_read_only_cache_says_what_to_do(project: Project, tmp_path: Path) -> None:
-    resolved = opened(project).resolve("HEAD")
-    with mounted(tmp_path / "fixed", "-t", "tmpfs", "-o", "ro", "tmpfs") as cache:
-        for folder in (cache, cache / "below"):
-            side = SideFolders(folder, opened(project)).side(resolved)
-            with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
-                pytest.fail("a read-only folder was written")
-            assert caught.value.slug == "not-writable"
-
-
-def test_a_read_only_repository_says_what_to_do(project: Project, tmp_path: Path) -> None:
-    with mounted(project.folder, "--bind", str(project.folder)):
-        again = ["mount", "-o", "remount,ro,bind", str(project.folder)]
-        subprocess.run(again, check=True)
-        repository = open_repository(project.folder)
-        side = SideFolders(project.cache, repository).side(repository.resolve("HEAD"))
-        with pytest.raises(OutsideError, match=r"\.git folder") as caught, side:
-            pytest.fail("a read-only repository was written")
-        assert caught.value.slug == "not-writable"
-        assert list(project.cache.glob("*/trees/*")) == []
-
-
-def test_a_repository_on_a_full_disk_says_so(tmp_path: Path) -> None:
-    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as disk:
-        project = three_commits(disk / "project")
-        (project.folder / "changed").write_bytes(os.urandom(500 << 10))
-        with pytest.raises(OutsideError, match="Make room") as caught:
-            opened(project).resolve(".")
-        assert caught.value.slug == "disk-full"
-
-
 REMOVES = """\
 import os, sys
 from pathlib import Path
@@ -116,22 +83,3 @@ def test_a_folder_that_its_owner_closed_is_removed_with_all_below(
     assert done.returncode == 0, done.stderr
     assert list(mine.iterdir()) == []
     assert outside.stat().st_mode & 0o777 == 0o500
-
-
-def test_folders_deeper_than_python_goes_are_removed(tmp_path: Path) -> None:
-    before = Path.cwd()
-    os.chdir(tmp_path)
-    for _ in range(1100):
-        Path("tree").mkdir()
-        os.chdir("tree")
-    os.chdir(before)
-    remove_folder(tmp_path / "tree")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_where_the_cache_should_be_is_named(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    side = SideFolders(tmp_path / "file", opened(project)).side(opened(project).resolve("HEAD"))
-    with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
-        pytest.fail("a file was taken for a folder")
-    assert str(tmp_path / "file") in caught.value.message

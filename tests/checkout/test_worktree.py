@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from perfci.errors import OutsideError
 from perfci.measure.checkout.git import open_repository
 from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
@@ -66,17 +64,6 @@ def test_a_failing_session_leaves_nothing_either(project: Project) -> None:
     assert left_in(project) == []
 
 
-def test_a_commit_that_no_checkout_can_hold_leaves_nothing(project: Project) -> None:
-    project.write(".gitattributes", "value filter=broken\n")
-    project.commit("Filter")
-    project.git("config", "filter.broken.smudge", "false")
-    project.git("config", "filter.broken.required", "true")
-    resolved = opened(project).resolve("HEAD")
-    with pytest.raises(OutsideError, match="git read-tree"), worktrees_of(project).side(resolved):
-        pytest.fail("this can't be checked out")
-    assert left_in(project) == []
-
-
 def test_the_users_filters_run_and_the_users_hooks_do_not(project: Project) -> None:
     project.write(".gitattributes", "value filter=upper\n")
     project.commit("Filter")
@@ -116,18 +103,6 @@ def test_a_linked_worktree_of_the_users_can_be_measured(project: Project, tmp_pa
     assert (project.folder / "value").read_text() == "three"
 
 
-def test_a_checkout_under_a_hook_leaves_the_hooks_index_alone(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = state(project)
-    monkeypatch.setenv("GIT_INDEX_FILE", str(project.folder / ".git" / "index"))
-    monkeypatch.setenv("GIT_DIR", str(project.folder / ".git"))
-    with worktrees_of(project).side(opened(project).resolve("HEAD~2")) as path:
-        assert (path / "value").read_text() == "one"
-    monkeypatch.undo()
-    assert state(project) == before
-
-
 def test_a_cache_inside_the_repository_is_no_change_of_the_users(project: Project) -> None:
     worktrees = SideFolders(project.folder / "cache", opened(project))
     with worktrees.side(opened(project).resolve("HEAD")):
@@ -150,28 +125,6 @@ def test_a_killed_runs_worktree_is_swept_and_a_living_ones_is_not(project: Proje
         assert str(dead) not in listed
         assert not dead.exists()
         assert left_in(project) == [alive.name, alive.name, f"{alive.name}.lock"]
-
-
-def test_a_half_made_worktree_is_swept(project: Project) -> None:
-    worktrees = worktrees_of(project)
-    with worktrees.side(opened(project).resolve("HEAD")) as path:
-        trees = path.parent
-    registered = project.folder / ".git" / "worktrees"
-    for name in ("perfci-00", "perfci-01"):
-        (trees / f"{name}.lock").touch()
-        (registered / name).mkdir(parents=True)
-        (registered / name / "locked").write_text("initializing")
-    (trees / "perfci-01").mkdir()
-    assert [path.name for path in worktrees.sweep()] == ["perfci-00", "perfci-01"]
-    assert left_in(project) == []
-
-
-def test_a_registration_git_knows_nothing_of_is_no_hindrance(project: Project) -> None:
-    worktrees = worktrees_of(project)
-    with worktrees.side(opened(project).resolve("HEAD")) as path:
-        shutil.rmtree(project.folder / ".git" / "worktrees")
-    assert not path.exists()
-    assert worktrees.notes == []
 
 
 def test_a_tree_that_cannot_be_removed_is_noted_and_costs_no_results(
@@ -223,32 +176,3 @@ def test_concurrent_sessions_do_not_disturb_each_other(project: Project) -> None
     assert errors == [""] * 6
     assert left_in(project) == []
     assert state(project) == before
-
-
-def test_large_files_that_would_be_pointers_are_noted(project: Project) -> None:
-    project.commit("Large", **{".gitattributes": "*.bin filter=lfs -text\n"})
-    worktrees = worktrees_of(project)
-    with worktrees.side(opened(project).resolve("HEAD")):
-        assert "git lfs install" in worktrees.notes[0]
-    project.git("config", "filter.lfs.smudge", "cat")
-    worktrees = worktrees_of(project)
-    with worktrees.side(opened(project).resolve("HEAD")):
-        assert worktrees.notes == []
-
-
-def test_a_registration_that_another_git_swept_away_is_made_again(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = shutil.which("git")
-    once = tmp_path / "once"
-    script = tmp_path / "bin" / "git"
-    script.parent.mkdir()
-    script.write_text(
-        f'#!/bin/sh\nif [ ! -e {once} ] && echo "$*" | grep -q "worktree add"; then\n'
-        f"  touch {once}; echo 'fatal: Invalid path' >&2; exit 128\nfi\nexec {real} \"$@\"\n"
-    )
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
-    with worktrees_of(project).side(opened(project).resolve("HEAD")) as path:
-        assert (path / "value").read_text() == "three"
-    assert once.exists()

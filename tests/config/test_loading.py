@@ -252,30 +252,12 @@ def test_a_nearer_configuration_is_not_passed_over(
     assert load_config(tmp_path).settings.seed == (3 if root_has_one else 0)
 
 
-def test_a_nearer_project_file_without_perfcis_table_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "core"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text("[project]\nname = 'core'\n[tool.ruff]\n")
-    (tmp_path / "perfci.toml").write_text("seed = 3\n")
-    monkeypatch.chdir(folder)
-    assert load_config(tmp_path).settings.seed == 3
-
-
 @pytest.mark.parametrize("table", ["tool.perfcl", "tool.perf-ci", "tools.perfci", "perfci"])
 def test_a_misnamed_table_is_not_passed_over(table: str) -> None:
     with pytest.raises(UsageError, match=f"`{table}` is not read") as told:
         parse_config(f"[project]\nname = 'x'\n[{table}]\nrounds = 9\n", "pyproject.toml")
     assert told.value.advice == "Did you mean `[tool.perfci]`?"
     parse_config("[tool.perf]\n[tool.pytest]\n[tools]\n", "pyproject.toml")
-
-
-def test_a_project_file_that_is_named_has_to_have_perfcis_table(tmp_path: Path) -> None:
-    named = tmp_path / "pyproject.toml"
-    named.write_text("[project]\nname = 'x'\n")
-    with pytest.raises(UsageError, match=r"has no \[tool\.perfci\]"):
-        load_config(tmp_path, named)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:

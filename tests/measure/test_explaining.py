@@ -65,18 +65,6 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     assert explaining.unavailable == {}
 
 
-def test_a_slow_call_gets_the_time_that_its_recording_takes() -> None:
-    """Earlier instruments left 4 s; three calls of 0.5 s take 9 s under a profile."""
-    clock, instrument = Clock(), replace(instruments()["operators"], runs=5)
-    explaining = explainer(clock, instrument, 4.0)
-    workers: Any = [Recorder(side, clock, 9.0) for side in ("base", "head")]
-    explaining._record(instrument, workers, 0.5)
-    assert {side: len(rows) for side, rows in explaining.recorded["operators"].items()} == {
-        "base": 1,
-        "head": 1,
-    }
-
-
 def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
     class SlowLater(Recorder):
         runs = 0
@@ -98,7 +86,3 @@ def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
         "head": 1,
     }
     assert (explaining.waiting, explaining.unavailable) == ([], {})
-
-
-def test_the_hints_come_after_what_says_why() -> None:
-    assert list(instruments())[-2:] == ["hints", "trace"]

@@ -30,29 +30,10 @@ def measured(state: CaseState, rounds: int, first_s: float, later_s: float) -> N
     state.took_s = [first_s, *[later_s] * (rounds - 1)]
 
 
-def test_before_the_first_round_nothing_is_said() -> None:
-    assert left(states("a", "b"), 3.0) is None
-
-
 def test_a_first_round_that_compiles_says_nothing_of_later_ones() -> None:
     (one,) = of = states("a")
     measured(one, 3, first_s=60.0, later_s=2.0)
     assert left(of, elapsed_s=64.0) == pytest.approx(2 * 2.0 + CLOSING_S)
-
-
-def test_a_case_without_a_round_takes_what_the_others_took() -> None:
-    first, second = of = states("a", "b")
-    measured(first, 5, first_s=6.0, later_s=1.0)
-    assert left(of, elapsed_s=10.0) == pytest.approx(6.0 + 4 * 1.0 + CLOSING_S)
-    second.same_code = True
-    assert left(of, elapsed_s=10.0) == CLOSING_S
-
-
-def test_what_passes_between_rounds_is_a_share_and_the_budget_ends_it() -> None:
-    (one,) = of = states("a")
-    measured(one, 3, first_s=1.0, later_s=1.0)
-    assert left(of, elapsed_s=6.0) == pytest.approx(2 * 1.0 * 2 + CLOSING_S)
-    assert left(of, elapsed_s=6.0, budget_s=1.5) == pytest.approx(1.5 + CLOSING_S)
 
 
 def test_what_only_the_first_rounds_measure_says_nothing_of_later_ones() -> None:

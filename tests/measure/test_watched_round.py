@@ -19,7 +19,6 @@ from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
 from perfci.model.measuring import MeasureSettings, Quiet, WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
-from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
 from tests.machine.fake_torch import write_torch
 
@@ -165,14 +164,6 @@ def test_a_worker_on_the_host_is_not_watched_and_has_no_energy(tree: Tree) -> No
     assert gpu.notes() == ()
 
 
-def test_a_torch_that_cannot_name_its_card_leaves_it_unwatched_with_a_note(tree: Tree) -> None:
-    gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": card()}))
-    for output in measured(tree, gpu, "untold"):
-        assert output.missing["energy"] == "the card's energy can't be read"
-        assert output.values["device_time_p50"] > 0.0
-    assert "doesn't say which NVIDIA card" in gpu.notes()[0]
-
-
 def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
     lost = error("GPU_IS_LOST")
     gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": dict.fromkeys(card(), lost)}))
@@ -211,46 +202,6 @@ def test_at_the_power_limit_the_sides_take_long_turns_in_this_round_and_in_later
     assert "reached its power limit in case" in gpu.notes()[0]
     for output in measured(tree, gpu, FIRST):
         assert output.bursts_measured == 2
-
-
-@pytest.mark.usefixtures("single_round")
-def test_a_report_says_that_a_card_was_not_watched(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCH_FAKE_UUID", FIRST)
-    write_torch(project.folder)
-    project.commit("base", **{"benchmarks/bench_one.py": BENCHMARK})
-    report = project.report("compare", "HEAD", "HEAD", "--same")
-    (note,) = [note for note in report["notes"] if "The card was not watched" in note]
-    assert "NVML says" in note
-    assert report["not_measured"]["energy"] == "the card's energy can't be read"
-    assert any(row["metric"] == "device_time_p50" for row in report["results"])
-
-
-@pytest.mark.usefixtures("single_round")
-def test_a_report_has_the_cards_settings_and_what_nvml_reads_besides(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {
-        "nvmlDeviceGetEnforcedPowerLimit": 500_000,
-        "nvmlDeviceGetEccMode": [0, 0],
-        "nvmlDeviceGetApplicationsClock": 1400,
-        "nvmlDeviceGetMaxClockInfo": 1980,
-        # the worker's own process; NVML lists each by its id
-        "nvmlDeviceGetComputeRunningProcesses": lambda: processes(*children()),
-    }
-    monkeypatch.setenv("TORCH_FAKE_UUID", FIRST)
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml({f"GPU-{FIRST}": card(**settings)}))
-    write_torch(project.folder)
-    project.commit("base", **{"benchmarks/bench_one.py": BENCHMARK})
-    report = project.report("run")
-    facts = report["environment"]["facts"]
-    assert facts["device_power_limit"] == "500 W"
-    assert (facts["device_ecc"], facts["device_clock_set"]) == ("off", "1400 MHz")
-    centers = {row["metric"]: row["head"]["center"] for row in report["results"]}
-    assert centers["sm_clock"] == pytest.approx(1980)
-    assert centers["device_memory_in_use"] == pytest.approx(1 << 30)
-    assert not {"sm_clock", "energy", "device_memory_in_use"} & report["not_measured"].keys()
 
 
 @pytest.mark.gpu

@@ -148,17 +148,6 @@ def test_hostile_inputs_are_arguments_and_nothing_else(hostile: str, tmp_path: P
     assert Path(ran.outputs["report"]).name == "report.json"
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_hostile_mode_is_refused(hostile: str, tmp_path: Path) -> None:
-    ran = measure(tmp_path, base="main", mode=hostile)
-    assert ran.code == 2
-    assert ran.arguments == []
-    assert not list(tmp_path.rglob("pwned"))
-    assert [line for line in ran.text.splitlines() if line.startswith("::")] == [
-        "::error::perfci: the input mode is neither compare nor check"
-    ]
-
-
 def test_further_arguments_are_one_a_line_as_they_stand(tmp_path: Path) -> None:
     lines = ["-k", "encoder and not slow", "", "$(touch pwned)", "--strict", "*", " spaced "]
     ran = measure(tmp_path, base="main", arguments="\n".join(lines))
@@ -191,12 +180,6 @@ def test_the_report_lies_where_the_second_stage_expects_it(
     assert "steps.measure.outputs.artifact }}" in step["if"]
 
 
-def test_a_machine_that_is_no_name_is_refused(tmp_path: Path) -> None:
-    ran = measure(tmp_path, base="main", artifact="a", machine="../x")
-    assert ran.code == 2
-    assert ran.outputs == {}
-
-
 def test_what_perfci_prints_is_no_command_to_the_runner(tmp_path: Path) -> None:
     ran = measure(tmp_path, said="::set-output name=verdict::fail", base="main")
     lines = [line for line in ran.text.splitlines() if line.startswith("::")]
@@ -218,19 +201,6 @@ def test_a_report_that_is_not_whole_takes_no_exit_code_and_no_output_along(
     assert ran.outputs["verdict"] == "none"
     assert ran.outputs["exit-code"] == "4"
     assert "Traceback" not in ran.text
-
-
-def test_outside_a_pull_request_the_base_is_asked_for(tmp_path: Path) -> None:
-    ran = measure(tmp_path)
-    assert ran.code == 2
-    assert "the input base is needed" in ran.text
-    assert ran.arguments == []
-
-
-def test_check_takes_head_alone(tmp_path: Path) -> None:
-    ran = measure(tmp_path, mode="check")
-    assert ran.arguments[0] == "check"
-    assert ran.arguments[3:] == ["--python=python", "--", "HEAD"]
 
 
 def test_with_a_real_perfci_the_outputs_say_what_it_found(project: Project) -> None:

@@ -21,7 +21,6 @@ OF_A_COMMIT = {
     "url": "https://github.com/o/perfci",
     "vcs_info": {"vcs": "git", "commit_id": SHA, "requested_revision": "main"},
 }
-OF_A_FOLDER = {"url": "file:///home/me/perfci", "dir_info": {}}
 
 
 @pytest.fixture
@@ -76,44 +75,6 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert again.out.count("differs from what would be written now") == 1
 
 
-def test_other_options_than_the_files_were_written_with_are_not_passed_over(mine: Project) -> None:
-    mine.perfci(*ALL)
-    again = mine.perfci(*ALL, "--runner", "other")
-    kept = {line for line in again.out.splitlines() if line.startswith("kept     .github")}
-    differing = {line.split()[1] for line in kept if "delete it to have it written again" in line}
-    measuring = set(WORKFLOWS) - {"perfci-report.yml"}
-    assert differing == {f".github/workflows/{name}" for name in measuring}
-
-
-def test_two_workflows_are_written_where_no_more_are_asked_for(mine: Project) -> None:
-    done = mine.perfci("init", "--github")
-    assert done.code == 0, done.text
-    folder = mine.folder / ".github" / "workflows"
-    names = {path.name for path in folder.iterdir()}
-    assert names == {"perfci.yml", "perfci-report.yml"}
-    assert "docs/" not in done.out
-    for name in ("perfci.yml", "perfci-report.yml"):
-        assert "docs/" not in written(mine, name)
-    assert mine.perfci("init", "--github", "--with", "report").code == 2
-
-
-def test_nights_are_not_checked_against_baselines_that_nothing_stores(mine: Project) -> None:
-    assert mine.perfci("init", "--github", "--with", "nightly").code == 0
-    text = written(mine, "perfci-nightly.yml")
-    names = [step.get("name") for step in parsed(text)["jobs"]["measure"]["steps"]]
-    assert "Measure" in names
-    assert not {"Check", "Summary"}.intersection(names)
-    assert "report.json" not in text
-
-
-def test_runners_of_nights_ask_for_nights(mine: Project) -> None:
-    assert mine.perfci("init", "--github", "--nightly-runner", "a100").code == 0
-    assert "a100" in written(mine, "perfci-nightly.yml")
-    inputs = parsed(written(mine, "perfci-bisect.yml"))["on"]["workflow_dispatch"]["inputs"]
-    assert [json.loads(labels) for labels in inputs["machine"]["options"]] == [["a100"]]
-    assert not (mine.folder / ".github" / "workflows" / "perfci-baseline.yml").exists()
-
-
 def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> None:
     assert mine.perfci(*ALL, "--python-version", "3.13").code == 0
     assert written(mine, REQUIREMENTS) == LOCK.read_text(encoding="utf-8")
@@ -133,40 +94,6 @@ def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> 
     script = (ROOT / "actions" / "install.sh").read_text()
     assert "--require-hashes" in script
     assert f"templates/workflows/{REQUIREMENTS}" in script
-
-
-def test_a_perfci_of_a_folder_is_not_looked_for_on_an_index(mine: Project) -> None:
-    note(mine, OF_A_FOLDER)
-    done = mine.perfci("init", "--github").without_traceback()
-    assert done.code == 2, done.text
-    assert "--action YOUR-ORG/perfci@COMMIT" in done.err
-    assert not (mine.folder / ".github").exists()
-    named = ("init", "--github", "--action", f"mine/perfci@{SHA}")
-    done = mine.perfci(*named)
-    assert done.code == 0, done.text
-    assert not done.err
-    uses = [
-        step.get("uses") for step in parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["steps"]
-    ]
-    assert uses[-1] == f"mine/perfci@{SHA}"
-    assert mine.perfci(*named, "--report-install", "make perfci").code == 2  # nothing installs it
-    nightly = (*named, "--with", "nightly")
-    done = mine.perfci(*nightly)
-    assert done.code == 2, done.text
-    assert {"--install,", "--report-install."} <= set(done.err.split())
-    told = mine.perfci(*nightly, "--report-install", "make perfci")
-    assert told.code == 0, told.text
-    assert "--install" in told.err  # what measures would be of an index still
-    assert not (mine.folder / ".github" / "workflows" / REQUIREMENTS).exists()
-    install = (
-        "--install",
-        "make both # with perfci",
-        "--report-install",
-        f"pip install -r {REQUIREMENTS}",
-    )
-    done = mine.perfci(*nightly, *install)
-    assert not done.err
-    assert f"wrote    .github/workflows/{REQUIREMENTS}" in done.out
 
 
 def test_without_a_gpu_the_runner_is_one_of_githubs(mine: Project) -> None:
@@ -214,42 +141,6 @@ def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
     assert done.returncode == 0, done.stderr
     text = (clone / ".github" / "workflows" / "perfci-baseline.yml").read_text()
     assert parsed(text)["on"]["push"]["branches"] == ["develop"]
-
-
-def test_requirements_are_installed_where_there_is_no_package(mine: Project) -> None:
-    mine.perfci("init", "--github")
-    assert "pip install" not in written(mine, "perfci.yml")  # nothing here imports torch
-    (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
-    mine.write("model.py", "def size():\n    import torch\n")
-    mine.perfci("init", "--github")
-    assert "python -m pip install torch\n" in written(mine, "perfci.yml")
-    (mine.folder / ".github" / "workflows" / "perfci.yml").unlink()
-    mine.write("requirements.txt", "torch\n")
-    mine.perfci("init", "--github")
-    assert "python -m pip install -r requirements.txt\n" in written(mine, "perfci.yml")
-
-
-def test_what_is_given_goes_before_what_is_found(mine: Project) -> None:
-    done = mine.perfci(
-        *("init", "--github", "--runner", "linux-a100", "--shards", "2"),
-        *("--python-version", "3.13", "--install", "make wheels"),
-        *("--install", "pip install x perfci"),
-        *("--report-install", "pip install perfci-fork"),
-        *("--nightly-runner", "self-hosted,a100", "--nightly-runner", "linux-h100"),
-    )
-    assert done.code == 0, done.text
-    stage_1 = parsed(written(mine, "perfci.yml"))["jobs"]["measure"]
-    assert stage_1["runs-on"] == "linux-a100"
-    assert stage_1["strategy"]["matrix"] == {"shard": [1, 2]}
-    assert stage_1["steps"][1]["with"] == {"python-version": "3.13"}
-    assert "make wheels\npip install x perfci\n" in stage_1["steps"][2]["run"]
-    night = parsed(written(mine, "perfci-nightly.yml"))["jobs"]["measure"]
-    runners = [one["runner"] for one in night["strategy"]["matrix"]["include"]]
-    assert runners == [["self-hosted", "a100"], ["linux-h100"]]
-    nightly = written(mine, "perfci-nightly.yml")
-    assert "pip install perfci-fork" in nightly
-    assert nightly.count("make wheels") == 1
-    assert "make wheels" not in written(mine, "perfci-report.yml")
 
 
 @pytest.mark.parametrize(
@@ -301,19 +192,3 @@ def test_a_branch_with_an_expression_in_its_name_is_refused(mine: Project) -> No
     done = mine.perfci("init", "--github").without_traceback()
     assert done.code == 2
     assert "default branch" in done.err
-
-
-@pytest.mark.parametrize("given", [("--shards", "2"), ("--trigger", "label")])
-def test_options_about_workflows_need_github(mine: Project, given: tuple[str, ...]) -> None:
-    done = mine.perfci("init", *given)
-    assert done.code == 2
-    assert "--github" in done.err
-
-
-def test_a_link_out_of_the_repository_is_not_followed(mine: Project) -> None:
-    outside = mine.folder.parent / "outside"
-    outside.mkdir()
-    (mine.folder / ".github").symlink_to(outside)
-    done = mine.perfci("init", "--github").without_traceback()
-    assert done.code == 2
-    assert not list(outside.rglob("*.yml"))

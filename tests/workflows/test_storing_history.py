@@ -11,7 +11,6 @@ import pytest
 
 from perfci.commands.workflows import render_workflow
 from perfci.history.interchange import from_lines, to_lines
-from perfci.history.store import open_history
 from perfci.model.run import RecordedRun
 from tests.builders.project import Project
 from tests.builders.recorded import HERE, THERE, recorded
@@ -102,16 +101,6 @@ def test_what_was_exported_is_uploaded_and_stored_whatever_the_job_ended_with() 
     assert JOBS["store"]["if"] == f"${{{{ !cancelled() && {exported} }}}}"
 
 
-@pytest.mark.parametrize("job", ["measure", "merge"])
-def test_the_long_steps_end_before_the_job_which_would_count_as_cancelled(job: str) -> None:
-    names = {"measure": ["Measure", "Check"], "merge": ["Record and analyse"]}[job]
-    limits = [step({"jobs": {job: JOBS[job]}}, name)["timeout-minutes"] for name in names]
-    assert sum(limits) + 10 <= JOBS[job]["timeout-minutes"]  # ten to install and to upload
-    if job == "measure":
-        assert "--budget 30m" in step(WORKFLOW, "Measure")["run"]
-        assert limits[0] > 30
-
-
 class Stored(Remote):
     """The server with the history's branch, and the job ``store``."""
 
@@ -158,33 +147,3 @@ def test_an_older_history_is_never_put_over_a_newer_one(remote: Stored) -> None:
         assert "a-token" not in done.stdout + done.stderr
         assert remote.tip() == second
     assert remote.stored() == "one\ntwo\n"
-
-
-def test_a_branch_that_was_removed_meanwhile_is_not_made_anew_from_an_old_file(
-    remote: Stored,
-) -> None:
-    assert remote.put("one\n", "").returncode == 0
-    first = remote.tip()
-    remote.git(remote.bare, "update-ref", "-d", f"refs/heads/{BRANCH}")
-    assert remote.put("one\ntwo\n", first).returncode == 1
-    assert remote.git(remote.bare, "for-each-ref", f"refs/heads/{BRANCH}") == ""
-
-
-def test_what_the_history_was_made_from_is_the_commit_that_was_taken(project: Project) -> None:
-    project.commit("first")
-    place = project.folder.parent / "taken.sqlite"
-    with open_history(str(place)) as history:
-        history.record([recorded(1)])
-        text = b"".join(to_lines(history.export())).decode()
-    project.git("switch", "--quiet", "--orphan", BRANCH)
-    tip = project.commit("a night", **{"history.jsonl": text})
-    project.git("switch", "--quiet", "main")
-    merge = Merge(project)
-    clone = project.folder.parent / "clone"
-    project.git("clone", "--quiet", str(project.folder), str(clone))
-    taking = step({"jobs": {"merge": JOBS["merge"]}}, "Take the history so far")
-    for wanted in (f"{tip}\n", ""):
-        done = run_step(taking["run"], clone, RUNNER_TEMP=str(merge.temporary), **taking["env"])
-        assert done.returncode == 0, done.stderr
-        assert (merge.temporary / "made-from").read_text() == wanted
-        project.git("-C", str(clone), "update-ref", "-d", f"refs/remotes/origin/{BRANCH}")
