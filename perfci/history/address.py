@@ -16,23 +16,8 @@ if TYPE_CHECKING:
 _COMPANIONS = ("-journal", "-wal", "-shm")
 """Suffixes of the files that SQLite has next to a database while it is written, and after a writer
 was killed."""
-_HARMLESS = {
-    "application_name",
-    "channel_binding",
-    "client_encoding",
-    "connect_timeout",
-    "gssencmode",
-    "host",
-    "hostaddr",
-    "keepalives",
-    "port",
-    "sslmode",
-    "sslrootcert",
-    "target_session_attrs",
-}
-"""Parameters of an address that may be shown. Any other may hold a secret."""
-_LONGEST_HARMLESS_VALUE = 3
-"""Values up to this length are taken for numbers, not for secrets."""
+_SHORTEST_SECRET = 4
+"""Characters from which an address's parameter may be a secret. Shorter ones are numbers."""
 _ADVICE = (
     "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
     "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
@@ -127,17 +112,12 @@ def _postgresql(url: URL) -> HistoryAddress:
     if not url.database:
         raise _unclear("no database is named")
     secrets = [str(url.password)] if url.password else []
-    hidden = set(url.query) - _HARMLESS
-    for name in hidden:
-        given = url.query[name]
-        values = [given] if isinstance(given, str) else given
+    for name, values in url.normalized_query.items():
         secrets += [
-            value for value in values if len(value) > _LONGEST_HARMLESS_VALUE or "password" in name
+            value for value in values if len(value) >= _SHORTEST_SECRET or "password" in name
         ]
-    shown = url.difference_update_query(hidden).set(drivername="postgresql")
-    return HistoryAddress(
-        url, None, shown.render_as_string(hide_password=True), tuple(filter(None, secrets))
-    )
+    shown = url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+    return HistoryAddress(url, None, shown, tuple(filter(None, secrets)))
 
 
 def _unclear(why: str) -> UsageError:

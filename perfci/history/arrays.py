@@ -117,14 +117,14 @@ def load_history(connection: Connection) -> LoadedHistory:
             )
         )
     }
-    facts = {row.key: documents[row.facts] for row in rows}  # the newest run's facts win
+    facts = {row.environment: documents[row.facts] for row in rows}  # the newest run's facts win
     highest = max((row.number for row in rows), default=0)
     index_of_run_number = np.full(highest + 1, -1, dtype=np.int32)
     for index, row in enumerate(rows):
         index_of_run_number[row.number] = index
     return LoadedHistory(
         environments=facts,
-        runs=tuple(LoadedRun(row.key, header_of(row)) for row in rows),
+        runs=tuple(LoadedRun(row.environment, header_of(row)) for row in rows),
         series=tuple(_series(connection, index_of_run_number)),
         sources=_Sources([row.source_hashes for row in rows], documents, set(facts)),
     )
@@ -137,9 +137,7 @@ def _series(connection: Connection, index_of_run_number: NDArray[Any]) -> Iterat
     run's points go to the next free place of their series. Another sort of all points would need
     their size again, and twice the time. Keeping the packed points would, too: they are read twice.
     """
-    rows = connection.execute(
-        select(schema.series, schema.environments.c.key).join(schema.environments)
-    ).all()
+    rows = connection.execute(select(schema.series)).all()
     numbers = [row.number for row in rows]
     next_place = np.zeros(max(numbers, default=0) + 2, dtype=np.intp)
     is_known = np.zeros(len(next_place), dtype=bool)
@@ -163,7 +161,7 @@ def _series(connection: Connection, index_of_run_number: NDArray[Any]) -> Iterat
             if (of_series := runs[at].tobytes()) != content:  # mostly equal, so kept once
                 content, shared = of_series, np.frombuffer(of_series, dtype=np.int32)
             yield LoadedSeries(
-                key=SeriesKey(row.key, row.case, row.metric),
+                key=SeriesKey(row.environment, row.case, row.metric),
                 unit=row.unit,
                 direction=row.direction,
                 runs=shared,

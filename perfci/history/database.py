@@ -57,18 +57,6 @@ _DAMAGED = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 _UNWRITABLE = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"}
 _LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006"}
 """SQLSTATE codes of a server that shuts down, crashed or is starting, and of a lost connection."""
-_HOLDERS = """
-    SELECT DISTINCT activity.pid, activity.application_name, activity.client_addr
-    FROM pg_locks AS held
-    JOIN pg_stat_activity AS activity ON activity.pid = held.pid
-    LEFT JOIN pg_class AS table_of ON table_of.oid = held.relation
-    WHERE held.granted AND held.pid <> pg_backend_pid()
-      AND (table_of.relname LIKE 'perfci\\_%%'
-           OR held.locktype = 'advisory' AND (held.classid, held.objid) = (%s, %s))
-"""
-"""Query for the other sessions that lock a table of perfci's, or that create its tables."""
-
-
 # psycopg also logs the errors that it raises for a dying server: users would see them twice
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
@@ -351,7 +339,7 @@ def sqlite_error(path: Path, wait_s: float, error: BaseException) -> PerfciError
     if name in _LOCKED or kind in _LOCKED:
         return OutsideError(
             "history-locked",
-            f"{path} was locked for {wait_s:g} s by {holders_of_file(path)}",
+            f"{path} was locked by another process for {wait_s:g} s",
             "Wait until that has ended, or end it, and run this again: recording twice is safe.",
         )
     # an error without a name is Python's own, here on text that can't be decoded
@@ -379,34 +367,13 @@ def damaged(path: Path, why: str) -> DamagedFile:
     )
 
 
-def holders_of_file(path: Path) -> str:
-    """Describe the other processes that have ``path`` open, as far as this user may see."""
-    import psutil
-
-    holders = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and any(
-                Path(file.path) == path.resolve() for file in process.open_files()
-            ):
-                holders.append(f"process {process.pid} ({_command(process)})")
-        except psutil.Error:
-            continue  # it has ended, or is another user's
-    unseen = "a process that can't be seen from here: another user's or machine's"
-    return ", ".join(holders) or unseen
-
-
-def _command(process: Any) -> str:
-    return " ".join(process.cmdline())[:120] or str(process.name())
-
-
 def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
     shown, state = database.address.shown, _state(error)
     message = database.address.scrubbed(" ".join(str(error).split()))
     if state == "55P03":
         return OutsideError(
             "history-locked",
-            f"{shown} was locked for {database.wait_s:g} s by {_holders_in_server(database)}",
+            f"{shown} was locked by another session for {database.wait_s:g} s",
             "Wait until that has ended, or end it, and run this again: recording twice is safe.",
         )
     if is_refused(error):
@@ -425,23 +392,6 @@ def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
     return OutsideError(
         "history-failed", f"{shown}: {message}", "Every run that is recorded is whole."
     )
-
-
-def _holders_in_server(database: Database) -> str:
-    """Describe the lock's holders, over a new connection: the one that waited has failed."""
-    import psycopg
-
-    url = database.address.url.set(drivername="postgresql")
-    try:
-        with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
-            rows = connection.execute(_HOLDERS, divmod(schema.CREATION_LOCK, 1 << 32)).fetchall()
-    except psycopg.Error:
-        rows = []
-    holders = [
-        f"server process {pid} ({name or 'no name'}, from {address or 'the same machine'})"
-        for pid, name, address in rows
-    ]
-    return ", ".join(holders) or "a transaction that has just ended"
 
 
 def _state(error: BaseException) -> str | None:

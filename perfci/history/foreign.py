@@ -250,11 +250,6 @@ def explained(error: msgspec.ValidationError) -> str:
     return visible(f"at {path['path'] if path else '$'}: {_PATH.sub('', message)}", 300)
 
 
-def keys_of(plain: Any) -> Sequence[str]:
-    """Return the keys of an object. Anything else has no keys."""
-    return tuple(plain) if isinstance(plain, dict) else ()
-
-
 def visible(text: str, limit: int) -> str:
     """Return ``text`` on one line, without invisible characters and cut to ``limit``.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, FromClause, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
@@ -71,14 +71,13 @@ def require_recordable(run: RecordedRun) -> None:
             raise _unrecordable(run, f"{text[:80]!r} is not text that a database takes")
 
 
-_Known = dict[int, dict[_SeriesName, int]]
+_Known = dict[str, dict[_SeriesName, int]]
 """Numbers of series by name, for each environment that was looked up."""
 
 
 def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
         return False
-    environment = _environment_number(connection, run.environment.key)
     facts, source_hashes, failed = _document_numbers(
         connection, (run.environment.facts, run.source_hashes, run.failed)
     )
@@ -86,7 +85,7 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
         insert_into(connection, schema.runs)
         .values(
             **header_fields(run),
-            environment=environment,
+            environment=run.environment.key,
             facts=facts,
             source_hashes=source_hashes,
             failed=failed,
@@ -97,7 +96,7 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     if number is None:  # another writer committed it meanwhile
         return False
     names = [_name(point) for point in run.points]
-    numbers = _series_numbers(connection, environment, set(names), known)
+    numbers = _series_numbers(connection, run.environment.key, set(names), known)
     places = [numbers[name] for name in names]
     placed = sorted(zip(places, run.points, strict=True), key=lambda pair: pair[0])
     if placed:
@@ -110,20 +109,6 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
 
 def _name(point: Point) -> _SeriesName:
     return _SeriesName(point.case, point.metric, point.unit, point.direction)
-
-
-def _environment_number(connection: Connection, key: str) -> int:
-    table = schema.environments
-    query = select(table.c.number).filter_by(key=key)
-    number = connection.execute(query).scalar()
-    if number is None:
-        connection.execute(
-            insert_into(connection, table)
-            .values(key=key)
-            .on_conflict_do_nothing(index_elements=["key"])
-        )
-        number = connection.execute(query).scalar_one()
-    return int(number)
 
 
 def _document_numbers(
@@ -147,7 +132,7 @@ def _document_numbers(
 
 
 def _series_numbers(
-    connection: Connection, environment: int, names: set[_SeriesName], known: _Known
+    connection: Connection, environment: str, names: set[_SeriesName], known: _Known
 ) -> dict[_SeriesName, int]:
     if environment not in known or names - known[environment].keys():
         known[environment] = _known_series(connection, environment)
@@ -159,7 +144,7 @@ def _series_numbers(
     return known[environment]
 
 
-def _known_series(connection: Connection, environment: int) -> dict[_SeriesName, int]:
+def _known_series(connection: Connection, environment: str) -> dict[_SeriesName, int]:
     rows = connection.execute(_SERIES.filter_by(environment=environment))
     return {_SeriesName(*name): number for number, *name in rows}
 
@@ -187,15 +172,9 @@ def _unrecordable(run: RecordedRun, why: str) -> UnrecordableRun:
 
 def runs_query() -> Select[Any]:
     """Select runs with their environment's key, in the order of measuring."""
-    return (
-        select(
-            schema.runs.c.number,
-            schema.environments.c.key,
-            *(schema.runs.c[name] for name in HEADER),
-        )
-        .join(schema.environments, schema.runs.c.environment == schema.environments.c.number)
-        .order_by(*schema.AS_MEASURED)
-    )
+    columns = schema.runs.c
+    header = (columns[name] for name in HEADER)
+    return select(columns.number, columns.environment, *header).order_by(*schema.AS_MEASURED)
 
 
 def header_of(row: Row[Any]) -> RunHeader:
@@ -224,7 +203,7 @@ def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName])
             raise NotPacked("a run has points of a series that is not there")
     return RecordedRun(
         **header_fields(row),
-        environment=Environment(row.key, _document(connection, row.facts)),
+        environment=Environment(row.environment, _document(connection, row.facts)),
         points=tuple(
             Point(
                 *(known[at].case, known[at].metric, known[at].unit, value),
@@ -270,16 +249,12 @@ class HistoryStatistics:
 
     where: str
     size: int
+    runs: int
     points: int
     outcomes: int
     changes: int
     acknowledged: int
     environments: tuple[EnvironmentStatistics, ...]
-
-    @property
-    def runs(self) -> int:
-        """Return the number of runs in all environments."""
-        return sum(environment.runs for environment in self.environments)
 
 
 def statistics_of(connection: Connection, address: HistoryAddress) -> HistoryStatistics:
@@ -290,57 +265,33 @@ def statistics_of(connection: Connection, address: HistoryAddress) -> HistorySta
     else:
         sizes = [func.pg_total_relation_size(name) for name in schema.metadata.tables]
         size = sum(connection.execute(select(*sizes)).one())
-    changes = schema.known_changes
-    size_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
-
-    def count(table: FromClause) -> int:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
-
+    of_series = schema.series.c.environment
+    counts = select(of_series, func.count()).group_by(of_series)
+    series = {row[0]: row[1] for row in connection.execute(counts)}
+    runs = connection.execute(runs_query()).all()
+    by_environment: dict[str, list[Row[Any]]] = {}
+    for run in runs:
+        by_environment.setdefault(run.environment, []).append(run)
+    bytes_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
+    acknowledged = connection.execute(select(schema.known_changes.c.acknowledged)).scalars().all()
     return HistoryStatistics(
         where=address.shown,
         size=size,
-        points=(connection.execute(size_of_points).scalar() or 0) // POINT_BYTES,
-        outcomes=count(schema.outcomes),
-        changes=count(changes),
-        acknowledged=count(select(changes.c.id).where(changes.c.acknowledged).subquery()),
-        environments=_environments(connection),
-    )
-
-
-def _environments(connection: Connection) -> tuple[EnvironmentStatistics, ...]:
-    runs, series = schema.runs, schema.series
-    counted = {
-        row.environment: row.held
-        for row in connection.execute(
-            select(series.c.environment, func.count().label("held")).group_by(series.c.environment)
-        )
-    }
-    named: dict[int, list[str]] = {}
-    for number, runner in connection.execute(
-        select(runs.c.environment, runs.c.runner).distinct().order_by(runs.c.runner)
-    ):
-        named.setdefault(number, []).append(runner)
-    return tuple(
-        EnvironmentStatistics(
-            key=row.key,
-            runs=row.runs,
-            commits=row.commits,
-            series=counted.get(row.number, 0),
-            oldest=row.oldest,
-            newest=row.newest,
-            runners=tuple(named[row.number]),
-        )
-        for row in connection.execute(
-            select(
-                schema.environments.c.number,
-                schema.environments.c.key,
-                func.count().label("runs"),
-                func.count(runs.c.sha.distinct()).label("commits"),
-                func.min(runs.c.measured_at).label("oldest"),
-                func.max(runs.c.measured_at).label("newest"),
+        runs=len(runs),
+        points=(connection.execute(bytes_of_points).scalar() or 0) // POINT_BYTES,
+        outcomes=len(connection.execute(select(schema.outcomes.c.id)).all()),
+        changes=len(acknowledged),
+        acknowledged=sum(acknowledged),
+        environments=tuple(
+            EnvironmentStatistics(
+                key=key,
+                runs=len(of_key),
+                commits=len({run.sha for run in of_key}),
+                series=series.get(key, 0),
+                oldest=of_key[0].measured_at,
+                newest=of_key[-1].measured_at,
+                runners=tuple(sorted({run.runner for run in of_key})),
             )
-            .join(runs, runs.c.environment == schema.environments.c.number)
-            .group_by(schema.environments.c.number, schema.environments.c.key)
-            .order_by(schema.environments.c.key)
-        )
+            for key, of_key in sorted(by_environment.items())
+        ),
     )

@@ -46,12 +46,6 @@ project = Table(
 )
 """One row: the project that first recorded here. Series don't name a project, or every query would
 have to. A database or a schema for each project separates them as well."""
-environments = Table(
-    "perfci_environments",
-    metadata,
-    Column("number", Integer, primary_key=True),
-    Column("key", Text, nullable=False, unique=True),
-)
 documents = Table(
     "perfci_documents",
     metadata,
@@ -66,7 +60,7 @@ runs = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("environment", ForeignKey("perfci_environments.number"), nullable=False, index=True),
+    Column("environment", Text, nullable=False, index=True),
     Column("facts", ForeignKey("perfci_documents.number"), nullable=False),
     Column("source_hashes", ForeignKey("perfci_documents.number"), nullable=False),
     Column("failed", ForeignKey("perfci_documents.number"), nullable=False),
@@ -85,7 +79,7 @@ series = Table(
     "perfci_series",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("environment", ForeignKey("perfci_environments.number"), nullable=False),
+    Column("environment", Text, nullable=False),
     Column("case", Text, nullable=False),
     Column("metric", Text, nullable=False),
     Column("unit", Text, nullable=False),

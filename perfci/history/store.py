@@ -97,7 +97,7 @@ class OpenHistory:
         """Return the runs of one environment, or of all, in the order of measuring."""
         query = runs_query()
         if environment is not None:
-            query = query.where(schema.environments.c.key == environment)
+            query = query.where(schema.runs.c.environment == environment)
         with self._database.reading() as connection:
             return tuple(header_of(row) for row in connection.execute(query))
 
@@ -148,18 +148,17 @@ class OpenHistory:
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""
         runs, series, points = schema.runs, schema.series.c, schema.run_points
-        number = select(schema.environments.c.number).filter_by(key=environment).scalar_subquery()
-        known = select(series.number, series.case).where(series.environment == number)
+        known = select(series.number, series.case).where(series.environment == environment)
         with_points = (
             select(runs.c.sha, points.c.packed)
             .join(points, points.c.run == runs.c.number)
-            .where(runs.c.environment == number)
+            .where(runs.c.environment == environment)
             .execution_options(yield_per=20)
         )
         with_failures = (
             select(runs.c.sha, schema.documents.c.content)
             .join(schema.documents, schema.documents.c.number == runs.c.failed)
-            .where(runs.c.environment == number)
+            .where(runs.c.environment == environment)
         )
         with self._database.reading() as connection:
             cases = {row.number: row.case for row in connection.execute(known)}
@@ -325,12 +324,11 @@ class OpenHistory:
 
 def _newest_runs(connection: Connection, environment: str, last: int, branch: str) -> Sequence[int]:
     """Return the numbers of the newest runs, by position on the branch, then by time measured."""
-    runs, environments = schema.runs, schema.environments
+    runs = schema.runs
     order = (runs.c.position, *schema.AS_MEASURED)
     newest = (
         select(runs.c.number)
-        .join(environments)
-        .where(environments.c.key == environment, runs.c.branch == branch)
+        .where(runs.c.environment == environment, runs.c.branch == branch)
         .order_by(*(column.desc().nulls_last() for column in order))
         .limit(last)
     )
@@ -341,10 +339,8 @@ def _numbers_of(connection: Connection, key: SeriesKey, earlier: Collection[str]
     """Return a series' number under its case's own name, then those under its ``earlier`` names."""
     series = schema.series.c
     rows = connection.execute(
-        select(series.number, series.case)
-        .join(schema.environments)
-        .where(
-            schema.environments.c.key == key.environment,
+        select(series.number, series.case).where(
+            series.environment == key.environment,
             series.case.in_((key.case, *earlier)),
             series.metric == key.metric,
         )

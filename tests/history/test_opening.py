@@ -189,7 +189,7 @@ def test_processes_that_open_a_new_history_make_one(place: str) -> None:
         assert len(history.runs()) == 3
 
 
-def test_a_locked_history_is_waited_for_and_then_says_who_has_it(quick_folder: Path) -> None:
+def test_a_locked_history_is_waited_for_and_then_said(quick_folder: Path) -> None:
     place = quick_folder / "history.sqlite"
     make(str(place))
     holder = subprocess.Popen(
@@ -206,11 +206,10 @@ def test_a_locked_history_is_waited_for_and_then_says_who_has_it(quick_folder: P
     assert holder.stdout is not None
     holder.stdout.readline()
     with (
-        pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
+        pytest.raises(OutsideError, match=r"for 0\.3 s") as caught,
         open_history(str(place), wait_s=0.3) as history,
     ):
         history.record([recorded(2)])
-    assert f"process {holder.pid}" in caught.value.message
     assert "recording twice is safe" in caught.value.advice
     release = threading.Timer(0.3, holder.stdin.close)
     release.start()
@@ -221,20 +220,18 @@ def test_a_locked_history_is_waited_for_and_then_says_who_has_it(quick_folder: P
     holder.stdout.close()
 
 
-def test_a_locked_postgresql_says_who_has_it(postgres: Server) -> None:
+def test_a_locked_postgresql_is_said(postgres: Server) -> None:
     import psycopg
 
     place = postgres.database("locked")
     make(place)
-    with psycopg.connect(place, application_name="somebody's notebook") as holder:
+    with psycopg.connect(place) as holder:
         holder.execute("LOCK TABLE perfci_runs IN ACCESS EXCLUSIVE MODE")
-        server_process = holder.info.backend_pid
         with (
-            pytest.raises(OutsideError, match=r"was locked for 0\.3 s") as caught,
+            pytest.raises(OutsideError, match=r"for 0\.3 s"),
             open_history(place, wait_s=0.3) as history,
         ):
             history.record([recorded(2)])
-    assert f"server process {server_process} (somebody's notebook" in caught.value.message
     with open_history(place) as history:
         assert history.record([recorded(2)]) == 1
 
@@ -287,14 +284,13 @@ def test_a_password_is_never_shown(postgres: Server) -> None:
         assert history.shown.startswith("postgresql://perfci:***@")
 
 
-def test_of_an_address_only_what_is_known_to_be_harmless_is_shown() -> None:
+def test_of_an_address_no_parameter_is_shown() -> None:
     address = parse_address(
-        "postgresql://me:short@h/perf?sslmode=require&foo=SECRET&port=5433&port=5434"
-        "&passfile=SECRET-TOO&sslpassword=x&n=1"
+        "postgresql://me:short@h/perf?sslmode=require&foo=SECRET&port=5433&passfile=SECRET-TOO"
+        "&sslpassword=x&n=1"
     )
-    assert "SECRET" not in address.shown
-    assert address.shown == "postgresql://me:***@h/perf?port=5433&port=5434&sslmode=require"
-    assert address.scrubbed("no SECRET-TOO or SECRET at 127.0.0.1") == "no *** or *** at 127.0.0.1"
+    assert address.shown == "postgresql://me:***@h/perf"
+    assert address.scrubbed("no SECRET-TOO or SECRET in 1") == "no *** or *** in 1"
     assert address.scrubbed("x") == "***"
 
 
