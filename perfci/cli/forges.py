@@ -1,4 +1,4 @@
-"""``perfci comment``, ``on-demand`` and ``init``: a pull request's reports, a forge's files."""
+"""``perfci comment`` and ``init``: a pull request's reports, a forge's files."""
 
 from __future__ import annotations
 
@@ -7,42 +7,12 @@ from typing import Any
 
 import click
 
-from perfci.cli.options import FILE, config_option, duration, root_here, stack
+from perfci.cli.options import FILE, config_option, duration, root_here
 from perfci.cli.printing import answers, ask, is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
 from perfci.errors import EXIT_PASS
-from perfci.report.clean import clean_line, clean_lines
-
-_POSTING_OPTIONS = stack(
-    click.option(
-        "--event",
-        envvar="GITHUB_EVENT_PATH",
-        type=click.Path(path_type=Path),
-        help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
-    ),
-    click.option(
-        "--repository",
-        envvar="GITHUB_REPOSITORY",
-        metavar="OWNER/NAME",
-        help="The repository of the pull request (default: that of the job).",
-    ),
-    click.option(
-        "--author",
-        default=None,
-        metavar="LOGIN",
-        help="Whom the token posts as: no other's comment is touched (default: "
-        "github-actions[bot]).",
-    ),
-    click.option(
-        "--patience",
-        "most_wait_s",
-        type=duration,
-        default="2m",
-        show_default=True,
-        help="Longest wait for GitHub when it fails or limits the rate.",
-    ),
-)
+from perfci.report.clean import clean_lines
 
 
 @click.command(
@@ -54,7 +24,32 @@ _POSTING_OPTIONS = stack(
 @click.argument("files", metavar="[REPORT]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--pull", type=click.IntRange(1), help="The pull request (default: the event's).")
 @click.option("--head-sha", default="", metavar="SHA", help="With --pull: the head measured.")
-@_POSTING_OPTIONS
+@click.option(
+    "--event",
+    envvar="GITHUB_EVENT_PATH",
+    type=click.Path(path_type=Path),
+    help="The event of GitHub Actions (default: $GITHUB_EVENT_PATH).",
+)
+@click.option(
+    "--repository",
+    envvar="GITHUB_REPOSITORY",
+    metavar="OWNER/NAME",
+    help="The repository of the pull request (default: that of the job).",
+)
+@click.option(
+    "--author",
+    default=None,
+    metavar="LOGIN",
+    help="Whom the token posts as: no other's comment is touched (default: github-actions[bot]).",
+)
+@click.option(
+    "--patience",
+    "most_wait_s",
+    type=duration,
+    default="2m",
+    show_default=True,
+    help="Longest wait for GitHub when it fails or limits the rate.",
+)
 @click.option(
     "--body-file",
     type=FILE,
@@ -90,13 +85,6 @@ _POSTING_OPTIONS = stack(
     help="A `compare` may be with any commit (default: where the pull request left its target, or "
     "later there; what is compared with another one is inconclusive).",
 )
-@click.option(
-    "--answer",
-    type=click.IntRange(1),
-    metavar="ID",
-    help="With --pull and --head-sha: the comment that asked for this measurement. The report "
-    "answers it, and sets no check.",
-)
 @click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
@@ -118,27 +106,6 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     if not exit_with_verdict:
         return EXIT_PASS
     return worst_code(exit_code(report, strict=strict) for report in reports)
-
-
-@click.command(
-    "on-demand",
-    epilog="Example: perfci on-demand, in a workflow `on: issue_comment`\n\n"
-    "Exit codes: 0 asked for or not; 2 usage; 4 GitHub or the disk failed.",
-)
-@_POSTING_OPTIONS
-def on_demand_command(**given: Any) -> None:
-    """Decide whether a comment `/perfci [-k EXPR]` has its pull request measured, and what.
-
-    If its author may write to the repository, this leaves a reaction and an answer, and sets the
-    step's outputs number, comment, base, head and selection. For any other comment it sets and
-    leaves nothing, and gives the reason on standard error.
-    """
-    from perfci.commands.comment import on_demand
-
-    measuring = on_demand(**given, say=say)
-    if measuring is not None:
-        chosen = f" -k {clean_line(repr(measuring.selection), 400)}" if measuring.selection else ""
-        say(f"to measure: {measuring.base_sha} {measuring.head_sha}{chosen}")
 
 
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
@@ -199,8 +166,7 @@ def on_demand_command(**given: Any) -> None:
     "more",
     multiple=True,
     type=click.Choice(ASKED_FOR),
-    help="Write this workflow, too; can be repeated. `baseline` commits to the default branch; "
-    "`on-demand` measures where a maintainer comments `/perfci`.",
+    help="Write this workflow, too; can be repeated. `baseline` commits to the default branch.",
 )
 @click.option(
     "--package",

@@ -46,7 +46,6 @@ _COMMANDS = {
     "plan": ("shards", "Split the cases into shards, for several machines."),
     "merge": ("shards", "Join the reports of shards to one, with one verdict."),
     "comment": ("forges", "Leave reports as one comment and one check on a pull request."),
-    "on-demand": ("forges", "Say whether a comment has its pull request measured, and what."),
     "init": ("forges", "Write a configuration, a first benchmark and a forge's workflows."),
     "doctor": ("machine", "Show what on this machine makes measuring worse or impossible."),
     "completion": ("main", "Print the shell's completion script."),

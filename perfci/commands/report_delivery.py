@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.accepted_comments import accepted_in_comments
 from perfci.errors import OutsideError, PerfciError
 from perfci.files import write_file
 from perfci.forges import actions
@@ -21,12 +20,10 @@ from perfci.forges.base import (
     check_content,
     unreadable_content,
 )
-from perfci.forges.comment_commands import answered, unmeasured_body
 from perfci.forges.posting import (
     PostOutcome,
     caveat_of_base,
     find_pull,
-    leave_answer,
     leave_comment,
     require_measured,
     set_check,
@@ -41,11 +38,10 @@ from perfci.report.links import NO_LINKS, Links, known_links
 from perfci.verdict.acceptance import with_caveat
 
 if TYPE_CHECKING:
-    from perfci.commands.comment import CommentRequest, RequestedAnswer
+    from perfci.commands.comment import CommentRequest
     from perfci.forges.base import CheckContent, PostTarget
     from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
-    from perfci.verdict.acceptance import Acceptance
 
 _PREFIXES = {"posted": "", "refused": "check not set: ", "stale": "nothing posted: "}
 """The beginning of an outcome's line, by its kind."""
@@ -63,17 +59,8 @@ class Poster:
         request = self.request
         return actions.target(request.pull, request.head_sha, request.event)
 
-    def post(
-        self,
-        reports: list[Report],
-        judge_again: Callable[[Sequence[Acceptance]], list[Report]],
-        *,
-        strict: bool,
-    ) -> list[Report]:
-        """Leave the reports where they belong, and return them as they were judged in the end.
-
-        ``judge_again`` judges them again, with what comments accept.
-        """
+    def post(self, reports: list[Report], *, strict: bool) -> list[Report]:
+        """Leave the reports where they belong, and return them as they were judged in the end."""
         wanted = self.target()
         head_sha = "" if isinstance(wanted, NothingToPost) else wanted.head_sha
         # before the token is used, so that the text exists if it is refused
@@ -82,7 +69,7 @@ class Poster:
             self.say(f"nothing posted: {wanted.reason}", err=True)
             return reports
         with closing(self._client()) as client:
-            return self._post(client, wanted, reports, body, judge_again, strict=strict)
+            return self._post(client, wanted, reports, body, strict=strict)
 
     def _post(
         self,
@@ -90,7 +77,6 @@ class Poster:
         wanted: PostTarget | MergeGroup,
         reports: list[Report],
         body: str,
-        judge_again: Callable[[Sequence[Acceptance]], list[Report]],
         *,
         strict: bool,
     ) -> list[Report]:
@@ -100,11 +86,6 @@ class Poster:
                 self._say_nothing_posted(client, target)
                 return reports
             require_measured(client, [report.head.sha for report in reports], target)
-            if isinstance(target, Pull) and any(
-                report.verdict.status == "fail" for report in reports
-            ):
-                accepted = accepted_in_comments(client, target, self.say)
-                reports = judge_again(accepted) if accepted else reports
         except Refused as failure:
             summary_error = self._say_refused(failure.message, body)
             if summary_error is not None:
@@ -122,51 +103,6 @@ class Poster:
         else:
             self._post_comment_and_check(client, target, check, body)
         return reports
-
-    def post_answer(self, answer: RequestedAnswer, reports: list[Report]) -> list[Report]:
-        """Leave the reports as the answer to the comment that asked for them, and return them.
-
-        The reports are of the requested commit, even if the pull request's head has moved since.
-        """
-        # before the token is used, so that the text exists if it is refused
-        self._write_body(reports, answer.head_sha)
-        with closing(self._client()) as client:
-            pull = replace(client.pull(answer.pull), head_sha=answer.head_sha)
-            require_measured(client, [report.head.sha for report in reports], pull)
-            reports, links = self._with_caveats(client, pull, reports)
-            body = self._write_body(reports, pull.head_sha, links)
-            self._write_pages(reports)
-            link = links.comment(answer.pull, answer.comment)
-            body = answered(body, answer.comment, link)
-            left = self._leave_answer(client, answer, body)
-        if left.kind != "refused":
-            self._say_outcome(left)
-        elif summary_error := self._say_refused(left.text, body):
-            raise summary_error
-        return reports
-
-    def _leave_answer(
-        self, client: GitHubClient, answer: RequestedAnswer, body: str
-    ) -> PostOutcome:
-        return leave_answer(
-            client,
-            answer.pull,
-            answer.comment,
-            self._author(client),
-            body,
-            dry_run=self.request.dry_run,
-        )
-
-    def fail_answer(self, answer: RequestedAnswer, why: str) -> None:
-        """Report in the answer that there are no numbers. Raises nothing, like ``fail_check``."""
-        body = unmeasured_body(answer.comment, why, actions.run_url())
-        try:
-            with closing(self._client()) as client:
-                left = self._leave_answer(client, answer, body)
-            text = left.text if left.kind != "refused" else f"no answer: {left.text}"
-            self.say(text, err=True)
-        except PerfciError as another:
-            self.say(f"no answer: {clean_line(another.message, 600)}", err=True)
 
     def fail_check(self, why: str) -> None:
         """Fail the check of the commit that the event names, if any.

@@ -34,7 +34,7 @@ _REPORT_PYTHON = "3.12"
 FOLDER = Path(".github/workflows")
 MOST_SHARDS = 256
 """GitHub's limit for the jobs of one matrix."""
-ASKED_FOR = ("baseline", "nightly", "on-demand")
+ASKED_FOR = ("baseline", "nightly")
 """Workflows that are written only on request."""
 # The forms of values that stand in a workflow as they are (see ``_fit``).
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -49,12 +49,11 @@ WORKFLOWS = (
     "perfci-baseline.yml",
     "perfci-nightly.yml",
     "perfci-bisect.yml",
-    "perfci-on-demand.yml",
 )
 """The files of GitHub's workflows."""
 _HISTORY_BRANCH = "perfci-history"
 """The branch of the history."""
-_BY_ACTION = ("perfci.yml", "perfci-report.yml", "perfci-on-demand.yml")
+_BY_ACTION = ("perfci.yml", "perfci-report.yml")
 """Workflows that get perfci by its action. The others install it."""
 _ACTION = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")
 """The address of an action: its repository and a commit."""
@@ -236,7 +235,6 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         stored=choices.stored,
         action={
             "measure": choices.action,
-            "ask": choices.action_of("actions/ask"),
             "comment": choices.action_of("actions/comment"),
         },
         trigger=choices.trigger,

@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,7 +23,6 @@ from perfci.report.clean import clean_line
 if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
 
-T = TypeVar("T")
 _QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
 """The branch that a merge queue makes for a group.
 
@@ -55,17 +54,15 @@ def target(
             "no pull request is named",
             "Run it in a workflow, which sets GITHUB_EVENT_PATH, or give --pull NUMBER.",
         )
-    return read_event(read_input(event_path, "Name the event's file."), str(event_path))
-
-
-def read_input(path: Path, advice: str) -> bytes:
-    """Return the bytes of a file that was named. OutsideError where it can't be read."""
     try:
-        return read_regular(path)
+        text = read_regular(event_path)
     except OSError as error:
         raise OutsideError(
-            "unreadable", f"{path} can't be read: {error.strerror or error}", advice
+            "unreadable",
+            f"{event_path} can't be read: {error.strerror or error}",
+            "Name the event's file.",
         ) from error
+    return read_event(text, str(event_path))
 
 
 def client(
@@ -212,7 +209,12 @@ class _ActionsEvent:
 
 def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
     """Return what the event in ``text`` is about. UsageError, with ``name``, if it is no event."""
-    event = decode_event(text, name, _ActionsEvent, _NAME_IT)
+    try:
+        event = msgspec.json.decode(text, type=_ActionsEvent)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(
+            "bad-event", f"{name} is no event of GitHub Actions: {clean_line(str(error))}", _NAME_IT
+        ) from error
     if event.workflow_run is not None:
         return _of_a_run(event.workflow_run, event.repository, name)
     if event.merge_group is not None:
@@ -230,16 +232,6 @@ def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | Nothin
         own = _is_own(head.repo, event.repository)
         return PostTarget(number, full_sha(head.sha, name), own=own)
     return NothingToPost("this event has no pull request")
-
-
-def decode_event(text: str | bytes, name: str, kind: type[T], advice: str) -> T:
-    """Return ``text`` decoded as ``kind``. UsageError, with ``name`` in it, if it is no event."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            "bad-event", f"{name} is no event of GitHub Actions: {clean_line(str(error))}", advice
-        ) from error
 
 
 def _of_a_run(

@@ -76,9 +76,7 @@ class NothingToPost:
 class Pull:
     """A pull request into the branch ``target``.
 
-    ``source`` is the repository of its own branch, empty if that is gone. ``own``: the branch is in
-    the same repository as the pull request, not in a fork. ``author`` is empty if the account is
-    gone. ``pushed_at``: when anything was last pushed to ``source``, by GitHub's clock.
+    ``source`` is the repository of its own branch, empty if that is gone.
     """
 
     number: int
@@ -86,9 +84,6 @@ class Pull:
     source: str
     open: bool
     target: str
-    author: str = ""
-    own: bool = False
-    pushed_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +130,12 @@ def _moved(what: str, measured: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment on the pull request ``pull``. ``author`` is empty where the account is gone.
-
-    ``bot``: an App wrote it. Both times are GitHub's, as ISO 8601 in UTC.
-    """
+    """A comment on a pull request. ``author`` is empty where the account is gone."""
 
     id: int
     author: str
     body: str
     url: str
-    pull: int = 0
-    bot: bool = False
-    created_at: str = ""
-    updated_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +147,15 @@ class Decision:
     twins: tuple[Comment, ...] = ()
 
 
-def decide(comments: Sequence[Comment], author: str, body: str, marker: str = MARKER) -> Decision:
-    """Return what makes ``body`` the only comment of ``author`` that begins with ``marker``.
+def decide(comments: Sequence[Comment], author: str, body: str) -> Decision:
+    """Return what makes ``body`` the only comment of ``author`` that begins with ``MARKER``.
 
     Author and marker both have to match: anyone can write the marker, and the author writes for
     other tools, too. The oldest comment stays, because people have seen it and perhaps linked to
     it.
     """
     ours = sorted(
-        (comment for comment in comments if _is_ours(comment, author, marker)),
+        (comment for comment in comments if _is_ours(comment, author)),
         key=lambda comment: comment.id,
     )
     if not ours:
@@ -177,9 +165,9 @@ def decide(comments: Sequence[Comment], author: str, body: str, marker: str = MA
     return Decision(action, oldest, tuple(twins))
 
 
-def _is_ours(comment: Comment, author: str, marker: str) -> bool:
+def _is_ours(comment: Comment, author: str) -> bool:
     by_us = comment.author.casefold() == author.casefold()  # GitHub's names ignore case
-    return by_us and comment.body.startswith(marker)
+    return by_us and comment.body.startswith(MARKER)
 
 
 def _same(old: str, new: str) -> bool:

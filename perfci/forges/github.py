@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
 from perfci.forges.annotations import Annotation
-from perfci.forges.base import NAME, CheckContent, Comment, Pull, same_name
+from perfci.forges.base import NAME, CheckContent, Comment, Pull
 from perfci.forges.rest import Missing, Rest
 
 BOT = "github-actions[bot]"
 """The account that a workflow's token posts as."""
-_LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 LABEL = "perfci"
 """The label of perfci's issues."""
 
@@ -49,13 +47,11 @@ class UserAnswer:
     """An account."""
 
     login: str
-    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
     full_name: str
-    pushed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,6 @@ class _Head:
 @dataclass(frozen=True, slots=True)
 class _Target:
     ref: str
-    repo: _Repository | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +74,11 @@ class PullAnswer:
     state: str
     head: _Head
     base: _Target
-    user: UserAnswer | None = None
 
     def record(self) -> Pull:
         """Return the record. A deleted fork leaves no repository."""
         source = self.head.repo.full_name if self.head.repo else ""
-        here = self.base.repo.full_name if self.base.repo else ""
-        return Pull(
-            self.number,
-            self.head.sha,
-            source,
-            self.state == "open",
-            self.base.ref,
-            self.user.login if self.user else "",
-            own=bool(source) and same_name(source, here),
-            pushed_at=(self.head.repo.pushed_at or "") if self.head.repo else "",
-        )
+        return Pull(self.number, self.head.sha, source, self.state == "open", self.base.ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +89,11 @@ class CommentAnswer:
     html_url: str
     user: UserAnswer | None = None
     body: str | None = None
-    created_at: str = ""
-    updated_at: str = ""
 
     def record(self) -> Comment:
         """Return the record."""
         author = self.user.login if self.user else ""
-        return Comment(
-            self.id,
-            author,
-            self.body or "",
-            self.html_url,
-            bot=self.user is None or self.user.type != "User",
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Permission:
-    permission: str
+        return Comment(self.id, author, self.body or "", self.html_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +128,6 @@ class CheckAnswer:
     external_id: str | None = None
     conclusion: str | None = None
     html_url: str | None = None
-    completed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +209,6 @@ class GitHubClient(Rest):
         path = f"/issues/{number}/comments"
         answers = self._pages(path, tuple[CommentAnswer, ...], tuple)
         return tuple(answer.record() for answer in answers)
-
-    def permission(self, login: str) -> str:
-        """Return what an account may do here: ``admin``, ``write``, ``read`` or ``none``."""
-        if _LOGIN.fullmatch(login) is None:  # no other text may get into a request's path
-            return "none"
-        try:
-            return self._get(f"/collaborators/{login}/permission", _Permission).permission
-        except Missing:
-            return "none"
-
-    def react(self, comment_id: int, content: str) -> None:
-        """React to a comment. GitHub keeps one reaction of a kind, however often it is asked."""
-        path = f"{self._at}/issues/comments/{comment_id}/reactions"
-        self._ask("POST", path, {"content": content})
 
     def checks(self, sha: str) -> tuple[CheckAnswer, ...]:
         """Return every check run of perfci's name on a commit."""

@@ -8,7 +8,7 @@ push's own run writes over it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -31,11 +31,9 @@ from perfci.forges.base import (
     read_identity,
     status_of,
 )
-from perfci.forges.comment_commands import answer_marker
 from perfci.forges.rest import Refused, Rejected
 from perfci.model.report import Report
 from perfci.report.clean import clean_line
-from perfci.report.exporters.markdown import MARKER
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -140,42 +138,14 @@ def leave_comment(
 ) -> PostOutcome:
     """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
 
-    def stale() -> NothingToPost | None:
-        return post_refusal(client.pull(pull.number), pull.head_sha)
-
-    return _leave(client, pull.number, author, body, MARKER, stale, dry_run)
-
-
-def leave_answer(
-    client: GitHubClient, number: int, answer: int, author: str, body: str, *, dry_run: bool = False
-) -> PostOutcome:
-    """Leave ``body`` as the one answer of ``author`` to the comment ``answer``.
-
-    The answer names its commit. It is posted even if the pull request's head has moved.
-    """
-    marker = answer_marker(answer)
-    return _leave(client, number, author, body, marker, lambda: None, dry_run)
-
-
-def _leave(
-    client: GitHubClient,
-    number: int,
-    author: str,
-    body: str,
-    marker: str,
-    stale: Callable[[], NothingToPost | None],
-    dry_run: bool,
-) -> PostOutcome:
-    """Make ``body`` the only comment with ``marker``, unless ``stale`` returns a refusal."""
-
     def look_and_write() -> PostOutcome:
-        decision = decide(client.comments(number), author, body, marker)
+        decision = decide(client.comments(pull.number), author, body)
         if dry_run:
-            return PostOutcome("posted", f"would {_words(decision)} on #{number}")
-        refusal = stale()
+            return PostOutcome("posted", f"would {_words(decision)} on #{pull.number}")
+        refusal = post_refusal(client.pull(pull.number), pull.head_sha)
         if refusal is not None:
             return PostOutcome("stale", refusal.reason)
-        return PostOutcome("posted", _carry_out(client, number, decision, body))
+        return PostOutcome("posted", _carry_out(client, pull.number, decision, body))
 
     try:
         return client.retry(look_and_write)

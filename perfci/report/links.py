@@ -61,11 +61,6 @@ class Links:
             return code(f"{file}:{line}")
         return self._link(f"{parts[-1]}:{line}", f"blob/{sha}/{quote(file)}#L{line}")
 
-    def comment(self, pull: int, comment: int) -> str:
-        """Return the address of a comment on a pull request, or "" without a repository."""
-        address = f"pull/{pull}#issuecomment-{comment}"
-        return f"{self.repository}/{address}" if self.repository else ""
-
     def _link(self, shown: str, address: str) -> Safe:
         text = code(shown)
         if not address or not _REPOSITORY.fullmatch(self.repository):

@@ -9,7 +9,7 @@ verdict counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -17,7 +17,6 @@ from perfci.metrics import METRICS
 from perfci.model.case import Gate, Metric
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
-from perfci.model.words import words
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
@@ -132,44 +131,6 @@ def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -
         line, why = None, finding("accept-from-fork")
     bare = replace(row, accepted=None)
     return _refusing(bare, why) if why or not line else replace(row, accepted=_accepted(line))
-
-
-def accepted_here(
-    report: Report,
-    lines: Sequence[Acceptance],
-    policy: Policy,
-    judge: Callable[[Report], Report],
-) -> Report:
-    """Return ``report`` as ``judge`` judges it, with the regressions accepted that ``lines`` name.
-
-    A part of a measurement stays as it is, as the whole is not known. ``judge`` may make a row
-    regressed that wasn't, so rows of any status are marked first, and those that did not regress
-    lose their mark in the end.
-    """
-    if not lines or report.shard or report.missing:
-        return judge(report)
-    line_by_row = _by_row(lines)
-    rows = tuple(
-        replace(row, accepted=_accepted(line))
-        if not row.accepted and (line := line_by_row.get((row.case, row.metric)))
-        else row
-        for row in report.results
-    )
-    marked = replace(report, results=rows)
-    if report.verdict.status == "fail":
-        marked = replace(marked, verdict=with_verdict(marked, policy).verdict)
-    judged = judge(marked)
-    rows = tuple(
-        row if row.status == "regressed" else replace(row, accepted=None) for row in judged.results
-    )
-    unused = (_unused(line, rows, whole=True) for line in lines)
-    findings = tuple(known for known in unused if known and known.code == "accept-unknown")
-    return replace(
-        judged,
-        results=rows,
-        findings=(*judged.findings, *findings),
-        notes=(*judged.notes, *map(words, findings)),
-    )
 
 
 def _by_row(lines: Iterable[Acceptance]) -> dict[tuple[str, str], Acceptance]:

@@ -98,8 +98,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "merge": (("merge", "one.json", "two.json", "--json", f"{BAD[-6:]}.json"),),
     "comment": (("comment", "bad.json", "--body-file", "body.md"),
                 ("comment", "--unreadable", BAD, "--no-check")),
-    "on-demand": (("on-demand", "--event", "comment.json", "--repository", "one/two"),
-                  ("on-demand", "--event", BAD, "--repository", BAD)),
     "init": (("init", "--github", "--benchmarks", BAD), ("init",)),
     "doctor": (("doctor", "--python", BAD), ("doctor",)),
     "completion": (("completion", "bash"), ("completion", BAD)),
@@ -157,15 +155,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
             }
         )
     )  # fmt: skip
-    (made.folder / "comment.json").write_text(
-        json.dumps(
-            {
-                "action": "created",
-                "issue": {"number": 7, "pull_request": {"url": BAD}},
-                "comment": {"id": 1, "body": f"/perfci -k {BAD}", "user": {"login": BAD}},
-            }
-        )
-    )
     store = BaselineStore(made.folder / "baselines")
     for key, fact in ((KEY, BAD), ("there-1a2b", f"{BAD}!")):
         store.save_run(run(BAD, environment=Environment(key, {BAD: fact}), sha=BAD), BAD)

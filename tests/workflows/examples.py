@@ -54,11 +54,11 @@ VARIANTS = {
 }
 
 
-ACTION, COMMENT, ASK = (
+ACTION, COMMENT = (
     (ROOT / folder / "action.yml").read_text(encoding="utf-8")
-    for folder in (".", "actions/comment", "actions/ask")
+    for folder in (".", "actions/comment")
 )
-"""perfci's actions: to measure, to comment, and to ask whether a comment may have it measured."""
+"""perfci's actions: to measure, and to comment."""
 
 
 def parsed(text: str) -> Any:

@@ -53,7 +53,7 @@ def test_without_github_no_workflow_is_written(mine: Project) -> None:
 
 ALL = (
     *("init", "--github"),
-    *("--with", "baseline", "--with", "nightly", "--with", "on-demand"),
+    *("--with", "baseline", "--with", "nightly"),
 )
 
 
@@ -62,7 +62,7 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert done.code == 0, done.text
     folder = mine.folder / ".github" / "workflows"
     assert sorted(path.name for path in folder.iterdir()) == sorted((*WORKFLOWS, REQUIREMENTS))
-    assert done.out.count("wrote    .github/workflows/") == 7
+    assert done.out.count("wrote    .github/workflows/") == 6
     changed = folder / "perfci.yml"
     changed.write_text("mine now\n")
     (folder / "perfci-nightly.yml").unlink()
@@ -70,7 +70,7 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert again.code == 0
     assert "kept     .github/workflows/perfci.yml" in again.out
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
-    assert again.out.count("kept     .github/workflows/") == 6
+    assert again.out.count("kept     .github/workflows/") == 5
     assert changed.read_text() == "mine now\n"
     assert again.out.count("differs from what would be written now") == 1
 

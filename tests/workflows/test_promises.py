@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from perfci.commands.workflows import WORKFLOWS, render_workflow
-from tests.workflows.examples import ACTION, ASK, COMMENT, ROOT, VARIANTS, parsed
+from tests.workflows.examples import ACTION, COMMENT, ROOT, VARIANTS, parsed
 from tests.workflows.examples import step as step_of
 
-ACTIONS = {"action": ACTION, "comment": COMMENT, "ask": ASK}
+ACTIONS = {"action": ACTION, "comment": COMMENT}
 ALL = [(variant, name) for variant in VARIANTS for name in WORKFLOWS]
 OWN = sorted(path.name for path in (ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -59,7 +59,7 @@ def test_every_action_is_pinned_by_commit_and_says_its_version(variant: str, nam
 @pytest.mark.parametrize("name", ACTIONS)
 def test_the_actions_that_perfcis_use_are_pinned_too(name: str) -> None:
     lines = [line for line in ACTIONS[name].splitlines() if "uses:" in line]
-    assert bool(lines) == (name != "ask")
+    assert lines
     assert all(PINNED.fullmatch(line) for line in lines)
 
 
@@ -116,37 +116,6 @@ def test_a_job_that_measures_is_given_no_token_and_can_write_nothing(
         for step in job["steps"]:
             assert "TOKEN" not in str(step.get("env", {})).upper()
             assert "token" not in str(step.get("with", {}))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_on_demand_the_job_that_measures_is_given_no_token_and_the_commit_that_was_asked_for(
-    variant: str,
-) -> None:
-    workflow = parsed(text_of(variant, "perfci-on-demand.yml"))
-    assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
-    ask, measure, answer = (workflow["jobs"][name] for name in ("ask", "measure", "answer"))
-    assert measure["permissions"] == {"contents": "read"}
-    assert measure["if"] == "needs.ask.outputs.head != ''"
-    for step in measure["steps"]:
-        assert "TOKEN" not in str(step.get("env", {})).upper()
-        assert "token" not in str(step.get("with", {}))
-    (checkout,) = uses({"jobs": {"one": measure}}, "actions/checkout@")
-    assert checkout["with"]["ref"] == "${{ needs.ask.outputs.head }}"
-    assert measure["steps"][-1]["with"] == {
-        **{name: f"${{{{ needs.ask.outputs.{name} }}}}" for name in ("base", "head")},
-        "select": "${{ needs.ask.outputs.selection }}",
-        "artifact": "perfci-report",
-    }
-    permissions = {"contents": "read", "pull-requests": "write"}
-    assert ask["permissions"] == permissions
-    assert answer["permissions"] == {**permissions, "actions": "read"}
-    for job, action in ((ask, "ask"), (answer, "comment")):
-        assert job["runs-on"] == "ubuntu-latest"
-        (checkout,) = uses({"jobs": {"one": job}}, "actions/checkout@")
-        assert "ref" not in checkout["with"]  # the default branch
-        holding = [one["uses"] for one in job["steps"] if "token" in one.get("with", {})]
-        assert holding == [f"o/perfci/actions/{action}@{40 * 'a'}"]
-    assert set(ask["outputs"]) == {"number", "comment", "base", "head", "selection"}
 
 
 @pytest.mark.parametrize("text", [ACTION, text_of("plain", "perfci-baseline.yml")])
@@ -264,9 +233,8 @@ def test_stage_2_runs_the_default_branch_on_githubs_machine(variant: str) -> Non
 
 @pytest.mark.parametrize(
     ("action", "name", "command"),
-    [(COMMENT, "Take the expected reports", "merge"), (COMMENT, "Comment", "comment"),
-     (ASK, "Ask", "on-demand")],
-)  # fmt: skip
+    [(COMMENT, "Take the expected reports", "merge"), (COMMENT, "Comment", "comment")],
+)
 def test_what_is_printed_of_a_report_or_a_comment_is_no_command(
     action: str, name: str, command: str
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -32,7 +31,6 @@ NO_RIGHT = {
 _NEEDS = {
     "issues/create-comment": "pull-requests",
     "issues/update-comment": "pull-requests",
-    "reactions/create-for-issue-comment": "pull-requests",
     "issues/delete-comment": "pull-requests",
     "checks/create": "checks",
     "checks/update": "checks",
@@ -52,8 +50,6 @@ class Pull:
     source: str = REPOSITORY
     state: str = "open"
     target: str = "main"
-    author: str = "stranger"
-    pushed_at: str = "2026-03-04T00:00:00Z"
 
 
 class FakeGitHub(FakeForge):
@@ -75,18 +71,13 @@ class FakeGitHub(FakeForge):
         self.may_label = True
         self.lag = 0
         self.rights = {"pull-requests", "checks", "statuses", "issues"}
-        self.members: dict[str, str] = {}
-        self.reactions: list[tuple[int, str]] = []
 
     def comment(self, body: str, author: str | None = BOT, number: int = 7) -> dict[str, Any]:
         """Leave a comment as somebody; None is an account that is gone."""
-        kind = "Bot" if (author or "").endswith("[bot]") else "User"
-        known = {"login": author, "type": kind}
-        user = None if author is None else sample("simple-user") | known
+        user = None if author is None else sample("simple-user") | {"login": author}
         one = sample("issue-comment") | {"id": self._new(), "body": body, "user": user}
         one["html_url"] = f"https://github.com/{REPOSITORY}/pull/{number}#c-{one['id']}"
         one["issue_url"] = str(number)
-        one["created_at"] = one["updated_at"] = self.clock()
         self.comments.append(one)
         return one
 
@@ -181,7 +172,7 @@ class FakeGitHub(FakeForge):
     ) -> tuple[int, Any]:
         for one in self.comments:
             if one["id"] == int(values["comment_id"]):
-                one["body"], one["updated_at"] = body["body"], self.clock()
+                one["body"] = body["body"]
                 return 200, one
         return _not_found()
 
@@ -191,18 +182,6 @@ class FakeGitHub(FakeForge):
             return _not_found()
         self.comments = left
         return 204, None
-
-    def _reactions_create_for_issue_comment(
-        self, values: Mapping[str, str], _: Any, body: Any
-    ) -> tuple[int, Any]:
-        kept = (int(values["comment_id"]), body["content"])
-        if not any(one["id"] == kept[0] for one in self.comments):
-            return _not_found()
-        answer = sample("reaction") | {"content": body["content"]}
-        if kept in self.reactions:
-            return 200, answer
-        self.reactions.append(kept)
-        return 201, answer
 
     def _issues_list_for_repo(self, _: Any, query: Mapping[str, str], __: Any) -> tuple[int, Any]:
         def matches(one: dict[str, Any]) -> bool:
@@ -241,7 +220,6 @@ class FakeGitHub(FakeForge):
             "status": "completed" if "conclusion" in body else body.get("status", "queued"),
             "conclusion": body.get("conclusion"),
             "details_url": body.get("details_url"),
-            "completed_at": self.clock(),
         }
         one["html_url"] = f"https://github.com/{REPOSITORY}/runs/{one['id']}"
         self.checks.append(one)
@@ -297,25 +275,9 @@ class FakeGitHub(FakeForge):
         whole = sample(schema) | {"number": pull.number, "state": pull.state}
         whole["head"] |= {"sha": pull.sha, "ref": pull.branch}
         whole["base"] |= {"ref": pull.target}
-        whole["head"]["repo"] |= {"full_name": pull.source, "pushed_at": pull.pushed_at}
+        whole["head"]["repo"] |= {"full_name": pull.source}
         whole["base"]["repo"] |= {"full_name": REPOSITORY}
-        whole["user"] = sample("simple-user") | {"login": pull.author, "type": "User"}
         return whole
-
-    def _repos_get_collaborator_permission_level(
-        self, values: Mapping[str, str], _: Any, __: Any
-    ) -> tuple[int, Any]:
-        login = unquote(values["username"])
-        if login not in self.members:
-            return _not_found()
-        answer = sample("repository-collaborator-permission")
-        return 200, answer | {"permission": self.members[login]}
-
-    def clock(self) -> str:
-        """Return a time after every other."""
-        return (datetime(2026, 3, 4, tzinfo=UTC) + timedelta(seconds=self._new())).strftime(
-            "%Y-%m-%dT%H:%M:%SZ"
-        )
 
 
 def _not_found() -> tuple[int, Any]:
