@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.peers.finding import BENCHMARKS, CONDITIONS, Finding, Measurement, encode, read
-from benchmarks.peers.scoring import Rate, scores
+from benchmarks.peers.score import Rate, scores
 from benchmarks.peers.tools import asv_continuous, perfci_compare, pyperf_compare, pytest_compare
 from benchmarks.peers.tools.samples import usual_recipe
 from benchmarks.peers.workplace import ToolFailed
@@ -157,13 +157,3 @@ def test_results_come_back_from_their_file_and_the_last_of_each_counts(tmp_path)
     lines = ('{"machine": "x"}', encode(failed), encode(again))
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     assert read([file]) == [again]
-
-
-def test_the_section_is_replaced_where_it_stands():
-    from benchmarks.peers.draw import HEADING, insert
-
-    once = insert(f"{HEADING}\n\nSaid by hand.\n", "one")
-    twice = insert(once, "two")
-    assert "Said by hand." in twice
-    assert "one" not in twice
-    assert twice.index(HEADING) < twice.index("two") < twice.index("Said by hand.")

@@ -3,7 +3,7 @@
     python -m pip install -e . -r benchmarks/peers/requirements.txt
     python benchmarks/peers/run.py --repetitions 10 --json benchmarks/peers/results/run.jsonl
     python benchmarks/peers/run.py --verify     # is the injected slow-down what it says?
-    python benchmarks/peers/draw.py             # the table and the plots
+    python -m benchmarks.peers.score            # the tables
 
 Nothing else should run meanwhile. What is already in the file is not measured again; ``--minutes``
 ends between two measurements. Each repetition visits tools, settings and conditions in its own

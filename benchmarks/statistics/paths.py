@@ -26,7 +26,6 @@ from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import rounds_of_ancestor
 
 METRIC = "latency_p50"
-COLD = "cold_start"
 CASES = 20
 GATING = 4
 """Gating tests of a case: latency, cold start, peak host memory, host memory over set-up."""
@@ -44,32 +43,16 @@ class Outcome:
     verdict: str
     rows: tuple[Comparison, ...]
     rounds: tuple[int, ...]
-    ancestors: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ColdStart:
-    """How long starting takes: ``changes`` are each case's true log ratios."""
-
-    model: Model
-    changes: tuple[float, ...]
-
-    def only(self, cases: Sequence[int]) -> ColdStart:
-        return ColdStart(self.model, tuple(self.changes[index] for index in cases))
 
 
 Path = Callable[..., Outcome]
-"""Maps (model, rng, each case's true log ratio, policy, ``cold``, ``cases``) to a report.
+"""Maps (model, rng, each case's true log ratio, policy, ``cases``) to a report.
 
 The report has ``cases`` cases of ``GATING`` tests each. Those that aren't simulated are of
 identical sides: they count in the correction, and decide nothing.
 """
 Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
 """Maps (a case's index, its round, the ancestor that the round comes from) to both workers."""
-
-
-RoundsOfAncestor = Callable[..., int]
-"""Maps (comparisons, undecided, ``rounds``, ``least``) to how many rounds the next one gives."""
 
 
 def policy_with(threshold: float) -> Policy:
@@ -83,7 +66,6 @@ class Compare:
 
     settings: MeasureSettings = field(default_factory=MeasureSettings)
     forks: bool = True
-    rounds_of_ancestor: RoundsOfAncestor = rounds_of_ancestor
 
     def __call__(
         self,
@@ -91,24 +73,20 @@ class Compare:
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        cold: ColdStart | None = None,
         cases: int = CASES,
     ) -> Outcome:
         count, most = len(changes), self.settings.max_rounds
-        simulated = [_case(index, cold) for index in range(count)]
         seen = _slowed(model.together(rng, count, most), changes)
-        starts = _slowed(cold.model.together(rng, count, most), cold.changes) if cold else None
         luck = model.of_ancestors(rng, count, most)
 
         def pair(index: int, number: int, ancestor: int) -> tuple[WorkerOutput, WorkerOutput]:
             base, head = (
                 _worker(
-                    simulated[index],
+                    _case(index),
                     side,
                     number,
                     seen.at(side, index, number - 1),
                     seen.bursts_at(side, index, number - 1),
-                    None if starts is None else starts.at(side, index, number - 1),
                     0.0 if luck is None else luck[side][index, (ancestor or number) - 1],
                     ancestor,
                 )
@@ -116,40 +94,29 @@ class Compare:
             )
             return base, head
 
-        others = _others("compare", rng, GATING * cases - count * (1 if cold is None else 2))
-        schedule = self.rounds_of_ancestor if self.forks else None
-        return measured(simulated, pair, policy, others, self.settings, schedule)
+        others = _others("compare", rng, GATING * cases - count)
+        return self._measured(count, pair, policy, others)
 
-
-def measured(
-    cases: Sequence[Case],
-    pair: Pair,
-    policy: Policy,
-    others: Sequence[Comparison] = (),
-    settings: MeasureSettings | None = None,
-    schedule: RoundsOfAncestor | None = rounds_of_ancestor,
-) -> Outcome:
-    """Measure the cases until they are decided, as a session does that has time enough.
-
-    Without a ``schedule`` of ancestors all processes are fresh.
-    """
-    settings = settings or MeasureSettings()
-    policy = replace(policy, looks=(settings.rounds, settings.max_rounds))
-    needs = CaseNeeds(settings, policy)
-    states = case_states(tuple(cases), _SIDES)
-    sessions = [_CaseSession(i, state, needs, pair, schedule) for i, state in enumerate(states)]
-    plan = sessions[0].least_rounds()
-    for session in sessions[1:]:
-        session.measure(plan)
-    family = needs.gating_comparisons(states) + len(others)
-    for session in sessions:
-        session.decide(family)
-    rows = [row for state in states for row in state.compared(policy)]
-    return replace(
-        _concluded(rows, others, policy),
-        rounds=tuple(state.rounds for state in states),
-        ancestors=tuple(session.ancestor for session in sessions),
-    )
+    def _measured(
+        self, count: int, pair: Pair, policy: Policy, others: Sequence[Comparison]
+    ) -> Outcome:
+        """Measure the cases until they are decided, as a session does that has time enough."""
+        policy = replace(policy, looks=(self.settings.rounds, self.settings.max_rounds))
+        needs = CaseNeeds(self.settings, policy)
+        states = case_states(tuple(map(_case, range(count))), _SIDES)
+        sessions = [
+            _CaseSession(index, state, needs, pair, self.forks)
+            for index, state in enumerate(states)
+        ]
+        plan = sessions[0].least_rounds()
+        for session in sessions[1:]:
+            session.measure(plan)
+        family = needs.gating_comparisons(states) + len(others)
+        for session in sessions:
+            session.decide(family)
+        rows = [row for state in states for row in state.compared(policy)]
+        concluded = _concluded(rows, others, policy)
+        return replace(concluded, rounds=tuple(state.rounds for state in states))
 
 
 @dataclass(slots=True)
@@ -160,7 +127,7 @@ class _CaseSession:
     state: CaseState
     needs: CaseNeeds
     pair: Pair
-    schedule: RoundsOfAncestor | None
+    forks: bool
     ancestor: int = 0
 
     def least_rounds(self) -> list[int]:
@@ -176,7 +143,7 @@ class _CaseSession:
         """Measure a round of each of ``ancestors``."""
         for self.ancestor in ancestors:
             self.state.rounds += 1
-            ancestor = self.ancestor if self.schedule else 0
+            ancestor = self.ancestor if self.forks else 0
             outputs = self.pair(self.index, self.state.rounds, ancestor)
             for name, output in zip(_SIDES, outputs, strict=True):
                 self.state.outputs[name].append(output)
@@ -194,10 +161,10 @@ class _CaseSession:
         return self.needs.wants_more(self.state, family, math.inf)
 
     def _rounds_of_next(self) -> int:
-        if self.schedule is None:
+        if not self.forks:
             return 1
         state = self.state
-        return self.schedule(
+        return rounds_of_ancestor(
             state.compared(self.needs.policy),
             state.undecided,
             rounds=state.rounds,
@@ -213,10 +180,9 @@ def check(sessions: int) -> Path:
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        cold: ColdStart | None = None,
         cases: int = CASES,
     ) -> Outcome:
-        rows = _checked(model, rng, changes, policy, cold, sessions)
+        rows = _checked(model, rng, changes, policy, sessions)
         others = _others(f"check {sessions}", rng, GATING * cases - len(rows))
         return replace(_concluded(rows, others, policy), rounds=(WORKERS,) * len(changes))
 
@@ -231,18 +197,14 @@ def check_confirmed(sessions: int) -> Path:
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
-        cold: ColdStart | None = None,
         cases: int = CASES,
     ) -> Outcome:
-        suspicion = check(sessions)(model, rng, changes, policy, cold, cases)
+        suspicion = check(sessions)(model, rng, changes, policy, cases)
         names = set(suspects(suspicion.rows, policy))
         again = [index for index in range(len(changes)) if f"case{index}" in names]
         if not again:
             return suspicion
-        starts = cold and cold.only(again)
-        second = Compare()(
-            model, rng, [changes[index] for index in again], policy, starts, len(again)
-        )
+        second = Compare()(model, rng, [changes[index] for index in again], policy, len(again))
         confirmed = {
             (f"case{again[int(row.case.removeprefix('case'))]}", row.metric): row
             for row in second.rows
@@ -292,8 +254,8 @@ def _pool(path: str) -> tuple[Comparison, ...]:
         if path == "compare":
             rows += Compare()(_QUIET, rng, alike, policy, cases=0).rows
         else:
-            rows += _checked(_QUIET, rng, alike, policy, None, int(path.removeprefix("check ")))
-    return tuple(replace(row, case=f"other{n}", metric=COLD) for n, row in enumerate(rows))
+            rows += _checked(_QUIET, rng, alike, policy, int(path.removeprefix("check ")))
+    return tuple(replace(row, case=f"other{n}", metric="cold_start") for n, row in enumerate(rows))
 
 
 def _checked(
@@ -301,19 +263,15 @@ def _checked(
     rng: Rng,
     changes: Sequence[float],
     policy: Policy,
-    cold: ColdStart | None,
     sessions: int,
 ) -> list[Comparison]:
     stored, now = _apart(model, rng, changes, sessions)
-    starts = None if cold is None else _apart(cold.model, rng, cold.changes, sessions)
     rows: list[Comparison] = []
     for index in range(len(changes)):
-        case = _case(index, cold)
-        before, after = (None, None) if starts is None else (starts[0][index], starts[1][index])
         rows += compare_case(
-            case,
-            _workers(case, 0, stored[index], before),
-            _workers(case, 1, now[index], after),
+            _case(index),
+            _workers(_case(index), 0, stored[index]),
+            _workers(_case(index), 1, now[index]),
             policy,
             paired=False,
             base_sessions=(WORKERS,) * sessions,
@@ -336,20 +294,14 @@ def _slowed(seen: Seen, changes: Sequence[float]) -> Seen:
 
 
 @cache
-def _named(index: int, metrics: tuple[str, ...]) -> Case:
+def _case(index: int) -> Case:
     name = f"case{index}"
-    return Case(name, name, {}, "bench_simulated.py", 1, "simulated", metrics=metrics)
+    return Case(name, name, {}, "bench_simulated.py", 1, "simulated", metrics=(METRIC,))
 
 
-def _case(index: int, cold: ColdStart | None) -> Case:
-    return _named(index, (METRIC,) if cold is None else (METRIC, COLD))
-
-
-def _workers(case: Case, side: int, logs: Array, starts: Array | None) -> tuple[WorkerOutput, ...]:
-    colds = [None] * len(logs) if starts is None else starts.tolist()
+def _workers(case: Case, side: int, logs: Array) -> tuple[WorkerOutput, ...]:
     return tuple(
-        _worker(case, side, number, log, None, cold)
-        for number, (log, cold) in enumerate(zip(logs.tolist(), colds, strict=True), start=1)
+        _worker(case, side, number, log) for number, log in enumerate(logs.tolist(), start=1)
     )
 
 
@@ -358,14 +310,11 @@ def _worker(
     side: int,
     number: int,
     log: float,
-    bursts: Array | None,
-    cold: float | None,
+    bursts: Array | None = None,
     luck: float = 0.0,
     ancestor: int = 0,
 ) -> WorkerOutput:
     values = {METRIC: math.exp(log + luck)}
-    if cold is not None:
-        values[COLD] = math.exp(cold)
     medians = {} if bursts is None else {METRIC: tuple(np.exp(bursts + luck).tolist())}
     return WorkerOutput(
         case.id, _SIDES[side], number, values, 100, bursts=medians, ancestor=ancestor

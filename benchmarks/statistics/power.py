@@ -10,32 +10,28 @@ import numpy as np
 from benchmarks.statistics.noise import Model
 from benchmarks.statistics.paths import PATHS, policy_with
 from benchmarks.statistics.scoring import Score, largest_error, markdown, percent, rng_of
-from benchmarks.statistics.thresholds import ALPHA
+from benchmarks.statistics.thresholds import ALPHA, COMPARE
 
-TWICE = ((0.02, 0.01), (0.05, 0.025), (0.10, 0.05))
-CELLS: dict[str, tuple[tuple[float, float], ...]] = {
-    "compare": (*TWICE, (0.02, 0.02), (0.02, 0.05)),
-    "check, 3 sessions, confirmed": TWICE,
-}
+CELLS = ((0.02, 0.01), (0.05, 0.025), (0.10, 0.05), (0.02, 0.02), (0.02, 0.05))
 """(true change, threshold): twice the threshold, the threshold itself, well below it."""
 
 
-def rows(model: Model, path: str, reports: int) -> list[dict[str, Any]]:
+def rows(model: Model, reports: int) -> list[dict[str, Any]]:
     """One slower case among twenty; the other tests are of identical sides."""
-    rng = rng_of("power", model.name, path)
+    rng = rng_of("power", model.name, COMPARE)
     cells = []
-    for change, threshold in CELLS[path]:
+    for change, threshold in CELLS:
         seen = float(np.expm1(np.log1p(change) + model.offset))
-        score = Score(model.name, path, seen, threshold)
+        score = Score(model.name, COMPARE, seen, threshold)
         policy = policy_with(threshold)
         for _ in range(reports):
-            score.add(PATHS[path](model, rng, [float(np.log1p(change))], policy), ALPHA)
+            score.add(PATHS[COMPARE](model, rng, [float(np.log1p(change))], policy), ALPHA)
         cells.append({"part": "power", **score.plain(), "change": change})
     return cells
 
 
-def table(results: Sequence[dict[str, Any]], path: str) -> str:
-    mine = [row for row in results if row["part"] == "power" and row["path"] == path]
+def table(results: Sequence[dict[str, Any]]) -> str:
+    mine = [row for row in results if row["part"] == "power"]
     if not mine:
         return ""
     cells = {
@@ -47,9 +43,9 @@ def table(results: Sequence[dict[str, Any]], path: str) -> str:
         for row in mine
     }
     made = markdown(
-        ("model", *(f"{change:.0%} at {least:.1%}" for change, least in CELLS[path])),
+        ("model", *(f"{change:.0%} at {least:.1%}" for change, least in CELLS)),
         [
-            (model, *(cells[model, change, least] for change, least in CELLS[path]))
+            (model, *(cells[model, change, least] for change, least in CELLS))
             for model in dict.fromkeys(row["model"] for row in mine)
         ],
     )

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.statistics.paths import Outcome
-from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.verdict.decision import decide
-from perfci.verdict.policy import Policy
 
 SEED = 20
 _NORMAL = 1.959963984540054
@@ -25,9 +22,7 @@ _NORMAL = 1.959963984540054
 class Score:
     """Counts over reports and their comparisons; ``change`` is head ÷ base - 1, the truth.
 
-    ``alarmed`` are reports with a comparison that is significant, of whatever size;
-    ``unchanged_early`` are cases that the least rounds showed to be unchanged; ``passing`` cases
-    have a verdict of their own that passes: unchanged, improved, or a regression is excluded.
+    ``alarmed`` are reports with a comparison that is significant, of whatever size.
     """
 
     model: str
@@ -40,23 +35,17 @@ class Score:
     inconclusive: int = 0
     comparisons: int = 0
     rounds: int = 0
-    ancestors: int = 0
-    set_aside: int = 0
     intervals: int = 0
     held: int = 0
     significant: int = 0
     regressed: int = 0
-    improved: int = 0
     unchanged: int = 0
-    unchanged_early: int = 0
-    passing: int = 0
 
     def add(self, outcome: Outcome, alpha: float) -> None:
         self.reports += 1
         self.failed += outcome.verdict == "fail"
         self.inconclusive += outcome.verdict == "inconclusive"
         self.rounds += sum(outcome.rounds)
-        self.ancestors += sum(outcome.ancestors)
         significant = self.significant
         for row in outcome.rows:
             self._add(row, alpha)
@@ -64,17 +53,9 @@ class Score:
 
     def _add(self, row: Comparison, alpha: float) -> None:
         self.comparisons += 1
-        self.set_aside += row.rounds_set_aside
         self.significant += is_significant(row, alpha)
         self.regressed += row.status == "regressed"
-        self.improved += row.status == "improved"
         self.unchanged += row.status == "unchanged"
-        self.passing += decide((row,), (), Policy()).status == "pass"
-        self.unchanged_early += (
-            row.status == "unchanged"
-            and row.base is not None
-            and row.base.workers == DECIDING_ROUNDS
-        )
         if row.ratio_lo is not None and row.ratio_hi is not None:
             self.intervals += 1
             self.held += row.ratio_lo <= 1.0 + self.change <= row.ratio_hi

@@ -1,7 +1,7 @@
 """How often perfci is wrong, by simulation: false alarms, coverage, power.
 
-    python benchmarks/statistics/simulate.py [--reports N] [--json FILE] [--only MODEL] [--part P]
-    python benchmarks/statistics/simulate.py --from FILE... [--json FILE] [--write FOLDER]
+    python -m benchmarks.statistics.simulate [--reports N] [--json FILE] [--only MODEL] [--part P]
+    python -m benchmarks.statistics.simulate --from FILE... [--json FILE] [--write FOLDER]
 
 Prints Markdown tables and writes the raw counts. Every simulated figure in docs/statistics.md and
 docs/results/ comes from here; the seed is fixed, so it comes out the same again. ``--write``
@@ -20,27 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from benchmarks.statistics import (
-    ancestors,
-    cold_starts,
-    false_alarms,
-    few_rounds,
-    modes_errors,
-    one_sided,
-    percentiles,
-    power,
-    schedules,
-    serving,
-    sessions,
-    start_order,
-    stopping_levels,
-    tails,
-    thresholds,
-    two_speeds,
-    usual,
-)
+from benchmarks.statistics import false_alarms, power, sessions, thresholds
 from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import PATHS
 from benchmarks.statistics.scoring import SEED
@@ -56,41 +36,24 @@ Task = tuple[str, Callable[..., list[dict[str, Any]]], tuple[object, ...]]
 
 def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
     tasks = [task for model in models for task in _tasks_of(model, reports)]
-    tasks += [("cold", cold_starts.rows, (task, reports)) for task in cold_starts.TASKS]
-    for name, module, runs in (
-        ("modes", modes_errors, 20 * reports),
-        ("stopping", stopping_levels, 40 * reports),
-        ("few", few_rounds, 100 * reports),
-        ("percentiles", percentiles, 2 * reports),
-        ("sessions", sessions, 20 * reports),
-        ("ancestors", ancestors, 40 * reports),
-        ("order", start_order, 40 * reports),
-        ("schedules", schedules, reports // 5),
-        ("serving", serving, reports // 4),
-        ("one_sided", one_sided, max(1, reports // 20)),
-        ("speeds", two_speeds, reports),
-        ("tails", tails, 20 * reports),
-    ):
-        tasks += [(name, module.rows, (task, runs)) for task in module.TASKS]
+    tasks += [("sessions", sessions.rows, (task, 20 * reports)) for task in sessions.TASKS]
     return [task for task in tasks if part in {"", task[0]}]
 
 
 def _tasks_of(model: Model, reports: int) -> list[Task]:
     name = model.name
     tasks: list[Task] = [("alarms", false_alarms.rows, (name, path, reports)) for path in PATHS]
-    tasks += [("power", power.rows, (name, path, reports)) for path in power.CELLS]
+    tasks += [("power", power.rows, (name, reports))]
     if not model.offset:
         tasks += [
             ("boundary", thresholds.boundary, (name, path, reports // 4))
-            for path in thresholds.BOUNDARY_PATHS
+            for path in (thresholds.COMPARE, thresholds.CHECK)
         ]
     if name in thresholds.SCALED:
         tasks += [
             ("spreads", thresholds.spreads, (name, factor, reports // 5))
             for factor in thresholds.IN_SPREADS
         ]
-    if not model.offset and model.between is None:
-        tasks.append(("usual", usual.rows, (name, 2 * reports)))
     return tasks
 
 
@@ -116,7 +79,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="models whose names contain one of these, by semicolon"
     )
-    parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, cold, …")
+    parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, sessions")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--from", dest="kept", type=Path, nargs="+", help="print the tables of these parts"

@@ -10,13 +10,13 @@ import numpy as np
 
 from benchmarks.statistics.noise import MODELS
 from benchmarks.statistics.scoring import markdown
-from benchmarks.statistics.thresholds import BOUNDARY_PATHS, COMPARE
+from benchmarks.statistics.thresholds import CHECK, COMPARE
 
 LAYOUT = "layout, 1 % a side"
 USUAL = tuple(model.name for model in MODELS if not model.offset and model.name != LAYOUT)
 COLUMNS = (
     ("`compare`", COMPARE, USUAL),
-    ("`check`, 3 sessions", BOUNDARY_PATHS[-1], USUAL),
+    ("`check`, 3 sessions", CHECK, USUAL),
     ("`compare`, *layout*", COMPARE, (LAYOUT,)),
 )
 IDENTICAL = None

@@ -25,7 +25,7 @@ from benchmarks.statistics.scoring import (
 THRESHOLD = 0.05
 ALPHA = 0.01
 COMPARE = "compare"
-BOUNDARY_PATHS = (COMPARE, "check, 3 sessions, confirmed")
+CHECK = "check, 3 sessions, confirmed"
 SHARES = (0.5, 1.0, 2.0)
 """The true change, in thresholds."""
 IN_SPREADS = (0.5, 1.0)
@@ -83,8 +83,8 @@ def _score(
     return score
 
 
-def boundary_table(results: Sequence[dict[str, Any]], path: str) -> str:
-    mine = [row for row in results if row["part"] == "boundary" and row["path"] == path]
+def boundary_table(results: Sequence[dict[str, Any]]) -> str:
+    mine = [row for row in results if row["part"] == "boundary" and row["path"] == COMPARE]
     if not mine:
         return ""
     cells: dict[object, list[str]] = {}

@@ -22,7 +22,7 @@ AGREEING_ROUNDS = 2
 """Rounds that measure exact metrics. If their workers agree, later rounds don't measure them."""
 ROUNDS_OF_AN_ANCESTOR = 2
 """Rounds of one case that share an ancestor. In the least number of rounds, which come first, each
-has an ancestor of its own. See docs/results/ancestors.md."""
+has an ancestor of its own. See docs/results/stopping.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
     classification likelihood (Scott & Symons 1971, Biometrics 27:387-397): least squares on ``k``
     for each division of the sorted values into three groups. All three groups must be there: two
     groups can't tell a change from a speed. ``g`` must exceed ``6 + 20 / (n - 3)`` standard
-    deviations of ``e`` (docs/results/two-speeds.md measures how often other noise does). ``δ`` is
+    deviations of ``e`` (docs/results/error-rates.md measures how often other noise does). ``δ`` is
     the change within either speed. Its variance is ``s² Σk² / (n Σk² - (Σk)²)`` with ``s²`` the
     residual variance, of n - 2 degrees of freedom.
     """

@@ -68,7 +68,7 @@ def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int =
     sample has its widest steps in its tail). The statistic is that of
     Engelman & Hartigan 1969 (Percentage points of a test for clusters, Journal of the American
     Statistical Association 64:1647-1648); the bound was fitted to its simulated 99 % points for
-    n of 5 to 40. Error rates: docs/results/two-modes.md. Fewer than five values have no modes.
+    n of 5 to 40. Error rates: docs/results/error-rates.md. Fewer than five values have no modes.
     """
     count = len(values)
     if count < LEAST_VALUES or no_evidence(values) or min(values) <= 0.0:

@@ -231,7 +231,7 @@ def nested_t(
     that are optimal for the components, whose intervals hold no better, and Satterthwaite's degrees
     of freedom, whose intervals hold in 89 to 93 %. Assumes that the effects of ancestors and of
     pairs are independent and about normal. A single ancestor says nothing about the variance
-    between ancestors, so it is no evidence. docs/results/ancestors.md measures a few ancestors.
+    between ancestors, so it is no evidence. docs/results/stopping.md measures a few ancestors.
     """
     if len(ancestors) != len(base):
         raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")

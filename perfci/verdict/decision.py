@@ -224,7 +224,7 @@ def _undecided_warnings(rows: Sequence[Comparison]) -> tuple[Reason, ...]:
     """Return the undecided rows of metrics that warn, whose whole interval is beyond the threshold.
 
     A tail metric gets no rounds of its own, so it is rarely significant among all tests of a
-    report. docs/results/tails.md measures how many false alarms these reasons cost.
+    report. docs/results/memory-and-tails.md measures how many false alarms these reasons cost.
     """
     beyond = [
         row

@@ -150,7 +150,7 @@ def rounds_of_ancestor(
     Each of the first ``least`` rounds has its own ancestor, so that they are independent. A later
     ancestor, which costs about as much as a round, gives two rounds. It gives only one if ancestors
     differ, or if a change in an undecided metric has to be believed, because a second round then
-    says little. docs/results/ancestors.md compares the alternatives.
+    says little. docs/results/stopping.md compares the alternatives.
     """
     rows = [row for row in comparisons if row.metric in undecided]
     if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches_threshold, rows)):

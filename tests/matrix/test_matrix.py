@@ -1,7 +1,7 @@
 """Real projects in the ways that users install them: what is measured is each commit's own code.
 
 Each way to install is here, each layout with each content, and each place to import from with each
-layout and content. ``python -m tests.matrix.table`` measures all and writes the docs' table.
+layout and content.
 """
 
 from __future__ import annotations

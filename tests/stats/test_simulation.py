@@ -10,20 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.statistics import serving, usual
-from benchmarks.statistics.noise import MODELS, Model, gaussian
+from benchmarks.statistics.noise import MODELS, gaussian
 from benchmarks.statistics.paths import (
     CASES,
-    COLD,
     GATING,
     PATHS,
-    ColdStart,
     Compare,
     Outcome,
     policy_with,
 )
 from benchmarks.statistics.scoring import wilson_interval
-from benchmarks.statistics.served_requests import GAP_S, PREFILL_S
 from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
 from perfci.model.measuring import MeasureSettings
 
@@ -31,8 +27,6 @@ ROOT = Path(__file__).parents[2]
 
 BY_NAME = {model.name: model for model in MODELS}
 POLICY = policy_with(0.05)
-EXACT = {"tokens_per_request"}
-"""Of a server that gives as many tokens each time."""
 
 
 def reports(
@@ -116,13 +110,6 @@ def test_decided_cases_take_no_more_rounds() -> None:
     assert np.mean(outcome.rounds[1:]) < 5.5
 
 
-@pytest.mark.parametrize("model", ["spread 0.7 %", "bimodal, half slow"])
-def test_the_usual_recipe_breaks_on_the_same_models(model: str) -> None:
-    rng = np.random.default_rng(12)
-    one: Model = BY_NAME[model]
-    assert np.mean([usual.alarms(one, rng, 0.0).any() for _ in range(50)]) > 0.8
-
-
 def test_bursts_side_by_side_see_less_of_a_busy_machine_than_the_sides_own_medians() -> None:
     beside = BY_NAME["bursts"]
     own = replace(beside, side_by_side=False)
@@ -137,60 +124,6 @@ def test_a_constant_of_one_side_is_found_and_is_no_noise_that_rounds_can_tell() 
     outcomes = reports("layout, 1 % a side", "compare, fresh processes", 20)
     assert coverage(outcomes) < 0.7
     assert sum(any(row.p_adjusted < 0.01 for row in o.rows) for o in outcomes) > 10
-
-
-def test_a_slower_cold_start_is_a_suspicion_that_is_measured_again() -> None:
-    rng = np.random.default_rng(13)
-    slower = ColdStart(BY_NAME["spread 2 %"], (float(np.log(1.4)), *[0.0] * (CASES - 1)))
-    path = PATHS["check, 3 sessions, confirmed"]
-    outcome = path(BY_NAME["spread 0.7 %"], rng, [0.0] * CASES, POLICY, slower)
-    starts = [row for row in outcome.rows if row.metric == COLD]
-    assert [row.status for row in starts if row.case == "case0"] == ["regressed"]
-    assert next(row for row in starts if row.case == "case0").confirmed
-    assert "regressed" not in {row.status for row in starts if row.case != "case0"}
-    assert len(outcome.rows) == 2 * CASES
-
-
-def test_intervals_of_equal_servers_hold_and_none_fails() -> None:
-    whole, *counts = serving.rows("equal: busy machine", 3)
-    assert whole["failed"] == 0
-    assert sum(row["held"] for row in counts) >= 0.9 * sum(row["intervals"] for row in counts)
-    assert {row["metric"] for row in counts if row["intervals"]} == set(serving.METRICS) - EXACT
-
-
-def test_what_is_slower_on_head_is_simulated_in_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "TRUTH_ROUNDS", 20)
-    monkeypatch.setattr(serving, "SLOWER", (float(np.log(1.2)), 0.0))
-    _, *counts = serving.rows("slower: calm", 1)
-    truths = {row["metric"]: row["truth"] for row in counts if row["load"] == "one client"}
-    assert truths["time_to_first_token"] == pytest.approx(1.2, abs=0.02)
-    assert truths["inter_token_latency_p50"] == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("phase", "moved", "still"),
-    [
-        (0, "time_to_first_token", "inter_token_latency_p50"),
-        (1, "inter_token_latency_p50", "time_to_first_token"),
-    ],
-)
-def test_5_ms_planted_in_a_phase_are_named_by_that_phases_metric_alone(
-    monkeypatch: pytest.MonkeyPatch, phase: int, moved: str, still: str
-) -> None:
-    usual = (PREFILL_S, GAP_S)[phase]
-    slower = [0.0, 0.0]
-    slower[phase] = float(np.log((usual + 0.005) / usual))
-    monkeypatch.setattr(serving, "TRUTH_ROUNDS", 2)
-    monkeypatch.setattr(serving, "SLOWER", tuple(slower))
-    whole, *counts = serving.rows("slower: slow moments", 2)
-    assert whole["failed"] == whole["reports"] == 2
-    regressed = {row["metric"]: row["regressed"] for row in counts if row["load"] == "one client"}
-    assert (regressed[moved], regressed[still]) == (2, 0)
-
-
-def test_equal_servers_have_five_reports_without_a_false_failure() -> None:
-    whole, *_ = serving.rows("equal: slow moments", 5)
-    assert (whole["reports"], whole["failed"]) == (5, 0)
 
 
 def independent_reports(

@@ -1,14 +1,34 @@
-"""From measurements to the figures of the table, purely."""
+"""The tables of docs/results/peers.md, from the raw results.
+
+python -m benchmarks.peers.score [FILE.jsonl …]
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from benchmarks.peers.finding import CONDITIONS, Measurement
+from benchmarks.peers.finding import CONDITIONS, Measurement, machines, read
+from benchmarks.statistics.scoring import markdown
 
+RESULTS = Path(__file__).parent / "results"
+COLUMNS = (
+    "tool",
+    "setting",
+    "rule",
+    "false alarms",
+    "runs with one",
+    "2 % found",
+    "5 % found",
+    "wall time",
+    "failed",
+)
 # The rule that a user of each tool would look at first: its own, with its own threshold.
 OWN_RULES = {
     "by hand": "mean +5 %",
@@ -104,3 +124,70 @@ def _suites(measurements: Sequence[Measurement], rule: str) -> Rate:
         for measurement in same
     ]
     return Rate(sum(alarmed), len(alarmed))
+
+
+def main() -> None:
+    """Print where it was measured, each tool by its own rule, and what ``run.py --verify`` found."""
+    files = [Path(name) for name in sys.argv[1:]] or sorted(RESULTS.glob("run*.jsonl"))
+    measured = scores(read(files))
+    own = [score for score in measured if OWN_RULES[score.tool] == score.rule]
+    tools = list(OWN_RULES)
+    own.sort(key=lambda score: (tools.index(score.tool), score.setting))
+    injected = (RESULTS / "injected.jsonl").read_text(encoding="utf-8").splitlines()
+    print(_place(machines(files)), table(own), verified(map(json.loads, injected)), sep="\n\n")
+
+
+def table(found: Iterable[Score]) -> str:
+    """Return a row for each score."""
+    rows = []
+    for score in found:
+        same, *slower = (_rate_text(score.rates[condition]) for condition in CONDITIONS)
+        failed = f"{score.failures.hits} of {score.failures.of}" if score.failures.hits else "–"
+        rates = (same, _rate_text(score.suites), *slower)
+        rows.append((score.tool, score.setting, score.rule, *rates, _time(score.wall), failed))
+    return markdown(COLUMNS, rows)
+
+
+def verified(checks: Iterable[dict[str, Any]]) -> str:
+    """Return a row for each benchmark: the ratio of medians, ± its standard error."""
+    found: dict[str, dict[float, dict[str, Any]]] = {}
+    for check in checks:
+        found.setdefault(check["benchmark"], {})[check["share"]] = check
+    rows = [
+        (
+            name,
+            f"{float(by_share[0.0]['plain_s']) * 1e6:.0f} µs",
+            *(
+                f"{by_share[share]['median']:+.2%} ± {by_share[share]['median_error']:.2%}"
+                for share in CONDITIONS.values()
+            ),
+        )
+        for name, by_share in found.items()
+    ]
+    head = ("benchmark", "a call", "nothing injected", "2 % injected", "5 % injected")
+    return markdown(head, rows)
+
+
+def _place(about: Sequence[dict[str, Any]]) -> str:
+    last = about[-1]
+    versions = ", ".join(f"{name} {number}" for name, number in last["packages"].items())
+    days = ", ".join(sorted({str(one["at"])[:10] for one in about}))
+    return (
+        f"Measured {days} on {last['machine']} with {last['cores']} cores, "
+        f"Python {last['python']}, {versions}."
+    )
+
+
+def _rate_text(rate: Rate) -> str:
+    if not rate.of:
+        return "–"
+    low, high = rate.interval()
+    return f"{rate.share:.0%} ({rate.hits}/{rate.of}; {low:.0%}–{high:.0%})"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+if __name__ == "__main__":
+    main()
