@@ -11,7 +11,8 @@ import inspect
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -19,7 +20,6 @@ from typing import Any
 import click
 
 import perfci
-from perfci.cli.help import grouped
 from perfci.cli.main import cli
 from perfci.metrics import METRICS, metric_groups
 from perfci.units import format_share, format_value
@@ -44,6 +44,8 @@ _TABLES = {
 _OF_SHARE = "[tool.perfci.metrics.host_memory_over_setup]"
 """A metric whose threshold has a share."""
 _WIDTH = 88
+_SHARED = 2
+"""An option that so many commands have, with the same help, is described once."""
 
 
 def pages() -> dict[str, str]:
@@ -212,8 +214,13 @@ def commands() -> str:
             "is for what, and [the README](../../README.md#exit-codes) has the exit codes."
         )
     ]
-    for name, command in _every(cli):
-        parts += [f"## perfci {name}", *_described(name, command)]
+    every = list(_every(cli))
+    uses = Counter(row for _, command in every for row in _rows(command))
+    shared = [row for row, times in uses.items() if times >= _SHARED]
+    for name, command in every:
+        parts += [f"## perfci {name}", *_described(name, command, shared)]
+    rows = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in shared]
+    parts += ["## Options of several commands", "\n".join(["| option | |", "|---|---|", *rows])]
     return _page("Commands and options", *parts)
 
 
@@ -226,18 +233,28 @@ def _every(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Co
             yield from _every(command, f"{before}{name} ")
 
 
-def _described(name: str, command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=f"perfci {name}")
-    usage = " ".join(command.collect_usage_pieces(context))
+def _rows(command: click.Command) -> Iterator[tuple[str, str]]:
+    """Yield each option's flags and help."""
+    context = click.Context(command)
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record and isinstance(parameter, click.Option) and "--help" not in parameter.opts:
+            yield record
+
+
+def _described(
+    name: str, command: click.Command, shared: Collection[tuple[str, str]]
+) -> Iterator[str]:
+    usage = " ".join(command.collect_usage_pieces(click.Context(command)))
     yield f"    perfci {name} {usage}"
     yield inspect.cleandoc(command.help or "").replace("\b\n", "")
-    parameters = [each for each in command.get_params(context) if "--help" not in each.opts]
-    for heading, members in grouped(parameters).items():
-        rows = [record for member in members if (record := member.get_help_record(context))]
-        if rows:
-            table = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in rows]
-            title = "option" if heading == "Options" else heading
-            yield "\n".join([f"| {title} | |", "|---|---|", *table])
+    own = [row for row in _rows(command) if row not in shared]
+    if own:
+        rows = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in own]
+        yield "\n".join(["| option | |", "|---|---|", *rows])
+    if also := [f"`{_flag(flags)}`" for flags, _ in _rows(command) if (flags, _) in shared]:
+        link = "[shared](#options-of-several-commands)"
+        yield f"{'Also' if own else 'Options:'} {', '.join(also)} ({link})."
     for part in (command.epilog or "").split("\n\n"):
         if "\b" in part:
             lines = inspect.cleandoc(part.replace("\b", "").strip("\n")).splitlines()
@@ -246,6 +263,11 @@ def _described(name: str, command: click.Command) -> Iterator[str]:
             yield f"    {' '.join(part.split()).removeprefix('Example: ')}"
         elif part.strip():
             yield " ".join(part.split())
+
+
+def _flag(flags: str) -> str:
+    """Return an option's long form without its value."""
+    return flags.split(" / ", maxsplit=1)[0].rsplit(", ", maxsplit=1)[-1].split(maxsplit=1)[0]
 
 
 def _cell(text: str) -> str:
