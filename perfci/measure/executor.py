@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfci.measure.machine.isolation import close_to_others
-from perfci.measure.machine.quiet import divide
 from perfci.measure.pipes import PipeChannel
 from perfci.measure.process_cleanup import WORKER_VARIABLE, Guardian
 from perfci.measure.workers import (
@@ -56,11 +55,9 @@ class Executor:
     def guarded(self, token: str) -> Iterator[None]:
         """Run a guardian next to the session, and close this process to foreign code.
 
-        When this process ends, the guardian ends every process that carries ``token``. If perfci
-        has a cgroup to itself, each worker gets a part of it.
+        When this process ends, the guardian ends every process that carries ``token``.
         """
-        divided = divide()
-        with Guardian(token, divided.leaf, enabled=divided.enabled):
+        with Guardian(token):
             close_to_others()
             yield
 

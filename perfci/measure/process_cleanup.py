@@ -8,7 +8,6 @@ This file uses the standard library only, because it is also run by path, as the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -44,7 +43,7 @@ def carrying(variable: str, value: str) -> list[int]:
 
 
 _END_S = 2.0
-"""Longest time for which killing processes, or removing a cgroup, is repeated."""
+"""Longest time for which killing processes is repeated."""
 
 
 def end_all(variable: str, value: str, *, spared: int = 0, grace_s: float = 0.0) -> int:
@@ -81,15 +80,11 @@ the guardian's environment."""
 
 
 class Guardian:
-    """A tiny process that outlives the parent. However the parent dies, it then ends the workers.
+    """A tiny process that outlives the parent, and then ends the workers, however it died."""
 
-    Then it undoes ``machine.quiet.divide``, if that made ``cgroup`` (and ``enabled`` its memory
-    controller).
-    """
-
-    def __init__(self, token: str, cgroup: str = "", *, enabled: bool = False) -> None:
+    def __init__(self, token: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, token, cgroup, "-memory" if enabled else ""],
+            [sys.executable, "-I", "-S", __file__, token],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -111,46 +106,9 @@ class Guardian:
         self._process.wait()
 
 
-def _watch(token: str, cgroup: str, controller: str) -> None:
+def _watch(token: str) -> None:
     sys.stdin.buffer.read()  # returns when the parent closes the pipe, or dies
     end_all(SESSION_VARIABLE, token)
-    if cgroup:
-        undivide(Path(cgroup), controller)
-
-
-def undivide(leaf: Path, controller: str) -> None:
-    """Remove the cgroups of a session's workers, and its own ``leaf``, whose processes move up.
-
-    ``controller`` switches off, in the cgroup above, the controller that its children were given.
-    Only then can the cgroup above have processes.
-    """
-    for path in leaf.parent.glob(f"{leaf.name}-*"):
-        _remove(path)
-    try:
-        if controller:
-            (leaf.parent / "cgroup.subtree_control").write_text(controller, encoding="ascii")
-        for pid in (leaf / "cgroup.procs").read_text(encoding="ascii").split():
-            with contextlib.suppress(ProcessLookupError):  # it has ended
-                (leaf.parent / "cgroup.procs").write_text(pid, encoding="ascii")
-    except OSError:  # it stays: who delegated the cgroup removes it
-        return
-    _remove(leaf)
-
-
-def _remove(cgroup: Path) -> None:
-    """Remove a cgroup. Its processes may take a moment to die."""
-    deadline = time.monotonic() + _END_S
-    while True:
-        try:
-            cgroup.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.005)
-        else:
-            return
 
 
 class InterruptHandler:

@@ -13,7 +13,6 @@ from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.code_ran import CodeRan
 from perfci.measure.executor import OpenStarters
 from perfci.measure.kept_bursts import BurstKeeper
-from perfci.measure.machine.quiet import unpassed_of_job
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_ended
 from perfci.measure.progress import (
@@ -169,7 +168,6 @@ class Session:
             notes=(
                 *notes,
                 *self._residency_notes(),
-                *_unpassed_notes(self._plan, states),
                 *self._code.notes(),
                 *self._starters.notes(),
                 *self._workplace.gpu.notes(),
@@ -591,18 +589,6 @@ def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult
         plan.config.settings,
         result.wall_s,
     )
-
-
-def _unpassed_notes(plan: SessionPlan, states: Sequence[CaseState]) -> list[str]:
-    """Return a note on the job's variables that were not passed to the ranks, if there are any."""
-    outputs = (output for state in states for side in state.outputs.values() for output in side)
-    if not any("collectives" in output.values for output in outputs):
-        return []
-    names = unpassed_of_job(plan.inherited, plan.config.pass_env)
-    if not names:
-        return []
-    note = f"Ranks were not given {first_of(names, 3)}, which are of perfci's own place in its job"
-    return [f"{note}; `pass_env` passes what you name."]
 
 
 def _cases_per_measured(states: Sequence[CaseState]) -> float:

@@ -22,7 +22,6 @@ from typing import Any, Protocol, TypeVar
 
 import perfci.worker
 from perfci.errors import OutsideError, PerfciError
-from perfci.measure.machine.quiet import remove_worker
 from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, from_plain
@@ -87,9 +86,7 @@ class WorkerProcess(ABC):
 
     def end_leftovers(self) -> int:
         """Kill the worker's processes that left the group. Return how many there were."""
-        left = end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
-        remove_worker(self.token)
-        return left
+        return end_all(WORKER_VARIABLE, self.token, grace_s=GRACE_S)
 
 
 class SpawnedWorker(WorkerProcess):

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +17,6 @@ from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm, Watch
 from perfci.metrics.observed.allocator import give_back, host_allocated
 from perfci.metrics.observed.processes import (
-    Charged,
     Spent,
     TreePeak,
     held_by_descendants,
@@ -72,21 +69,6 @@ METRICS = {
         "that peak − their memory when set-up was done, without mapped files: the [working "
         "memory](statistics.md#memory)"
     ),
-    Metric(
-        "cgroup_memory_over_setup",
-        "bytes",
-        "per_worker",
-        float(4 << 20),
-        "info",
-        absolute=True,
-        share=0.10,
-        whole="peak_host_memory",
-        share_of_whole=0.02,
-        step=_PAGE,
-    ): (
-        "working memory that the kernel charged to the worker's [cgroup](benchmarks.md#cgroups), "
-        "page cache included"
-    ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True): (
         "growth of allocated memory per warm call: a leak"
     ),
@@ -98,7 +80,6 @@ _SLACK = 1 << 20
 """If a peak that was just reset is this far above the present memory, the reset failed."""
 _ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
 _ON_HOST = ("peak_host_memory", "host_memory_over_setup")
-_CGROUP = "cgroup_memory_over_setup"
 _PEAK_CALLS, _PEAK_TIME_S = 5, 0.1
 """Most calls, and longest time, that are spent to find the peak."""
 
@@ -198,12 +179,7 @@ class Memory(Collector):
         super().__init__(scene)
         self._after_setup: int | None = None
         self._before_bursts: Spent | None = None
-        self._charged: Charged | None = None
         self._why_missing = ""
-
-    def before_setup(self) -> None:
-        """Enter a cgroup, if possible: from now on the kernel counts this worker's memory."""
-        self._charged = Charged.entered(os.environ.get("PERFCI_WORKER", ""))
 
     def set_up(self) -> None:
         """Note the memory after set-up: set-up is done, and nothing was called yet."""
@@ -211,8 +187,6 @@ class Memory(Collector):
         own, files = resident("VmRSS"), resident("RssFile")
         if own is not None and files is not None:
             self._after_setup = own - files + held_by_descendants()
-        if self._charged:
-            self._charged.note_setup()
 
     def warm(self) -> None:
         """Reset the device's peaks, and note which child processes there are.
@@ -251,17 +225,16 @@ class Memory(Collector):
         if self._after_setup is None or len(known) < len(peaks):
             why = self._why_missing or f"no memory in {_STATUS}"
             return Reading(missing=dict.fromkeys(_ON_HOST, why))
-        values = {
-            "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
-            "host_memory_over_setup": float(
-                max(peak.bytes - peak.files for peak in known) - self._after_setup - samples_bytes
-            ),
-        }
-        if alone or not self._charged:
-            return Reading(values)
-        if self._charged.lost:
-            return Reading(values, {_CGROUP: self._charged.lost})
-        return Reading({**values, _CGROUP: float(self._charged.over_setup() - samples_bytes)})
+        return Reading(
+            {
+                "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
+                "host_memory_over_setup": float(
+                    max(peak.bytes - peak.files for peak in known)
+                    - self._after_setup
+                    - samples_bytes
+                ),
+            }
+        )
 
     def _peak_of(self, call: Callable[[], Any]) -> _Peak | None:
         self.scene.collect()
@@ -279,7 +252,7 @@ class Memory(Collector):
         tree = TreePeak()
 
         def sampled() -> None:
-            with self._charged or nullcontext(), tree:
+            with tree:
                 call()
 
         own = self._peak_of(sampled)

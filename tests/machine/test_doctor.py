@@ -52,13 +52,6 @@ def finding(project: Project, subject: str, **environment: str) -> tuple[str, st
     return mark, rest + advice
 
 
-def test_what_workers_do_not_get_of_a_job_is_named(project: Project) -> None:
-    job = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_HINT": "nomultithread"}
-    mark, text = finding(project, "job", **job)
-    assert mark == "ok"
-    assert text.startswith("SLURM_PROCID not passed to workers: ")
-
-
 @pytest.mark.parametrize("version", ["2.30.9", "1.8.3.1", "2.9.5 (Apple Git-50.3)"])
 def test_an_old_git_stops(project: Project, tmp_path: Path, version: str) -> None:
     path = git_on_path(tmp_path / "bin", f"echo 'git version {version}'")

@@ -10,7 +10,6 @@ from perfci.measure.machine.quiet import (
     child_environment,
     library_facts,
     quiet_facts,
-    unpassed_of_job,
 )
 from perfci.model.measuring import Quiet
 
@@ -41,7 +40,7 @@ def made(quiet: Quiet = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
 
 def test_only_allow_listed_names_pass() -> None:
     inherited = {name for name in INHERITED if name in made()}
-    assert inherited == {"PATH", "HOME", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"}
+    assert inherited == {"PATH", "HOME", "CUDA_VISIBLE_DEVICES"}
 
 
 def test_pass_env_lets_a_name_through() -> None:
@@ -53,55 +52,14 @@ def test_settings_of_communication_and_servers_pass_and_are_facts_but_no_secrets
         "NCCL_ALGO": "Ring",
         "GLOO_SOCKET_IFNAME": "eth0",
         "UCX_TLS": "tcp",
-        "OMPI_MCA_btl": "tcp",
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         "VLLM_ATTENTION_BACKEND": "FLASH_ATTN",
     }
-    inherited = {**settings, "VLLM_API_KEY": "k", "OMPI_COMM_WORLD_RANK": "3", "PATH": "/bin"}
+    inherited = {**settings, "VLLM_API_KEY": "k", "PATH": "/bin"}
     passed = child_environment(inherited, QUIET, 2, (), {})
     assert {name for name in inherited if name in passed} == {*settings, "PATH"}
     assert library_facts(inherited) == settings
     assert child_environment(inherited, QUIET, 2, ("VLLM_API_KEY",), {})["VLLM_API_KEY"] == "k"
-
-
-PLACING = {"SLURM_CPU_BIND": "cores", "SLURM_MPI_TYPE": "pmix", "SLURM_DISTRIBUTION": "block"}
-
-
-def test_settings_of_slurm_that_place_ranks_pass_and_what_describes_a_job_does_not() -> None:
-    """A batch script's variables: it is process 0 of its job, and no step of Slurm's."""
-    job = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[1-2]"}
-    inherited = {**PLACING, **job, "SLURM_JOB_ID": "7", "SLURM_JWT": "t"}
-    passed = child_environment(inherited, QUIET, 2, (), {})
-    assert {name for name in inherited if name in passed} == {*PLACING, "SLURM_JOB_ID"}
-    assert library_facts(inherited) == PLACING
-    assert unpassed_of_job(inherited, ("SLURM_NTASKS",)) == (
-        "SLURM_JOB_NODELIST", "SLURM_JWT", "SLURM_PROCID",
-    )  # fmt: skip
-
-
-def test_in_a_step_of_slurm_its_settings_are_those_of_one_task() -> None:
-    """`srun` refuses ranks that it shall bind to the cores of the step that perfci runs in."""
-    inherited = {**PLACING, "SLURM_STEP_ID": "0", "SLURM_CPU_BIND": "quiet,mask_cpu:0x1"}
-    assert not PLACING.keys() & child_environment(inherited, QUIET, 2, (), {}).keys()
-    assert library_facts(inherited) == {}
-    assert unpassed_of_job(inherited, ()) == tuple(sorted(inherited))
-
-
-def test_under_mpirun_the_place_in_its_job_does_not_pass_and_settings_do() -> None:
-    place = {
-        "OMPI_COMM_WORLD_RANK": "0",
-        "OMPI_COMM_WORLD_SIZE": "2",
-        "OMPI_MCA_ess_base_jobid": "3155623937",
-        "OMPI_MCA_orte_hnp_uri": "3155623936.0;tcp://10.0.0.1:41273",
-    }
-    inherited = {**place, "OMPI_MCA_btl": "tcp,self", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
-    passed = child_environment(inherited, QUIET, 2, (), {})
-    assert not place.keys() & passed.keys()
-    assert passed["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
-    assert library_facts(inherited) == {"OMPI_MCA_btl": "tcp,self"}
-    assert unpassed_of_job(inherited, ()) == tuple(place)
-    alone = {"OMPI_MCA_orte_base_help_aggregate": "0"}
-    assert library_facts(alone) == alone
 
 
 def test_quiet_settings_are_set_and_each_can_be_switched_off() -> None:

@@ -44,7 +44,7 @@ _SITES = (
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
 _METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
 """A metadata folder's name: the distribution's name and, if it has one, the version."""
-_OF_ONE_SESSION = frozenset({SESSION_VARIABLE, "SLURM_JOB_ID"})
+_OF_ONE_SESSION = frozenset({SESSION_VARIABLE})
 """Variables that differ between sessions. No build depends on their values."""
 Run = Callable[..., str]
 """Runs a command and returns what it prints."""

@@ -36,10 +36,9 @@ from perfci.measure.machine.isolation import (
     seen_from_below,
     tokens_in,
 )
-from perfci.measure.machine.quiet import child_environment, undivided_reason, unpassed_of_job
-from perfci.metrics.observed.processes import own_cgroup
+from perfci.measure.machine.quiet import child_environment
 from perfci.model.measuring import MeasureSettings, Quiet
-from perfci.units import counted, first_of
+from perfci.units import counted
 
 _LEAST_DISK_GIB = 2.0
 _LEAST_MEMORY_GIB = 2.0
@@ -105,7 +104,6 @@ def examine(
     config, misread = _configuration(root, explicit)
     launched = _launcher(launcher, python, environment)
     possible = all(finding.level == "ok" for finding in launched)
-    unpassed = unpassed_of_job(environment, config.pass_env)
     return (
         *misread,
         *launched,
@@ -115,14 +113,12 @@ def examine(
         _looks(seen_from_below(cache, environment)),
         _disk(cache),
         _memory(),
-        _cgroup(undivided_reason(own_cgroup())),
         cores(available_cores(), config.settings, config.quiet, cores_near_first(environment)),
         quota(cpu_quota(), len(available_cores())),
         load(os.getloadavg()[0], len(available_cores())),
         frequency_governor(),
         turbo(),
         *([gpu(pynvml, lambda: card_of(python, environment, launcher))] if possible else []),
-        *([_job(unpassed)] if unpassed else []),
         _secrets(environment),
         _git_secrets(environment, root),
     )
@@ -270,18 +266,6 @@ def _memory() -> HardwareFinding:
             "Two workers live at once, each with its own torch (about 0.3 GiB) and your model.",
         )
     return _ok("memory", f"{free:.0f} GiB available")
-
-
-def _cgroup(why: str) -> HardwareFinding:
-    if why:
-        return _ok("cgroup", f"{why}: memory of what benchmarks start is sampled")
-    return _ok("cgroup", "delegated: the kernel counts memory of what benchmarks start")
-
-
-def _job(unpassed: Sequence[str]) -> HardwareFinding:
-    names = first_of(unpassed, 3)
-    text = f"{names} not passed to workers: they are of this process's place in its job"
-    return _ok("job", f"{text}; `pass_env` passes what you name")
 
 
 def _secrets(environment: Mapping[str, str]) -> HardwareFinding:

@@ -1,14 +1,12 @@
-"""The processes below a worker: their processor time, and memory, also by the worker's cgroup.
+"""The processes below a worker: their processor time and memory.
 
 The processes of torch's compiler are left out: there is one per core, and all idle in warm calls.
-This module needs Linux' /proc. The cgroup is one of cgroup v2, if perfci found one to divide.
+This module needs Linux' /proc.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +14,6 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 _PROC = Path("/proc")
-_OWN_CGROUP = _PROC / "self/cgroup"
-ROOT = Path("/sys/fs/cgroup")
-PREFIX = "perfci-"
-PROCESSES, PEAK = "cgroup.procs", "memory.peak"
-OWN = "0"
-"""Written to ``cgroup.procs``, moves the writing process itself."""
-_OF_A_SESSION = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
-"""Name of the cgroup of a session of perfci."""
 _COMPILE_WORKER = b"/torch/_inductor/compile_worker/"
 """Part of the command line of a process of torch's compiler."""
 _KIB = 1024
@@ -250,91 +240,3 @@ def _read(file: str) -> bytes:
         return (_PROC / file).read_bytes()
     except OSError:
         return b""
-
-
-# Memory that the kernel charges to a worker's own cgroup. Every page counts, however briefly held.
-
-
-def own_cgroup() -> Path | None:
-    """Return the folder of this process's cgroup, or None without cgroup v2."""
-    try:
-        lines = _OWN_CGROUP.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    path = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), None)
-    return None if path is None else ROOT / path.lstrip("/")
-
-
-def cgroup_of(token: str) -> Path | None:
-    """Return the cgroup of the worker with ``token``, or None if the session has no cgroup.
-
-    The worker's cgroup lies next to the session's. This process (the parent, or the worker before
-    it moves) is in the session's.
-    """
-    here = own_cgroup()
-    if here is None or not _OF_A_SESSION.fullmatch(here.name):
-        return None
-    return here.with_name(f"{here.name}-{token}")
-
-
-class Charged:
-    """Measures the memory that calls charge to a worker's cgroup, beyond what set-up left there.
-
-    Unlike the process tree's memory, this includes page cache and the kernel's own memory. Only
-    calls inside of ``with`` count. ``lost`` is the reason if the cgroup can't be read any more: its
-    owner may have removed it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._peak: int | None = None
-        self._after_setup = 0
-        self._most = 0
-        self.lost = ""
-
-    @classmethod
-    def entered(cls, token: str) -> Self | None:
-        """Move this process, and all that it will start, into a new cgroup. None if impossible."""
-        folder = cgroup_of(token) if token else None
-        if folder is None:
-            return None
-        try:
-            folder.mkdir()
-            if not (folder / PEAK).exists():  # Linux before 5.19, or the kernel refused it
-                folder.rmdir()
-                return None
-            (folder / PROCESSES).write_text(OWN, encoding="ascii")
-        except OSError:  # the session is ending, and its cgroup is not divided any more
-            return None
-        return cls(folder)
-
-    def note_setup(self) -> None:
-        """Note the memory charged after set-up: set-up is done, and nothing was called yet."""
-        with self._while_there():
-            current = (self._folder / "memory.current").read_text(encoding="ascii")
-            self._after_setup = int(current)
-
-    def __enter__(self) -> Self:
-        """Reset the peak for this descriptor. Without such a kernel, perfci makes no cgroups."""
-        with self._while_there():
-            if self._peak is None:
-                self._peak = os.open(self._folder / PEAK, os.O_RDWR | os.O_CLOEXEC)
-            os.write(self._peak, b"reset\n")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Keep the peak."""
-        with self._while_there():
-            if self._peak is not None:
-                self._most = max(self._most, int(os.pread(self._peak, 32, 0)))
-
-    def over_setup(self) -> int:
-        """Return the highest peak − what was charged after set-up, in bytes."""
-        return self._most - self._after_setup
-
-    @contextlib.contextmanager
-    def _while_there(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self.lost = f"its cgroup can't be read any more: {error.strerror}"
