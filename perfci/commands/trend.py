@@ -135,11 +135,11 @@ def trend_of(
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.health import health, replaced_environments, replacements, series_gone
+    from perfci.trend.health import health, replaced_environments, series_gone
     from perfci.version import VERSION
 
     loaded, git, arranged = _arranged(history, repository, aliases, branch)
-    known = _renamed(history.known_changes(), arranged.aliases, git.order)
+    known = _renamed(history.known_changes(), aliases, git.order)
     replaced = replaced_environments(arranged.timelines)
     with run_all_on_cores(len(arranged.series)) as run_all:
         analysed = analyse(
@@ -162,9 +162,7 @@ def trend_of(
         series=arranged.series,
         changes=changes,
         drifts=analysed.drifts,
-        health=health(
-            history.outcomes(), arranged.timelines, arranged.series, replaced=replaced, now=now
-        ),
+        health=health(history.outcomes(), arranged.timelines, replaced=replaced, now=now),
         releases=release_runs(git.tags, git.order, arranged.timelines),
         notes=(*first, *git.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
@@ -173,7 +171,6 @@ def trend_of(
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
-        replacements=replacements(arranged.timelines, arranged.series),
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
     )
 

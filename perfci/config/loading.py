@@ -212,8 +212,6 @@ def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
 def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> None:
     """Raise UsageError if aliases go in a circle, from a name by others back to this name."""
     for old, new in aliases.items():
-        if new == old:  # it stays itself: it was not renamed
-            continue
         seen = {old}
         while new in aliases and new not in seen:
             seen.add(new)

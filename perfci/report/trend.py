@@ -27,7 +27,6 @@ from perfci.trend import (
     ChangeStatus,
     Drift,
     EventKind,
-    Replacement,
     Series,
     SeriesKey,
     Timeline,
@@ -81,7 +80,6 @@ def trend_json(trend: Trend) -> Clean:
             for event in trend.events
         ],
         "withdrawn": [_plain_withdrawal(entry, by_key) for entry in trend.withdrawn],
-        "replacements": list(map(_plain_replacement, trend.replacements)),
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health
         | {
@@ -174,11 +172,6 @@ def _plain_withdrawal(withdrawal: Withdrawal, by_key: Mapping[SeriesKey, Series]
         "runs_gone": withdrawal.runs_gone,
         "part_of": withdrawal.part_of or None,
     }
-
-
-def _plain_replacement(replacement: Replacement) -> dict[str, Any]:
-    facts = [{"name": name, "old": old, "new": new} for name, old, new in replacement.facts]
-    return asdict(replacement) | {"facts": facts}
 
 
 def _plain_drift(drift: Drift, by_key: dict[SeriesKey, Series]) -> dict[str, Any]:

@@ -311,32 +311,6 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
-    """An environment that ended on a runner, and another that began there instead.
-
-    The old series end and new ones begin, so no series moved. ``facts`` are (name, old, new).
-    """
-
-    runner: str
-    before: str
-    after: str
-    at: str
-    facts: tuple[tuple[str, str, str], ...]
-    series: int
-    median_cost: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerDrift:
-    """Speed of one runner over all its series. ``ratios`` are by run, and 1 is its median."""
-
-    environment: str
-    runner: str
-    dates: tuple[str, ...]
-    ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Health:
     """The gate's own health. Rates are None where there was nothing to compute them from."""
 
@@ -346,7 +320,6 @@ class Health:
     comparisons: int
     inconclusive: int
     missing_nights: Mapping[str, tuple[str, ...]]
-    runner_drift: tuple[RunnerDrift, ...]
     days_since_run: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -387,7 +360,6 @@ class Trend:
     events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""
-    replacements: tuple[Replacement, ...] = ()
     withdrawn: tuple[Withdrawal, ...] = ()
 
 

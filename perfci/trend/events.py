@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median_low
-from typing import TYPE_CHECKING
 
 from perfci.trend import (
     Change,
@@ -22,10 +21,6 @@ from perfci.trend import (
     dates_of,
 )
 from perfci.trend.changes import BACK, WOBBLE, first_claims, worst_first
-from perfci.trend.places import Span, common_places
-
-if TYPE_CHECKING:
-    pass
 
 MOVED_SHARE = 0.5
 """Least share of an environment's series that move together if the environment itself changed."""
@@ -39,6 +34,40 @@ LONG_RAMP = 7
 """Runs. A longer ramp didn't happen in one night, and is grouped only with other long ramps."""
 ALIKE_LENGTHS = 1.5
 """Largest ratio of the longest to the shortest long ramp in one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The rows where a change may be: its first new row is after ``lo``, and ``hi`` at the latest.
+
+    By the best fit, its first new row is after ``before``, and ``after`` at the latest.
+    """
+
+    lo: int
+    before: int
+    after: int
+    hi: int
+
+
+def common_places(spans: Sequence[Span]) -> list[int]:
+    """Return the place of each span: a likely first new row, shared with as many spans as possible.
+
+    The best fit of most spans is taken first, with every span that may lie there, then that of most
+    of the rest.
+    """
+    places = [0] * len(spans)
+    left = list(range(len(spans)))
+    while left:
+        fits = Counter(spans[index].after for index in left)
+        place = min(fits, key=lambda row: (-fits[row], row))
+        rest = []
+        for index in left:
+            if spans[index].lo < place <= spans[index].hi:
+                places[index] = place
+            else:
+                rest.append(index)
+        left = rest
+    return places
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.trend.renames import find_renames, rename_notes
 from perfci.units import counted, day_of, in_utc, unit_factor
 
 if TYPE_CHECKING:
@@ -31,15 +30,11 @@ _SHORTEST_HASH = 7
 
 @dataclass(frozen=True, slots=True)
 class ArrangedHistory:
-    """Timelines by environment, series sorted by key, and notes on what was left out and why.
-
-    ``aliases`` are the given aliases and the renames that were found.
-    """
+    """Timelines by environment, series sorted by key, and notes on what was left out and why."""
 
     timelines: Mapping[str, Timeline]
     series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 def arrange(
@@ -54,8 +49,8 @@ def arrange(
     ``order`` holds the branch's commits, the oldest first. It is empty if no repository can be
     asked. A shortened hash counts as the one commit that begins with it, if there is just one.
     ``aliases`` map an old benchmark name or case id to its new one. If a run has values under both
-    names, those under the new name count. Renames that no alias names are searched for. Values in
-    an older unit of a metric are converted to its newest unit, or left out.
+    names, those under the new name count. Values in an older unit of a metric are
+    converted to its newest unit, or left out.
     """
     import numpy as np
 
@@ -81,18 +76,15 @@ def arrange(
         )
         notes += [f"{environment}: {note}" for note in ordered.notes]
     given = aliases or {}
-    renames = find_renames(loaded, rows, timelines, given)
-    names = {**renames, **given}
     merged: dict[SeriesKey, list[LoadedSeries]] = {}
     for part in loaded.series:
-        name = current_name(part.key.case, names)
+        name = current_name(part.key.case, given)
         merged.setdefault(part.key._replace(case=name), []).append(part)
     series, series_notes = _all_series(merged, rows, loaded)
     notes += series_notes
-    notes += rename_notes(renames)
     notes += _alias_notes({part.key.case for part in loaded.series}, given)
     notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
-    return ArrangedHistory(timelines, tuple(series), tuple(notes), names)
+    return ArrangedHistory(timelines, tuple(series), tuple(notes))
 
 
 def current_name(case: str, aliases: Mapping[str, str]) -> str:
@@ -104,8 +96,6 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
         elif benchmark in aliases:
             renamed = aliases[benchmark] + bracket + axes
         else:
-            return case
-        if renamed == case:
             return case
         case = renamed
     return case

@@ -14,7 +14,7 @@ import pytest
 
 from perfci.config.loading import parse_config
 from perfci.report.trend import trend_json
-from perfci.trend import KnownChange, Replacement, Withdrawal
+from perfci.trend import KnownChange, Withdrawal
 from tests.docs.pages import ROOT, page
 from tests.report.site.histories import year
 from tests.schemas import MEANINGS, schemas
@@ -90,12 +90,9 @@ def test_an_example_is_taken_and_sets_something(text: str) -> None:
 
 
 def test_every_field_of_the_trend_is_there_and_no_other() -> None:
-    replacement = Replacement(
-        "bench-1", "old", "new", "2026-01-01", (("driver", "1", "2"),), 1, 1.2
-    )
     trend = year()
     known = KnownChange("gone", trend.changes[0].series, "a", "b", True, "2026-01-01")
-    changed = replace(trend, replacements=(replacement,), withdrawn=(Withdrawal(known, None),))
+    changed = replace(trend, withdrawn=(Withdrawal(known, None),))
     plain = json.loads(trend_json(changed))
     fields = MEANINGS["trend"]
     assert plain.keys() == fields["trend"].keys()

@@ -68,7 +68,6 @@ def health(**changed: Any) -> Health:
         "comparisons": 400,
         "inconclusive": 8,
         "missing_nights": {ENVIRONMENT: ("2026-11-05",)},
-        "runner_drift": (),
     }
     return Health(**(fields | changed))
 

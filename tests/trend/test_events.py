@@ -10,8 +10,7 @@ import pytest
 
 from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.changes import analyse
-from perfci.trend.events import group_events
-from perfci.trend.places import Span, common_places
+from perfci.trend.events import Span, common_places, group_events
 from tests.trend.histories import run, wobbling
 
 SIZE = 120

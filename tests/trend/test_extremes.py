@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
 from perfci.trend.changes import analyse
-from perfci.trend.health import health
 from perfci.trend.timelines import arrange
 from tests.trend.histories import ENVIRONMENT, run, wobbling
 
@@ -99,9 +98,7 @@ def test_whatever_is_let_in_is_computed_with(stretches, signed, seed):
         assert len(arranged.series) == len(many)
         now = "2026-01-01T00:00:00Z"
         analysed = analyse(arranged.series, arranged.timelines, now=now)
-        told = health((), arranged.timelines, arranged.series, now=now)
 
     numbers = [x for one in analysed.changes for x in (one.difference, one.ratio_lo, one.ratio_hi)]
     numbers += [x for one in analysed.drifts for x in (one.ratio, one.ratio_lo, one.ratio_hi)]
-    numbers += [x for one in told.runner_drift for x in one.ratios]
     assert all(np.isfinite(x) for x in numbers if x is not None)

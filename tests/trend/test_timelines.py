@@ -173,39 +173,6 @@ def test_values_in_an_older_unit_are_converted_and_named():
     assert arranged.notes == ("encoder latency_p50: values in ms are converted; it is now in s.",)
 
 
-def test_a_benchmark_counts_as_renamed_only_where_the_other_begins_as_it_ends():
-    nights = [run(number) for number in range(12)]
-    early, late = range(6), range(6, 12)
-    ended = part(early, [1.0] * 6, case="decode")
-    for other, rows, level, renamed in (
-        ("decoder", late, 1.2, True),  # alike
-        ("unpack", late, 1.2, True),  # in its place
-        ("unpack", late, 2.0, False),  # far from its level
-        ("decoder", late, 4.0, False),
-        ("decoder", range(5, 12), 1.2, False),  # one run has both
-        ("decoder", range(10, 12), 1.2, False),  # long after
-        ("decoder[n=1]", late, 1.2, False),  # with an axis
-    ):
-        begun = part(rows, [level] * len(rows), case=other)
-        steady = part(range(12), [1.0] * 12, case="steady")
-        arranged = arrange(history(nights, ended, begun, steady))
-        assert (len(arranged.series) == 2) is renamed, (other, level)
-        assert (dict(arranged.aliases) == {"decode": other}) is renamed
-
-
-def test_of_two_that_begin_as_one_ends_the_one_of_the_same_file_is_its_new_name():
-    nights = [run(number) for number in range(12)]
-    ended = part(range(6), [1.0] * 6, case="decode")
-    begun = [part(range(6, 12), [1.0] * 6, case=name) for name in ("pack", "zip")]
-    files = {
-        (ENVIRONMENT, name): np.full(12, file)
-        for name, file in (("decode", 3), ("pack", 4), ("zip", 3))
-    }
-
-    assert arrange(history(nights, ended, *begun)).aliases == {}
-    assert arrange(history(nights, ended, *begun, sources=files)).aliases == {"decode": "zip"}
-
-
 def test_values_in_a_unit_that_cant_be_converted_are_left_out_and_named():
     nights = [run(i) for i in range(3)]
     loaded = history(nights, part([0], [1500.0], unit="laps"), part([1, 2], [1.5, 1.6]))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
-from perfci.report.drawing import spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, standings
 from perfci.report.site.data import (
@@ -19,7 +18,7 @@ from perfci.report.site.data import (
     timeline_file,
 )
 from perfci.report.site.rows import TrendRow, TrendRows, row_text
-from perfci.report.site.words import SortedEvents, day, shown, sort_events
+from perfci.report.site.words import SortedEvents, shown, sort_events
 from perfci.report.templates import (
     LIMIT,
     cut,
@@ -28,14 +27,14 @@ from perfci.report.templates import (
     render_html,
     tidy,
 )
-from perfci.trend import Change, Health, RunnerDrift, SeriesKey, Trend, TrendEvent
+from perfci.trend import Change, Health, SeriesKey, Trend, TrendEvent
 from perfci.trend.changes import RunAll
-from perfci.units import counted, format_change, format_share
+from perfci.units import counted, format_share
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-MOST_NEW, MOST_OPEN, MOST_EARLIER, MOST_REPLACED = 20, 20, 40, 10
+MOST_NEW, MOST_OPEN, MOST_EARLIER = 20, 20, 40
 """Rows of each list on the overview. Its search finds all series."""
 ASSETS = (
     "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
@@ -50,14 +49,12 @@ _LETTER = 6.6
 """Width in px of a letter in 11 px Verdana. It is generous: a badge must not cut its text."""
 _MOST_DATES = 60
 """Missing dates that are listed of an environment."""
-MOST_LINES, _MOST_REPLACED, _LONGEST_NOTE = 20, 3, 400
-"""In the lines to print: rows of a list, replaced environments, characters of a note."""
+MOST_LINES, _LONGEST_NOTE = 20, 400
+"""In the lines to print: rows of a list, characters of a note."""
 MOST_ROWS, _MOST_NOTES = 25, 10
 """In the Markdown: rows of a list, and notes."""
 _FEWEST_REPORTS = 20
 """Fewest A/A reports for a rate of false alarms: with 20 and no alarm, it may be one in seven."""
-_STRIP = (320.0, 48.0)
-"""Width and height of the line of a runner's speed, in px."""
 
 
 def render_site(trend: Trend, run_all: RunAll = map) -> Iterator[tuple[str, bytes]]:
@@ -113,15 +110,9 @@ def overview_page(
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
         **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
-        "replaced": tuple(
-            words.replacement_text(replacement)
-            for replacement in trend.replacements[:MOST_REPLACED]
-        ),
-        "replaced_more": max(0, len(trend.replacements) - MOST_REPLACED),
         "withdrawn": tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_EARLIER])),
         "withdrawn_more": max(0, len(trend.withdrawn) - MOST_EARLIER),
         "tiles": tiles(trend.health),
-        "runners": [_runner(drift, listed) for drift in trend.health.runner_drift if drift.ratios],
         "missing": tuple(_missing_dates(trend.health, listed)),
         "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
@@ -314,23 +305,6 @@ def _late(since: Mapping[str, int]) -> str:
     return f"the last run is up to {max(late):,} days old in {where}"
 
 
-def _runner(drift: RunnerDrift, listed: Catalogue) -> dict[str, Any]:
-    """Return how one runner's speed drifted: a small line, its first and last day, the range."""
-    import numpy as np
-
-    ratios = np.asarray(drift.ratios, dtype=np.float64)
-    lo, hi = format_change(float(ratios.min())), format_change(float(ratios.max()))
-    return {
-        "runner": shown(drift.runner) or "unnamed runner",
-        "environment": listed.labels.get(drift.environment, shown(drift.environment)),
-        "spark": spark(ratios, size=_STRIP),
-        "first": day(drift.dates[0]) if drift.dates else "",
-        "last": day(drift.dates[-1]) if drift.dates else "",
-        "range": f"{lo.removesuffix(' %')} … {hi}",
-        "newest": format_change(float(ratios[-1])),
-    }
-
-
 def trend_lines(trend: Trend) -> tuple[str, ...]:
     """Return the lines to print: plain, clean text."""
     groups = sort_events(trend)
@@ -349,10 +323,6 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
         shown = rows.of(items[:MOST_LINES])
         lines += [f"  {row_text(row, several)}" for row in shown]
         lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
-    replaced = trend.replacements[:_MOST_REPLACED]
-    lines += [
-        f"Environment replaced: {words.replacement_text(replacement)}" for replacement in replaced
-    ]
     lines += [
         f"Withdrawn: {words.withdrawal_text(withdrawal)}"
         for withdrawal in trend.withdrawn[:MOST_LINES]
@@ -375,9 +345,6 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         **rows.first("unmeasured", groups.unmeasured, MOST_ROWS),
         **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
         **rows.first("accepted", accepted, MOST_ROWS),
-        replaced=[
-            words.replacement_text(replacement) for replacement in trend.replacements[:_MOST_NOTES]
-        ],
         withdrawn=tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_ROWS])),
         withdrawn_more=max(0, len(trend.withdrawn) - MOST_ROWS),
         several=len(listed.labels) > 1,

@@ -15,7 +15,6 @@ from perfci.trend import (
     ChangeStatus,
     Drift,
     Evidence,
-    Replacement,
     Trend,
     TrendEvent,
     TriageState,
@@ -34,8 +33,6 @@ SHORT = 10
 """Characters of a commit's hash that are shown."""
 _MOST_TIMES = 1_000_000_000
 """Largest factor that is written out. A larger factor is written as ``over ×1,000,000,000``."""
-_MOST_FACTS = 4
-"""Differing facts that are shown of a replaced environment. The others are counted."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 _EVIDENCE: dict[Evidence, str] = {
     "same_commit": "between runs of one commit",
@@ -165,23 +162,6 @@ def meaning(worse: bool) -> str:
 def range_text(moved: Change | TrendEvent) -> str:
     """Return ``a1b2c3..d4e5f6`` for git, a single commit if only one is known, or ""."""
     return _range(moved.commits)
-
-
-def replacement_text(replacement: Replacement) -> str:
-    """Return which facts changed when an environment was replaced, and the median of its series."""
-    facts = [
-        f"{shown(name)} {shown(old) or '-'} → {shown(new) or '-'}"
-        for name, old, new in replacement.facts
-    ]
-    rest = len(facts) - _MOST_FACTS
-    what = "; ".join(facts[:_MOST_FACTS]) + (f"; and {rest} more" if rest > 0 else "")
-    if replacement.median_cost is None:
-        size = "no series is in both"
-    else:
-        median_size = ratio_text(replacement.median_cost)
-        size = f"over {_series(replacement.series)} in both the median is {median_size}"
-    where = f"{day(replacement.at)}, {shown(replacement.runner)}"
-    return f"{where}: {what or shown(replacement.after)}; {size}"
 
 
 def withdrawal_text(withdrawal: Withdrawal) -> str:

@@ -16,7 +16,6 @@ from perfci.trend import (
     ChangeStatus,
     Drift,
     Health,
-    RunnerDrift,
     Series,
     SeriesKey,
     Timeline,
@@ -40,7 +39,7 @@ SUBJECTS = (
     "Rewrite the rotary embedding without complex numbers",
 )
 START = date(2025, 11, 21)
-EMPTY_HEALTH = Health(0, 0, 0, 0, 0, {}, ())
+EMPTY_HEALTH = Health(0, 0, 0, 0, 0, {})
 
 
 def run(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> RunHeader:
@@ -193,8 +192,6 @@ def year() -> Trend:
         at["tokenise", "cold_start", CPU].key, run(200).sha, 30, 30, 1.021, 1.012, 1.03, 0.004,
         worse=True,
     )  # fmt: skip
-    dates = tuple(one.measured_at[:10] for one in lines[GPU].runs[-120:])
-    wander = tuple(1.0 + 0.01 * np.sin(np.arange(120) / 15.0) + shapes.random.normal(0, 0.002, 120))
     health = Health(
         same_reports=365,
         same_failed=1,
@@ -202,10 +199,6 @@ def year() -> Trend:
         comparisons=12_345,
         inconclusive=381,
         missing_nights={GPU: (), CPU: tuple(run(int(row)).measured_at[:10] for row in (40, 41))},
-        runner_drift=(
-            RunnerDrift(GPU, "runner-1", dates, wander),
-            RunnerDrift(CPU, "runner-2", dates, wander[::-1]),
-        ),
     )
     return Trend(
         created_at="2026-11-21T05:30:00+00:00",

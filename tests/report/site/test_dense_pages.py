@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from perfci.trend import Change, Drift, KnownChange, Replacement, Trend, Withdrawal
+from perfci.trend import Change, Drift, KnownChange, Trend, Withdrawal
 from tests.lacking import needed
 from tests.report.conftest import Watched
 from tests.report.site.conftest import page_of, write_site
 from tests.report.site.histories import (
-    CPU,
     GPU,
     Shapes,
     change,
@@ -47,7 +46,6 @@ def busy() -> Trend:
         Drift(one.key, run(9).sha, 14, 14, 1.04, 1.02, 1.06, 0.001, worse=True) for one in wander
     )
     known = KnownChange("w", moved[0].key, run(3).sha, run(4).sha, True, "2026-01-01T00:00:00Z")
-    facts = (("torch", "2.8", "2.9"),)
     trend = replace(
         year(),
         timelines=lines,
@@ -55,9 +53,8 @@ def busy() -> Trend:
         drifts=drifts,
         gone=gone,
         withdrawn=(Withdrawal(known, 1.01),) * PARTS,
-        replacements=(Replacement("r", CPU, GPU, "2026-01-01", facts, 9, 1.1),) * PARTS,
         notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
-        health=replace(year().health, missing_nights={}, runner_drift=()),
+        health=replace(year().health, missing_nights={}),
     )
     return with_changes(trend, *changes)
 

@@ -329,30 +329,6 @@ def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
 
 
-def test_a_benchmark_that_was_renamed_and_got_slower_at_once_is_one_series(
-    recorded: Recorded,
-) -> None:
-    recorded.history = recorded.history.with_name("renamed.sqlite")
-    noise = random.Random(5)
-    recorded.record(
-        [
-            (at, sha, *(("encode", ms) if at < STEP_AT else ("encode_all", 1.2 * ms)))
-            for at, sha in enumerate(recorded.shas)
-            for ms in [noise.gauss(1.0, 0.003)]
-        ]
-    )
-    told = recorded.trend("--no-remember")
-    (change,) = told["changes"]
-    assert (change["case"], change["worse"], change["status"]) == ("encode_all", True, "new")
-    assert change["sha_after"] == recorded.shas[STEP_AT]
-    assert any("encode → encode_all" in note for note in told["notes"])
-
-    recorded.project.write("perfci.toml", '[aliases]\nencode = "encode"\n')
-    apart = recorded.trend()
-    assert {series["case"] for series in apart["series"]} == {"encode", "encode_all"}
-    assert (apart["changes"], apart["notes"]) == ([], [])
-
-
 def test_a_change_between_runs_without_a_commit_is_remembered_by_them(
     recorded: Recorded,
 ) -> None:
