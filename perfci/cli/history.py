@@ -22,10 +22,10 @@ from perfci.cli.options import (
     select_option,
 )
 from perfci.cli.printing import say, say_red, show_all
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.outputs import require_distinct
 from perfci.report.clean import clean_line
-from perfci.units import counted, format_value
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.commands.bisect import ChangeOutcome
@@ -39,9 +39,9 @@ _FAILURES_SHOWN = 5
 """Failures of a run that are printed."""
 
 
-@click.group("history", epilog="Example: perfci history stats")
+@click.group("history", epilog="Example: perfci history export")
 def history_command() -> None:
-    """Import, export, count and acknowledge what was recorded."""
+    """Import, export and acknowledge what was recorded."""
 
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
@@ -86,50 +86,17 @@ def export(file: Path | None, history: str | None, config_path: Path | None) -> 
             write_export(json_lines(opened), file)
 
 
-@history_command.command("stats", epilog="Example: perfci history stats")
-@history_option
-@config_option
-def stats(history: str | None, config_path: Path | None) -> None:
-    """Show how much is recorded, and check the whole database for damage."""
-    with _opened(history, config_path) as opened:
-        total = opened.statistics()
-    say(f"{total.where}  {format_value(total.size, 'bytes')}")
-    say(
-        f"{counted(total.runs, 'run')}, {counted(total.points, 'point')}, "
-        f"{counted(total.outcomes, 'outcome')} of the gate, {counted(total.changes, 'change')} "
-        f"known ({total.acknowledged} acknowledged)"
-    )
-    for group in total.environments:
-        content = (
-            f"{counted(group.runs, 'run')} of {counted(group.commits, 'commit')}, "
-            f"{group.series} series, {group.oldest} to {group.newest}, "
-            f"on {', '.join(group.runners)}"
-        )
-        say(clean_line(group.key))
-        say(f"  {clean_line(content)}")
-
-
 @history_command.command(
     "acknowledge", epilog="Example: perfci history acknowledge 1a2b3c --note 'Meant.'"
 )
 @click.argument("change", metavar="ID")
 @click.option("--note", default="", help="Why it is accepted (default: as before).")
-@click.option("--undo", is_flag=True, help="Take an acknowledgement and its note back.")
 @history_option
 @config_option
-def acknowledge(
-    change: str, note: str, undo: bool, history: str | None, config_path: Path | None
-) -> None:
+def acknowledge(change: str, note: str, history: str | None, config_path: Path | None) -> None:
     """Accept the event or change ID (or the beginning of it) that `perfci trend` names."""
-    if undo and note:
-        raise UsageError(
-            "undo-with-note",
-            "--undo is given with --note",
-            "Leave one of them out. An acknowledgement that is taken back has no note.",
-        )
     with _opened(history, config_path) as opened:
-        done = opened.acknowledge(change, note, undo=undo)
-        say(f"{'no longer acknowledged' if undo else 'acknowledged'} {done}")
+        say(f"acknowledged {opened.acknowledge(change, note)}")
 
 
 @history_command.command("triage", epilog="Example: perfci history triage 1a2b3c --state wont_fix")

@@ -1,4 +1,4 @@
-"""Write whole runs in one transaction, read them back and count them."""
+"""Write whole runs in one transaction, read them back."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, select
 
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
-from perfci.history.address import HistoryAddress
-from perfci.history.database import insert_into, insert_rows, require_undamaged
+from perfci.history.database import insert_into, insert_rows
 from perfci.history.schema import (
-    POINT_BYTES,
     NotPacked,
     pack,
     pack_points,
@@ -228,70 +225,3 @@ def _document(connection: Connection, number: int) -> dict[str, str]:
         select(schema.documents.c.content).filter_by(number=number)
     ).scalar_one()
     return dict(json.loads(content))
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentStatistics:
-    """Counts of one environment. Times are ISO 8601."""
-
-    key: str
-    runs: int
-    commits: int
-    series: int
-    oldest: str
-    newest: str
-    runners: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryStatistics:
-    """Counts over the whole history. ``size`` is in bytes."""
-
-    where: str
-    size: int
-    runs: int
-    points: int
-    outcomes: int
-    changes: int
-    acknowledged: int
-    environments: tuple[EnvironmentStatistics, ...]
-
-
-def statistics_of(connection: Connection, address: HistoryAddress) -> HistoryStatistics:
-    """Return the history's statistics. Raises DamagedFile for a damaged SQLite file."""
-    require_undamaged(connection, address)
-    if address.path is not None:
-        size = address.path.stat().st_size
-    else:
-        sizes = [func.pg_total_relation_size(name) for name in schema.metadata.tables]
-        size = sum(connection.execute(select(*sizes)).one())
-    of_series = schema.series.c.environment
-    counts = select(of_series, func.count()).group_by(of_series)
-    series = {row[0]: row[1] for row in connection.execute(counts)}
-    runs = connection.execute(runs_query()).all()
-    by_environment: dict[str, list[Row[Any]]] = {}
-    for run in runs:
-        by_environment.setdefault(run.environment, []).append(run)
-    bytes_of_points = select(func.sum(func.length(schema.run_points.c.packed)))
-    acknowledged = connection.execute(select(schema.known_changes.c.acknowledged)).scalars().all()
-    return HistoryStatistics(
-        where=address.shown,
-        size=size,
-        runs=len(runs),
-        points=(connection.execute(bytes_of_points).scalar() or 0) // POINT_BYTES,
-        outcomes=len(connection.execute(select(schema.outcomes.c.id)).all()),
-        changes=len(acknowledged),
-        acknowledged=sum(acknowledged),
-        environments=tuple(
-            EnvironmentStatistics(
-                key=key,
-                runs=len(of_key),
-                commits=len({run.sha for run in of_key}),
-                series=series.get(key, 0),
-                oldest=of_key[0].measured_at,
-                newest=of_key[-1].measured_at,
-                runners=tuple(sorted({run.runner for run in of_key})),
-            )
-            for key, of_key in sorted(by_environment.items())
-        ),
-    )

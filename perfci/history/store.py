@@ -17,14 +17,12 @@ from perfci.history.address import parse_address
 from perfci.history.conversion import kind_of_field
 from perfci.history.database import WAIT_S, Database, insert_into, require_current
 from perfci.history.runs import (
-    HistoryStatistics,
     header_of,
     points_of,
     read_runs,
     record_runs,
     require_recordable,
     runs_query,
-    statistics_of,
 )
 from perfci.history.schema import unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
@@ -245,9 +243,9 @@ class OpenHistory:
 
         self._database.writing(write_and_undo)
 
-    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
-        """Acknowledge a change by ``triage``, or take its acknowledgement and its note back."""
-        return self.triage(change, "open" if undo else "acknowledged", note)
+    def acknowledge(self, change: str, note: str = "") -> str:
+        """Acknowledge a change by ``triage``."""
+        return self.triage(change, "acknowledged", note)
 
     def triage(
         self,
@@ -315,11 +313,6 @@ class OpenHistory:
                 "PostgreSQL schema of its own (docs/history.md). Where both are one project: "
                 f'project = "{owner}" in [tool.perfci].',
             )
-
-    def statistics(self) -> HistoryStatistics:
-        """Return counts over the history. Raises DamagedFile for a damaged SQLite file."""
-        with self._database.reading() as connection:
-            return statistics_of(connection, self._database.address)
 
 
 def _newest_runs(connection: Connection, environment: str, last: int, branch: str) -> Sequence[int]:

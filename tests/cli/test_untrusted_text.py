@@ -70,7 +70,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "history import": (("history", "import", "bad.jsonl", BAD, "--history", "imported.db"),
                        ("history", "import", "bad.jsonl", "--history", "imported.db")),
     "history export": (("history", "export"),),
-    "history stats": (("history", "stats"),),
     "history acknowledge": (("history", "acknowledge", BAD),),
     "history triage": (("history", "triage", BAD, "--reason", BAD),),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),

@@ -104,6 +104,6 @@ def test_a_command_with_a_wrong_password_ends_with_a_usage_error(
     postgres: Server, project: Project
 ) -> None:
     wrong = postgres.url().replace("pa%3Ass", "wrong-word")
-    done = project.perfci("history", "stats", "--history", wrong).without_traceback()
+    done = project.perfci("history", "export", "--history", wrong).without_traceback()
     assert (done.code, "wrong-word" in done.text) == (2, False), done.text
     assert "doesn't let perfci in" in done.text

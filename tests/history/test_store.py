@@ -144,7 +144,6 @@ def test_an_empty_history_loads_as_one(place: str) -> None:
     with open_history(place) as history:
         loaded = history.load_arrays()
         assert (loaded.runs, loaded.series, dict(loaded.environments)) == ((), (), {})
-        assert history.statistics().runs == 0
 
 
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
@@ -186,7 +185,7 @@ def test_an_acknowledgement_is_taken_back_and_no_report_that_began_before_brings
         history.remember([change(1)])
         history.acknowledge(change(1).id, "Meant.")
         (before,) = history.known_changes()
-        assert history.acknowledge(change(1).id[:6], undo=True) == change(1).id
+        assert history.triage(change(1).id[:6], "open") == change(1).id
         assert history.known_changes() == (change(1),)
         assert before.acknowledged
 
@@ -276,22 +275,6 @@ def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written
         with pytest.raises(UsageError, match="can't be recorded"):
             history.record([recorded(1), recorded(2, **wrong)])
         assert history.runs() == ()
-
-
-def test_statistics_count_what_there_is(place: str) -> None:
-    with open_history(place) as history:
-        history.record([recorded(1), recorded(2), recorded(3, THERE, runner="lab-2")])
-        history.record_outcome(outcome())
-        history.remember([change(1), change(2)])
-        history.acknowledge(change(2).id)
-        found = history.statistics()
-    assert (found.runs, found.points, found.outcomes) == (3, 12, 1)
-    assert (found.changes, found.acknowledged) == (2, 1)
-    assert found.size > 0
-    here, there = found.environments
-    assert (here.key, here.runs, here.commits, here.series) == (HERE.key, 2, 2, 4)
-    assert (here.oldest, here.newest) == (recorded(1).measured_at, recorded(2).measured_at)
-    assert there.runners == ("lab-2",)
 
 
 def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:

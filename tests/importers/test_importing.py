@@ -64,7 +64,7 @@ def test_a_file_that_is_not_what_it_says_is_told_and_nothing_is_added(tmp_path: 
     assert done.code == 4
     assert "x.json looks like a result file of pytest-benchmark, but at $.benchmarks" in done.err
     assert "Expected `array`, got `int`" in done.err
-    assert perfci(tmp_path, "stats").code == 2  # there is no history: none was begun
+    assert perfci(tmp_path, "export").code == 2  # there is no history: none was begun
 
 
 def test_a_checkout_is_not_read_through_for_the_results_in_it(tmp_path: Path) -> None:
